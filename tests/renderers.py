@@ -103,7 +103,7 @@ def cast(
 
 
 class ReferenceRenderer:
-    """A ``Renderer`` of about 1 Mtriangle a second and ray; same arguments and results as ``render.cpu.cast_rays``."""
+    """A ``Renderer`` of about 1 Mtriangle a second per ray; same arguments and results as ``render.cpu.cast_rays``."""
 
     def cast_rays(
         self,
@@ -151,7 +151,7 @@ def mover_track(world: World, mover: int) -> PoseTrack:
 
 
 def geometry_rows(world: World, geometry: int) -> npt.NDArray[np.int64]:
-    """Rows of the world's triangles that make up a geometry, found by walking its tree."""
+    """Rows of the world's triangles in a geometry, found by traversing its tree."""
     rows: list[npt.NDArray[np.int64]] = []
     waiting = [int(world.geometry_root[geometry])]
     while waiting:

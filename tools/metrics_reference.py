@@ -1,4 +1,4 @@
-"""The metrics reference in Markdown, written from the declarations: ``docs/reference/metrics.md`` is this text and a test keeps it so."""
+"""The metrics reference in Markdown, generated from the declarations: ``docs/reference/metrics.md`` is this text; a test compares them."""
 
 from hilsim.telemetry.faults import FAULTS
 from hilsim.telemetry.readings import METRICS
@@ -6,8 +6,8 @@ from hilsim.telemetry.samples import SCHEDULING_MODES
 
 _HEAD = """# Metrics
 
-What `hilsim run` answers at `/metrics` (by default http://127.0.0.1:9464/metrics), in the Prometheus text format or OpenMetrics.
-This page is written from what the readings in `hilsim/telemetry/` declare; do not edit it.
+Metrics of `hilsim run` at `/metrics` (by default http://127.0.0.1:9464/metrics), in the Prometheus text format or OpenMetrics.
+This page is generated from the readings in `hilsim/telemetry/`; do not edit it.
 
 `sensor` and `flow` are names from the rig (`flow` is `data` or `position`), `thread` is a thread of the packet path, `mode` is one of
 {modes}, and `errno` is the symbolic name of the kernel's error. Counters start at zero with the process. A state is a gauge that is 0 or 1, an info is always 1.
@@ -26,7 +26,7 @@ Keys of `hilsim_fault_active`, of `/healthz` and of the log's `health.fault_bega
 """
 
 _TAIL = """
-The usual `process_*` metrics (CPU seconds, resident memory, open files, start time) are there too.
+The usual `process_*` metrics (CPU seconds, resident memory, open files, start time) are exported too.
 
 ## Buckets
 """

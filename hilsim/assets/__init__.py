@@ -1,1 +1,1 @@
-"""Mesh, terrain and trajectory files, read and checked."""
+"""Mesh, terrain and trajectory files: reading and checking."""

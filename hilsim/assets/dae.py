@@ -1,7 +1,7 @@
-"""COLLADA through pycollada, which is imported only when such a file is named: triangles of the scene's nodes, with the nodes' names.
+"""COLLADA files through pycollada, which is imported only when such a file is used: triangles of the scene's nodes, with the nodes' names.
 
-A node without a name has that of the node around it, as in gz-common's ``ColladaLoader.cc``. A skin has the shape in which it was bound to its skeleton, which is where no animation moves
-it. Lights and cameras are passed over.
+A node without a name has its parent's, as in gz-common's ``ColladaLoader.cc``. A skin has the shape in which it was bound to its skeleton, since animations are
+ignored. Lights and cameras are ignored too.
 """
 
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ from hilsim.limits import DAE_NODES, SCENE_TRIANGLES
 
 
 def read_dae(path: Path, data: bytes, unit_m: float) -> tuple[MeshPart, ...]:
-    """Every piece of a COLLADA file's scene, in metres.
+    """Parts of a COLLADA file's scene, in metres.
 
     Args:
-        path: The file, for messages.
-        data: Its bytes.
-        unit_m: Metres in a unit of the file.
+        path: Path of the file, for messages.
+        data: Bytes of the file.
+        unit_m: Metres per unit of the file.
 
     Raises:
-        AssetError: it holds more than is accepted.
-        Exception: whatever pycollada stumbles on.
+        AssetError: the file exceeds a limit.
+        Exception: any exception of pycollada.
     """
-    import collada  # noqa: PLC0415 - a rig without such files need not pay
+    import collada  # noqa: PLC0415 - a rig without such files does not need it
 
     document = collada.Collada(BytesIO(data), ignore=[collada.common.DaeError])
     parts: list[MeshPart] = []
@@ -55,18 +55,20 @@ def read_dae(path: Path, data: bytes, unit_m: float) -> tuple[MeshPart, ...]:
 
 
 def _placed_geometry(thing: Any, matrix: npt.NDArray[np.float64]) -> tuple[Any, npt.NDArray[np.float64]]:
-    """What a node shows of itself, and where; None: nothing."""
+    """Geometry of a node and its pose; None if it has none."""
     import collada  # noqa: PLC0415 - as above
 
     if isinstance(thing, collada.scene.GeometryNode):
         return thing.geometry, matrix
     if isinstance(thing, collada.scene.ControllerNode) and isinstance(thing.controller, collada.controller.Skin):
-        return thing.controller.geometry, np.asarray(thing.controller.bind_shape_matrix, dtype=np.float64)  # the skeleton places it, not the node
+        return thing.controller.geometry, np.asarray(
+            thing.controller.bind_shape_matrix, dtype=np.float64
+        )  # the skeleton determines its pose, not the node
     return None, matrix
 
 
 def _corners(geometry: Any) -> Iterator[npt.NDArray[np.float64]]:
-    """Corners of each list of triangles, three a triangle."""
+    """Corners of each list of triangles, three per triangle."""
     import collada  # noqa: PLC0415 - as above
 
     for primitive in geometry.primitives:

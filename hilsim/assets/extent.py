@@ -1,4 +1,4 @@
-"""Are a file's vertices near each other? One that is not, is seldom meant, and always expensive: its triangles are cut into pieces of 256 m."""
+"""Check that a file's vertices are near each other: a distant one is usually an error, and always expensive, because its triangles are divided into pieces of 256 m."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,17 +18,17 @@ def check_extent(
     *,
     doubt: str = "a stray vertex?",
 ) -> None:
-    """Refuse vertices beyond the limits of coordinates, and vertices of triangles that lie far from the median of all.
+    """Reject vertices beyond the limits of coordinates, and vertices of triangles that are far from the median of all.
 
     Args:
-        path: The file, for messages.
+        path: Path of the file, for messages.
         vertices_m: ``float64[n, 3]``, in metres.
-        triangles: ``int[m, 3]``, rows of ``vertices_m`` that exist.
+        triangles: ``int[m, 3]``, valid rows of ``vertices_m``.
         name_vertex: Returns the name of a row of ``vertices_m``: ``vertex 3 (line 12)``.
-        doubt: What may be the matter.
+        doubt: Probable cause, for the message.
 
     Raises:
-        AssetError: naming the first such vertex.
+        AssetError: such a vertex exists; the message names the first.
     """
     with np.errstate(invalid="ignore"):
         beyond = np.flatnonzero(~(np.abs(vertices_m) <= COORDINATE_M.bound).all(axis=1))

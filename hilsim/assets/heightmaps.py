@@ -1,16 +1,16 @@
-"""``<heightmap>`` of an SDF file as ground: heights and places are those that Gazebo gives them.
+"""``<heightmap>`` of an SDF file as ground, with the heights and positions of Gazebo.
 
 Read in the sources of gz-common (``ImageHeightmap.hh``, ``Image.cc``, ``Dem.cc``), gz-sim (``Physics.cc``), gz-physics (``CustomHeightmapShape.cc``), DART
 (``BulletCollisionDetector.cpp``), Bullet (``btHeightfieldTerrainShape.cpp``) and gz-rendering (``Ogre2Heightmap.cc``, ``Terra.cpp``); decision 0040 names the versions:
 
-- Of an image the first channel counts, as a share of the largest value of its format (255 or 65,535). The brightest pixel, by the sum of its channels, is as high as the size's z,
-  and 0 is at 0. With a negative z heights are ``1 - h``.
-- A DEM (GeoTIFF here) is made a square of 2^n + 1 heights: stretched without interpolation, and filled up in the east or south with its lowest height. That height stays what it is,
+- Of an image the first channel is used, as a share of the largest value of its format (255 or 65,535). The brightest pixel, by the sum of its channels, has the height of the size's z,
+  and 0 has height 0. With a negative z heights are ``1 - h``.
+- A DEM (GeoTIFF here) is extended to a square of 2^n + 1 heights: stretched without interpolation, and filled up in the east or south with its lowest height. That height is unchanged,
   and the highest is the size's z above it.
-- The first row is in the north. ``<sampling>`` s puts s heights in place of one, between them on straight lines: (width - 1) s + 1 in a row.
-- **Collisions**: the distance of heights is the size over their number (not over the number of cells), about the middle of the shape; ``<pos>`` does not count. Cells are cut in two
+- The first row is in the north. ``<sampling>`` s puts s heights in place of one, interpolated linearly: (width - 1) s + 1 in a row.
+- **Collisions**: the distance of heights is the size over their number (not over the number of cells), centred on the shape; ``<pos>`` is ignored. Cells are divided in
   zigzag.
-- **Visuals**: the distance is the size over the number of cells, which is a power of two, else nothing is drawn; an image whose width is a power of two has its last row and column
+- **Visuals**: the distance is the size over the number of cells, which must be a power of two, otherwise nothing is drawn; an image whose width is a power of two has its last row and column
   twice.
 """
 
@@ -31,12 +31,12 @@ from hilsim.sdf.specs import SdfShape
 _IMAGES = (".png", ".jpg", ".jpeg")
 SUFFIXES = (*_IMAGES, ".tif", ".tiff")
 _FLAT = 1e-6
-"""Heights that differ by no more are one."""
+"""Heights that differ by no more count as equal."""
 _UNDECLARED = -9999.0
-"""A DEM's value for missing data where it declares none."""
+"""Value for missing data of a DEM that declares none."""
 _ROUNDING = 1e-10
 _DEEP_COLOURS = ("RGB;16", "RGBA;16")
-"""What Pillow calls the pixels of a PNG that it cuts to 8 bits; those with transparency Gazebo does not read either."""
+"""Pillow's names of the pixel formats of a PNG that it truncates to 8 bits; Gazebo does not read those with transparency either."""
 _GREY = {"1": 255.0, "L": 255.0, "I;16": 65535.0, "I": 65535.0}
 
 Grid = npt.NDArray[np.float64]
@@ -44,13 +44,13 @@ Grid = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Heights:
-    """A square of heights before it is scaled.
+    """A square of heights before scaling.
 
     Attributes:
         values: ``float64[n, n]``, first row in the north; NaN where there is no data.
-        lowest: What is scaled to itself: 0 of an image.
-        highest: Height that lies above it by the given size.
-        is_dem: Heights are metres already, not shares.
+        lowest: Value that scales to itself: 0 for an image.
+        highest: Value that is the given size above it.
+        is_dem: Whether heights are metres already, not shares.
     """
 
     values: Grid
@@ -60,15 +60,15 @@ class Heights:
 
 
 def heightmap_mesh(shape: SdfShape, material: Material, *, is_seen: bool) -> tuple[Mesh | None, str]:
-    """The ground of a heightmap in the shape's own frame, and why there is none.
+    """Mesh of a heightmap in the shape's own frame, or None and the reason.
 
     Args:
-        shape: Its file is there, and of ``SUFFIXES``.
-        material: Of all.
-        is_seen: It is a visual, not a collision.
+        shape: Shape whose file exists and has one of ``SUFFIXES``.
+        material: Material of the whole mesh.
+        is_seen: Whether it is a visual, not a collision.
 
     Raises:
-        AssetError: naming the file and what is wrong with it.
+        AssetError: the file cannot be used; the message names it and the reason.
     """
     file = shape.file
     if file is None:
@@ -93,7 +93,7 @@ def heightmap_mesh(shape: SdfShape, material: Material, *, is_seen: bool) -> tup
 
 
 def _sampled(values: Grid, samples: int, count: int) -> Grid:
-    """So many heights a side, ``samples`` in place of each, on straight lines between them; beyond the last it goes on."""
+    """``count`` heights a side, ``samples`` in place of each, linearly interpolated; beyond the last they are extrapolated."""
     at = np.arange(count) / samples
     before = np.floor(at).astype(np.int64)
     after = np.minimum(np.ceil(at).astype(np.int64), len(values) - 1)
@@ -117,7 +117,7 @@ def _read_image(path: Path) -> Heights:
 
 
 def _shares(path: Path, image: Any) -> Heights:
-    """First channels of an image as shares of what its format can hold."""
+    """First channel of an image as shares of the largest value of its format."""
     columns, rows = image.size
     if columns != rows:
         raise AssetError(f"{path}: an image of heights must be square, got {columns} x {rows}")
@@ -131,7 +131,7 @@ def _shares(path: Path, image: Any) -> Heights:
     if mode in {"RGB", "RGBA"}:
         pixels = np.asarray(image.convert(mode), dtype=np.float64)[:, :, :3] / 255.0
         values = pixels[:, :, 0]
-        brightness = pixels.sum(axis=2)[::-1].reshape(-1)  # the first of equals is looked for from the south
+        brightness = pixels.sum(axis=2)[::-1].reshape(-1)  # the first of equal values is searched from the south
         highest = float(values[::-1].reshape(-1)[int(np.argmax(brightness))])
     else:
         values = np.asarray(image.convert("L") if mode == "1" else image, dtype=np.float64) / _GREY[mode]
@@ -155,19 +155,19 @@ def _read_dem(path: Path) -> Heights:
 
 
 def _side(count: int) -> int:
-    """2^n + 1, at least the count."""
+    """Smallest 2^n + 1 that is at least the count."""
     return count if _is_power_of_two(count - 1) else 2 ** (count - 1).bit_length() + 1
 
 
 def _stretched(rows: int, columns: int, side: int) -> tuple[int, int]:
-    """Columns and rows that a raster has in the square, cut off as numbers of 32 bits are."""
+    """Columns and rows of a raster in the square, truncated like 32-bit integers."""
     ratio = np.float32(max(rows, columns)) / np.float32(min(rows, columns))
     shorter = int(np.float32(side) / ratio)
     return (side, shorter) if columns > rows else (shorter, side)
 
 
 def _nearest(count: int, requested: int) -> npt.NDArray[np.int64]:
-    """Index among ``count`` of each of ``requested``, as GDAL chooses them."""
+    """Index among ``count`` for each of ``requested``, as in GDAL."""
     chosen: npt.NDArray[np.int64] = np.floor((np.arange(requested) + 0.5) * (count / requested) + _ROUNDING).astype(np.int64)
     return np.minimum(chosen, count - 1)
 

@@ -9,9 +9,9 @@ _MAPS = Path("/proc/self/maps")
 
 @cache
 def silence_libtiff() -> None:
-    """Take libtiff's handlers of errors and warnings away, in the library that Pillow has loaded; does nothing where there is none.
+    """Remove libtiff's handlers of errors and warnings, in the library loaded by Pillow; no effect without that library.
 
-    Pillow reports a file that cannot be decoded by an exception all the same. Call it after ``PIL.Image`` was imported.
+    Pillow still reports a file that cannot be decoded by an exception. Call it after ``PIL.Image`` was imported.
     """
     try:
         mapped = _MAPS.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""Is a mesh file whole? Checked before trimesh reads it, because trimesh passes over what is missing.
+"""Check that a mesh file is complete, before trimesh reads it, because trimesh ignores missing parts.
 
 Formats: STL (binary: 80 bytes, a count, 50 bytes a triangle), PLY 1.0 (Turk 1994), glTF 2.0 with the GLB container (Khronos, chapter 4).
 """
@@ -26,7 +26,7 @@ _ASCII_STL = re.IGNORECASE | re.MULTILINE
 _PLY_MOST_HEADER_BYTES = 65536
 _TRIANGLE_MODES = (4, 5, 6)
 _EXTENSIONS_OF_LOOKS = ("KHR_materials_", "KHR_texture_", "KHR_lights_", "EXT_texture_", "KHR_xmp", "MSFT_texture_")
-"""Extensions that change colours only."""
+"""Extensions that change only the appearance."""
 
 
 def check_stl(path: Path, data: bytes) -> int:
@@ -51,7 +51,7 @@ def check_stl(path: Path, data: bytes) -> int:
 
 
 def check_ply(path: Path, data: bytes) -> int:
-    """The number of faces the header names."""
+    """Number of faces that the header declares."""
     end = data.find(b"end_header", 0, _PLY_MOST_HEADER_BYTES)
     if not data.startswith(b"ply") or end < 0:
         raise AssetError(f"{path}: must be a PLY file with a header, got {data[:12]!r} …")
@@ -71,7 +71,7 @@ def check_ply(path: Path, data: bytes) -> int:
 
 
 def check_dae(path: Path, data: bytes) -> float:
-    """Metres in a unit of the file."""
+    """Metres per unit of the file."""
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
         raise AssetError(f"{path}: must be a COLLADA file without a document type, got one that defines entities")
     if b"<COLLADA" not in data[:_DAE_HEAD] or not data.rstrip().endswith(b"</COLLADA>"):
@@ -89,7 +89,7 @@ def check_dae(path: Path, data: bytes) -> float:
 
 
 def check_gltf(path: Path, data: bytes) -> list[str]:
-    """Refuse what trimesh would read wrongly or in part; returns notes on what is left out."""
+    """Reject files that trimesh would read wrongly or in part; returns notes on ignored parts."""
     document = _gltf_document(path, data)
     try:
         faults, notes = list(_gltf_faults(path, document)), list(_gltf_notes(path, document))
@@ -137,7 +137,7 @@ def _gltf_triangles(document: dict[str, Any]) -> int:
 
 
 def _node_nesting(nodes: list[dict[str, Any]]) -> int:
-    """Levels of nodes below each other; more than there are nodes where they go round."""
+    """Depth of the tree of nodes; more than the number of nodes if it has a cycle."""
     level, levels = list({child for node in nodes for child in node.get("children", [])}), 1
     while level and levels <= NODE_NESTING.bound:
         level = list({child for number in level for child in nodes[number].get("children", [])})

@@ -1,4 +1,4 @@
-"""Contents of a mesh file, before a rig assigns its materials."""
+"""Contents of a mesh file, before the rig's materials are assigned."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,13 @@ class MeshPart:
     """Triangles of one material, in the file's own units and axes.
 
     Attributes:
-        vertices: ``float64[n, 3]``.
-        triangles: ``int64[m, 3]``.
+        vertices: ``float64[n, 3]``, vertices.
+        triangles: ``int64[m, 3]``, rows of ``vertices``.
         material: ``int64[m]``, rows of ``names``.
-        names: The file's material names; empty text where it names none.
-        lines: ``int64[n]``, lines of the vertices in a text file; None where they are not known.
+        names: The file's material names; empty for a part without one.
+        lines: ``int64[n]``, lines of the vertices in a text file; None if unknown.
         piece: ``int64[m]``, rows of ``pieces``.
-        pieces: Names of what the part is made of, one after the other, as Gazebo names them; a name may come more than once. Empty where they are not known.
+        pieces: Names of the part's pieces, in order, as Gazebo names them; a name may be repeated. Empty if unknown.
     """
 
     vertices: npt.NDArray[np.float64]
@@ -35,11 +35,11 @@ class MeshPart:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeshFile:
-    """Everything read from one file.
+    """Contents of one file.
 
     Attributes:
-        parts: At least one.
-        notes: What was left out, as sentences.
+        parts: Parts, at least one.
+        notes: Notes on ignored parts, as sentences.
     """
 
     parts: tuple[MeshPart, ...]
@@ -52,7 +52,7 @@ class MeshFile:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file of that name; False also for a name that no file can have (too long, with a zero byte)."""
+    """Whether a file of that name exists; False also for a name that no file can have (too long, with a zero byte)."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -60,10 +60,10 @@ def is_file(path: Path) -> bool:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of an asset.
+    """Read the bytes of an asset.
 
     Raises:
-        AssetError: the file is missing, empty, no file, too large or not readable.
+        AssetError: the file is missing, empty, not a file, too large or not readable.
     """
     try:
         size = path.stat().st_size

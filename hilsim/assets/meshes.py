@@ -1,8 +1,8 @@
-"""Mesh files: OBJ read here, COLLADA through pycollada, PLY, STL, glTF and GLB through trimesh, which are imported only when such a file is named.
+"""Mesh files: OBJ is read here, COLLADA through pycollada, PLY, STL, glTF and GLB through trimesh; the libraries are imported only when such a file is used.
 
-Nothing is repaired: a file that is cut short, names vertices it does not have or holds numbers that are none is refused with the reason.
-Precision: OBJ and ASCII STL keep every digit they were written with (UTM coordinates too), as do PLY files with ``double`` vertices; glTF, binary
-STL and PLY with ``float`` vertices hold 24-bit numbers, that is 0.5 m steps at a northing of 5,000,000 m. Place those by ``position_m``.
+Files are not repaired: one that is truncated, references missing vertices or contains invalid numbers is rejected with the reason.
+Precision: OBJ and ASCII STL keep all digits (UTM coordinates too), as do PLY files with ``double`` vertices; glTF, binary
+STL and PLY with ``float`` vertices have 24-bit numbers, which means steps of 0.5 m at a northing of 5,000,000 m. Use ``position_m`` to place those.
 """
 
 import logging
@@ -31,11 +31,11 @@ _Z_FROM_Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
 
 class Submesh(NamedTuple):
-    """What is taken of a mesh file.
+    """Part of a mesh file to use.
 
     Attributes:
-        name: Of its pieces.
-        is_centred: Each piece is moved so that the box around it has its middle at zero.
+        name: Name of its pieces.
+        is_centred: Whether to centre each piece's bounding box at the origin.
     """
 
     name: str
@@ -43,15 +43,15 @@ class Submesh(NamedTuple):
 
 
 def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
-    """The mesh of a file, as ``mesh_of`` makes it.
+    """Mesh of a file, made by ``mesh_of``.
 
     Args:
-        spec: The rig's table.
-        directory: Where the file's path starts.
-        materials: Every material of the rig by name.
+        spec: Table of the rig.
+        directory: Directory that the file's path is relative to.
+        materials: All materials of the rig by name.
 
     Raises:
-        AssetError: naming the file and what is wrong with it.
+        AssetError: the file cannot be used; the message names it and the reason.
     """
     path = directory / spec.file
     return mesh_of(path, read_mesh(path), spec, materials)
@@ -60,24 +60,24 @@ def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -
 def mesh_of(
     path: Path, content: MeshFile, spec: MeshSpec, materials: dict[str, Material], submesh: Submesh | None = None
 ) -> tuple[Mesh, tuple[str, ...]]:
-    """The mesh of a file in metres, z up, in the shape's own frame (``position_m`` and ``rotation_deg`` are not applied), and notes.
+    """Mesh of a file in metres, z up, in the shape's own frame (``position_m`` and ``rotation_deg`` are not applied), and notes.
 
-    A part's material is the one ``spec.materials`` gives its name in the file, else the rig's of that very name, else ``spec.material`` with a note.
+    A part's material is the one that ``spec.materials`` assigns to its name in the file, else the rig's of the same name, else ``spec.material`` with a note.
 
     Args:
-        path: The file, for messages.
-        content: What was read of it.
-        spec: The rig's table.
-        materials: Every material of the rig by name.
-        submesh: What of it is taken; None: all.
+        path: Path of the file, for messages.
+        content: Contents of the file.
+        spec: Table of the rig.
+        materials: All materials of the rig by name.
+        submesh: Part to use; None for all.
 
     Raises:
-        AssetError: naming the file and what is wrong with it.
+        AssetError: the file cannot be used; the message names it and the reason.
     """
     parts = content.parts
     starts = np.cumsum([0] + [len(part.vertices) for part in parts])
     triangles = np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=False)])
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow is rejected below
         vertices = np.concatenate([part.vertices for part in parts]) * spec.scale
     if spec.up == "y" or (spec.up == "auto" and path.suffix.lower() in _Y_UP):
         vertices = vertices @ _Z_FROM_Y_UP.T
@@ -99,7 +99,7 @@ def mesh_of(
 def _taken(
     path: Path, parts: tuple[MeshPart, ...], submesh: Submesh, vertices: npt.NDArray[np.float64], triangles: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Vertices and triangles of the pieces of a name, three vertices a triangle, and which triangles they were."""
+    """Vertices and triangles of the pieces of a name, three vertices per triangle, and the numbers of those triangles."""
     names = [name for part in parts for name in part.pieces]
     is_wanted = np.array([name == submesh.name for name in names])
     if not is_wanted.any():
@@ -121,7 +121,7 @@ def _taken(
 
 
 def _check_rows(path: Path, vertices: npt.NDArray[np.float64], triangles: npt.NDArray[np.int64]) -> None:
-    """Refuse triangles of vertices that are not there, and more triangles than a scene may have."""
+    """Reject triangles with missing vertices, and more triangles than a scene may have."""
     SCENE_TRIANGLES.enforce(len(triangles), str(path), AssetError)
     outside = np.flatnonzero(((triangles < 0) | (triangles >= len(vertices))).any(axis=1))
     if len(outside):
@@ -130,7 +130,7 @@ def _check_rows(path: Path, vertices: npt.NDArray[np.float64], triangles: npt.ND
 
 
 def _vertex_name(parts: tuple[MeshPart, ...], row: int) -> str:
-    """What a vertex is called: an OBJ file counts from 1, the others from 0."""
+    """Name of a vertex in messages: an OBJ file counts from 1, the others from 0."""
     number = row
     for part in parts:
         if row < len(part.vertices):
@@ -153,10 +153,10 @@ def _choose_materials(spec: MeshSpec, used: tuple[str, ...], materials: dict[str
 
 
 def read_mesh(path: Path) -> MeshFile:
-    """What a mesh file holds.
+    """Read the contents of a mesh file.
 
     Raises:
-        AssetError: naming the file and what is wrong with it.
+        AssetError: the file cannot be used; the message names it and the reason.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -177,13 +177,13 @@ def read_mesh(path: Path) -> MeshFile:
 
 
 def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = ()) -> MeshFile:
-    """Result of a foreign reader, if it is complete by the file's own count."""
+    """Result of an external reader, if it is complete by the file's own count."""
     try:
-        with np.errstate(all="ignore"):  # what overflows is refused as not finite
+        with np.errstate(all="ignore"):  # overflow is rejected as not finite
             parts = read()
     except AssetError:
         raise
-    except Exception as error:  # readers raise whatever their parsers stumble on; an operator needs the file's name, not a traceback
+    except Exception as error:  # readers raise any exception of their parsers; an operator needs the file's name, not a traceback
         reason = str(error).strip().splitlines()
         raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {reason[0] if reason else type(error).__name__}") from error
     count = sum(len(part.triangles) for part in parts)
@@ -195,7 +195,7 @@ def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: in
 
 
 def _with_trimesh(path: Path) -> tuple[MeshPart, ...]:
-    import trimesh  # noqa: PLC0415 - half a second and 40 MB that a rig without such files need not pay
+    import trimesh  # noqa: PLC0415 - it costs half a second and 40 MB, which a rig without such files does not need
 
     logging.getLogger("trimesh").setLevel(logging.CRITICAL)
     scene = trimesh.load_scene(str(path), process=False)

@@ -1,14 +1,14 @@
-"""How deep a JSON text is nested, found before a reader of JSON, which calls itself for each level, is let loose on it."""
+"""Nesting depth of a JSON text, determined before the recursive JSON parser reads it."""
 
 import re
 
 import numpy as np
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # the last quote may be missing, so that each byte is looked at once
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # the last quote may be missing, so that each byte is scanned once
 
 
 def nesting(text: bytes) -> int:
-    """Levels of arrays and objects in a JSON text, which need not be sound."""
+    """Depth of arrays and objects in a JSON text, which need not be valid."""
     bare = np.frombuffer(_STRING.sub(b"", text), dtype=np.uint8)
     step = np.isin(bare, np.frombuffer(b"[{", dtype=np.uint8)).astype(np.int8) - np.isin(bare, np.frombuffer(b"]}", dtype=np.uint8))
     steps = step[step != 0]

@@ -1,6 +1,6 @@
-"""Wavefront OBJ, read strictly: polygons, names of objects, groups and materials, libraries; texture coordinates, normals, lines and points are passed over.
+"""Wavefront OBJ, read strictly: polygons, names of objects, groups and materials, libraries; texture coordinates, normals, lines and points are ignored.
 
-Read here rather than by trimesh, which drops faces it cannot read and forgets the names of materials whose library is missing.
+trimesh is not used, because it drops faces that it cannot read and loses the names of materials whose library is missing.
 The format: the Advanced Visualizer manual's appendix B1, "Object Files".
 """
 
@@ -25,7 +25,7 @@ _PASSED_OVER = frozenset({"vt", "vn", "vp", "s", "l", "p", "mg"}) | frozenset(
 
 @dataclass(eq=False)
 class _Reading:
-    """What has been read so far: numbers one after another, three a vertex and a triangle."""
+    """State of reading: numbers in sequence, three per vertex and per triangle."""
 
     path: Path
     vertices: "array[float]" = field(default_factory=lambda: array("d"))
@@ -45,7 +45,7 @@ def read_obj(path: Path) -> MeshFile:
     """Read an OBJ file.
 
     Raises:
-        AssetError: naming up to ten faults with their lines.
+        AssetError: the file has faults; the message names up to ten with their lines.
     """
     reading = _Reading(path)
     for number, line in _lines(path, _text(path)):
@@ -69,7 +69,7 @@ def read_obj(path: Path) -> MeshFile:
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines; one that ends in a backslash goes on in the next, and has the number of its last part."""
+    """Numbered lines; a line that ends in a backslash continues in the next, and has the number of its last part."""
     number = size = 0
     parts: list[str] = []
     for number, line in enumerate(StringIO(text, newline=None), start=1):
@@ -116,7 +116,7 @@ def _read_line(reading: _Reading, number: int, words: list[str]) -> None:
 
 
 def _read_vertex(reading: _Reading, number: int, words: list[str]) -> None:
-    """Three coordinates; a weight or a colour may follow."""
+    """Read three coordinates; a weight or a colour may follow."""
     try:
         x, y, z = (float(word) for word in words[:3])
     except ValueError:
@@ -129,7 +129,7 @@ def _read_vertex(reading: _Reading, number: int, words: list[str]) -> None:
 
 
 def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
-    """A polygon as a fan of triangles; ``7``, ``7/1``, ``7//3``, ``7/1/3``; negative numbers count back."""
+    """Read a polygon as a fan of triangles; ``7``, ``7/1``, ``7//3``, ``7/1/3``; negative numbers count back."""
     count = len(reading.lines)
     is_small, fault = FACE_CORNERS.rule(len(words))
     if not is_small:
@@ -161,7 +161,7 @@ def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
 
 
 def _check_library(reading: _Reading, number: int, words: list[str]) -> None:
-    """A material library must be there: one left behind by a copy is a sign that more was. Names may hold blanks."""
+    """Check that a material library exists: a missing one indicates an incomplete copy. Names may contain blanks."""
     folder = reading.path.parent
     if is_file(folder / " ".join(words)):
         return

@@ -1,4 +1,4 @@
-"""From a rig's ``[scene]`` table to a world."""
+"""Construction of a world from a rig's ``[scene]`` table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assets:
-    """Files already read, so that one named twice is read once and shares its memory in the world.
+    """Files already read: a repeated file is read once and shares its memory in the world.
 
     Attributes:
-        directory: Where the files' paths start.
-        materials: Every material of the rig by name.
-        meshes: What has been read, by what matters of the specification.
-        notes: What a person should know of the files.
+        directory: Directory that the files' paths are relative to.
+        materials: All materials of the rig by name.
+        meshes: Meshes read so far, by the relevant keys of the specification.
+        notes: Notes on the files, for the user.
     """
 
     directory: Path
@@ -41,7 +41,7 @@ class Assets:
     notes: list[str] = field(default_factory=list)
 
     def shape(self, spec: ObjectSpec) -> Mesh:
-        """The mesh of an object in the shape's own frame.
+        """Mesh of an object in the shape's own frame.
 
         Raises:
             AssetError: its file cannot be used.
@@ -63,14 +63,14 @@ class Assets:
 
 
 def scene_sdf(spec: SceneSpec, directory: Path) -> "SdfScene | None":
-    """The SDF file that a scene names; None where it names none.
+    """SDF file of a scene; None without one.
 
     Raises:
-        AssetError: with every fault of the file and what it includes.
+        AssetError: the file or one that it includes has faults; the message names all.
     """
     if not spec.sdf:
         return None
-    from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most scenes need it not
+    from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most scenes do not need it
 
     place, search = directory / spec.sdf, [directory / place for place in spec.sdf_path]
     scene = read_sdf(place, search)
@@ -80,13 +80,13 @@ def scene_sdf(spec: SceneSpec, directory: Path) -> "SdfScene | None":
 
 
 _newest: "dict[tuple[Path, ...], SdfScene]" = {}
-"""The SDF file that was read last, by its place and the directories for models."""
+"""Latest SDF file read, by its path and the directories for models."""
 
 
 def sdf_stamps(spec: SceneSpec, directory: Path) -> "tuple[FileStamp, ...]":
-    """Every file that a scene's SDF file brings with it, found or not: models, meshes and heightmaps. It is read anew only when one of them has changed.
+    """Stamps of all files that a scene's SDF file references, found or not: models, meshes and heightmaps. The SDF file is read again only when one of them has changed.
 
-    None where the file cannot be read, or there is none: who builds the scene finds out.
+    None if the file cannot be read or does not exist: building the scene reports the error.
     """
     if not spec.sdf:
         return ()
@@ -103,16 +103,16 @@ def sdf_stamps(spec: SceneSpec, directory: Path) -> "tuple[FileStamp, ...]":
 
 
 def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = None) -> tuple[list[SceneObject], tuple[str, ...]]:
-    """Every object of a scene, the generator's first, then in the order of ``SceneSpec.objects``, then those of its SDF file; and notes on its files.
+    """All objects of a scene, the generator's first, then in the order of ``SceneSpec.objects``, then those of its SDF file; and notes on its files.
 
     Args:
-        spec: The rig's ``[scene]``.
-        directory: Where the files' paths start.
-        sdf: Its SDF file, where it has been read.
+        spec: Table ``[scene]`` of the rig.
+        directory: Directory that the files' paths are relative to.
+        sdf: SDF file of the scene, if already read.
 
     Raises:
-        AssetError: naming every file that cannot be used, one fault a line.
-        ConfigError: there is nothing in the scene.
+        AssetError: files cannot be used; the message names all, one fault per line.
+        ConfigError: the scene is empty.
     """
     assets = Assets(directory=directory, materials=spec.material_table())
     objects = street_objects(spec) if spec.generator == "street" else []
@@ -157,7 +157,7 @@ _PRIMITIVES: dict[type[ObjectSpec], Callable[[Any, Material], Mesh]] = {
 
 
 def primitive(spec: ObjectSpec, material: Material) -> Mesh:
-    """The mesh of a shape that needs no file."""
+    """Mesh of a shape that needs no file."""
     make = _PRIMITIVES.get(type(spec))
     if make is None:
         raise TypeError(f"spec must be a primitive, got {type(spec).__name__}")

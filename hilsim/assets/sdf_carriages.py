@@ -1,4 +1,4 @@
-"""What moves of an SDF file: its actors by their scripts, its models by the rig."""
+"""Motion in an SDF file: actors by their scripts, models by the rig."""
 
 from pathlib import Path
 
@@ -19,15 +19,15 @@ _SHOWN_MODELS = 20
 
 
 def sdf_carriages(sdf: SdfScene, spec: SceneSpec, directory: Path) -> Carriages:
-    """What moves of a rig's SDF file.
+    """Motions of a rig's SDF file.
 
     Args:
-        sdf: What was read.
-        spec: The rig's ``[scene]``.
-        directory: Where the files' paths start.
+        sdf: Contents of the SDF file.
+        spec: Table ``[scene]`` of the rig.
+        directory: Directory that the files' paths are relative to.
 
     Raises:
-        AssetError: with every fault of a model's name, a trajectory file or an actor, one a line.
+        AssetError: a model's name, a trajectory file or an actor has faults; the message names all, one per line.
     """
     stand = Pose(position_m=spec.origin_m)
     faults: list[str] = []

@@ -1,7 +1,7 @@
-"""Shapes of an SDF file that come from files: meshes and heightmaps, each file read once.
+"""Shapes of an SDF file that need files: meshes and heightmaps, each file read once.
 
-Gazebo's engines of physics take a mesh whole and ignore its ``<submesh>`` (gz-sim, ``Physics.cc``; gz-physics, ``CustomMeshShape.cc``), and leave a heightmap's ``<pos>`` out of
-account; what is drawn follows both (gz-rendering, ``Ogre2MeshFactory.cc``). So do collisions and visuals here.
+Gazebo's physics engines use a mesh as a whole and ignore its ``<submesh>`` (gz-sim, ``Physics.cc``; gz-physics, ``CustomMeshShape.cc``), and ignore a heightmap's ``<pos>``;
+rendering applies both (gz-rendering, ``Ogre2MeshFactory.cc``). Collisions and visuals behave the same here.
 """
 
 from dataclasses import dataclass, field
@@ -28,13 +28,13 @@ _SUFFIXES = {"mesh": SUFFIXES, "heightmap": heightmaps.SUFFIXES}
 
 @dataclass(kw_only=True, eq=False)
 class ShapeFiles:
-    """Makes meshes of such shapes.
+    """Makes the meshes of such shapes.
 
     Attributes:
-        materials: Every material of the rig by name.
-        material: Name of theirs.
-        is_seen: They are visuals, not collisions.
-        notes: What is left out, a sentence each, is added here.
+        materials: All materials of the rig by name.
+        material: Name of the shapes' material.
+        is_seen: Whether they are visuals, not collisions.
+        notes: Notes on ignored shapes, one sentence each; appended here.
     """
 
     materials: dict[str, Material]
@@ -46,10 +46,10 @@ class ShapeFiles:
     _grounds: dict[str, tuple[Mesh | None, str]] = field(default_factory=dict)
 
     def mesh(self, shape: SdfShape) -> Mesh | None:
-        """The mesh of a shape, in its own frame; None, with a note, where it is left out.
+        """Mesh of a shape, in its own frame; None, with a note, if it is ignored.
 
         Raises:
-            AssetError: naming the file and what is wrong with it.
+            AssetError: the file cannot be used; the message names it and the reason.
         """
         known, suffix = _SUFFIXES[shape.kind], Path(shape.uri).suffix if shape.file is None else shape.file.suffix
         if suffix.lower() not in known:

@@ -1,7 +1,7 @@
 """Objects of a scene from an SDF world or model.
 
-Rays of Gazebo's lidars without a GPU meet collisions, those of its cameras' kin visuals. A collision that is a plane has no end in a physics engine: here it reaches ``PLANE_M`` to
-each side. Round shapes are finely cut where there are few, and coarser where there are thousands.
+Rays of Gazebo's CPU lidars hit collisions, those of its GPU lidars visuals. A collision plane is infinite in a physics engine: here it extends ``PLANE_M`` to
+each side. Round shapes are finely tessellated if there are few, and coarser if there are thousands.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,17 +25,17 @@ from hilsim.sdf.specs import SdfScene, SdfShape, skin_name
 
 Sees = Literal["collisions", "visuals"]
 PLANE_M = 500.0
-"""How far a collision's plane reaches from its origin."""
+"""Half extent of a collision plane."""
 SOLID_KINDS = frozenset({"box", "sphere", "cylinder", "capsule", "ellipsoid", "cone"})
 """Shapes with an inside."""
 _MATERIAL = "concrete"
 _FINEST_M = 1e-4
 _ROUND_RATIO, _BALL_RATIO = 10_000.0, 1_000.0
-"""A radius to the depth of a flat: what is bent both ways has its triangles squared."""
+"""Ratio of a radius to the sagitta of its facets: shapes curved in both directions have the square of the triangles."""
 _ROUND_TRIANGLES = 4_000_000
-"""Of all round shapes; the scene is built in 8 s."""
+"""Maximum number of triangles of all round shapes; the scene is built in 8 s."""
 _COARSENESS = (1.0, 4.0, 16.0, 64.0)
-"""Factors of a flat's depth: the first that is enough counts."""
+"""Factors of the sagitta: the first that is sufficient is used."""
 
 
 def sdf_objects(
@@ -45,17 +45,17 @@ def sdf_objects(
     stand: Pose | None = None,
     carriages: Carriages | None = None,
 ) -> tuple[list[SceneObject], tuple[str, ...]]:
-    """Every shape, and a sentence for each that is left out.
+    """Objects for all shapes, and a sentence for each ignored one.
 
     Args:
-        scene: What was read.
-        materials: Every material of the rig by name.
-        sees: Which shapes.
+        scene: Contents of the SDF file.
+        materials: All materials of the rig by name.
+        sees: Kind of shapes that rays hit.
         stand: Pose of the file's origin in the world.
-        carriages: What of it moves; nothing without.
+        carriages: Motions of the file; None for none.
 
     Raises:
-        AssetError: naming every mesh that cannot be used, with file and line; or there is more than a scene may hold.
+        AssetError: meshes cannot be used, named with file and line; or the scene exceeds a limit.
     """
     objects: list[SceneObject] = []
     moving = carriages or Carriages()
@@ -89,7 +89,7 @@ def _placed(name: str, mesh: Mesh, pose: Pose, carriage: Carriage | None) -> Sce
 
 
 def _of_actors(scene: SdfScene, sees: Sees) -> list[str]:
-    """What a person should know of each."""
+    """Notes on the actors, for the user."""
     if sees == "collisions":
         return [f"{actor.where}: <actor> {actor.name} has no collision: lidars do not meet it, in Gazebo neither" for actor in scene.actors]
     seen = {shape.actor: shape for shape in scene.visuals if shape.actor}
@@ -104,7 +104,7 @@ def _of_actors(scene: SdfScene, sees: Sees) -> list[str]:
 
 
 def _solid(shape: SdfShape, material: Material, made: dict[str, Mesh], coarseness: float) -> Mesh:
-    """The mesh of a shape; equal ones share it."""
+    """Mesh of a shape; equal shapes share it."""
     key = repr((shape.kind, shape.size_m, shape.radii_m, shape.length_m))
     if key not in made:
         made[key] = _SHAPES[shape.kind](shape, material, _tolerance_m(shape) * coarseness)
@@ -112,7 +112,7 @@ def _solid(shape: SdfShape, material: Material, made: dict[str, Mesh], coarsenes
 
 
 def _coarseness(path: Path, shapes: Sequence[SdfShape], notes: list[str]) -> float:
-    """Depth error (m) of round shapes that are approximated by fewer faces; reported in a note."""
+    """Factor of the sagitta of round shapes, such that their triangles stay within the limit; a factor above 1 is reported in a note."""
     round_shapes = [shape for shape in shapes if shape.kind in _TRIANGLES]
     counts = {factor: _triangles(round_shapes, factor) for factor in _COARSENESS}
     chosen = next((factor for factor, count in counts.items() if count <= _ROUND_TRIANGLES), _COARSENESS[-1])
@@ -130,13 +130,13 @@ def _triangles(shapes: Sequence[SdfShape], coarseness: float) -> int:
 
 
 def _tolerance_m(shape: SdfShape) -> float:
-    """How far the flats of a round shape may lie inside its surface: at a grazing angle a ray's range is off by many times as much."""
+    """Largest sagitta of the facets of a round shape: at a grazing angle the range error is many times as large."""
     radius_m = max(shape.radii_m)
     return max(_FINEST_M, radius_m / (_ROUND_RATIO if shape.kind in {"cylinder", "cone"} else _BALL_RATIO))
 
 
 def _upright_to(normal: Vector) -> Pose:
-    """The shortest turn from z to a direction."""
+    """Shortest rotation from z to a direction."""
     x, y, z = np.array(normal) / np.linalg.norm(normal)
     if z < -1.0 + 1e-12:
         return Pose(orientation=(0.0, 1.0, 0.0, 0.0))

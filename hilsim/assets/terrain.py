@@ -1,7 +1,7 @@
 """Height maps: 16-bit grey PNG and GeoTIFF (16-bit or float32), through Pillow, as a grid of triangles.
 
 GeoTIFF 1.0 tags (Ritter and Ruth 2000): 33550 pixel scale, 33922 tie point, 34735 keys; 42113 is GDAL's value for "no data", which leaves
-holes. Only maps in metres are taken; degrees are refused, because hilsim projects nothing.
+holes. Only maps in metres are accepted; degrees are rejected, because hilsim does not project coordinates.
 """
 
 import logging
@@ -37,13 +37,13 @@ _MODEL_NAMES = {2: "geographic (degrees)", 3: "geocentric"}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Raster:
-    """A height map as the file holds it.
+    """A height map as stored in the file.
 
     Attributes:
         values: ``float64[rows, columns]``, first row in the north.
-        missing: ``bool[rows, columns]``, where there is no data.
-        limits: Smallest and largest value the format can hold; None for floating point.
-        tags: Of a TIFF, by number.
+        missing: ``bool[rows, columns]``, true for missing data.
+        limits: Smallest and largest value of the format; None for floating point.
+        tags: Tags of a TIFF, by number.
     """
 
     values: npt.NDArray[np.float64]
@@ -56,9 +56,9 @@ class _Place(NamedTuple):
     """Georeference of a height map.
 
     Attributes:
-        pixel_m: East-west and north-south; None where the file does not give it.
-        north_west_m: Where the first height lies in the map's own coordinates; None where the file does not give it.
-        notes: What a person should know.
+        pixel_m: Pixel size east-west and north-south; None if the file does not contain it.
+        north_west_m: Position of the first height in the map's own coordinates; None if the file does not contain it.
+        notes: Notes for the user.
     """
 
     pixel_m: tuple[float, float] | None = None
@@ -67,15 +67,15 @@ class _Place(NamedTuple):
 
 
 def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
-    """The terrain as a mesh whose zero is the south-west height (or the map's own zero, when georeferenced), and notes.
+    """Terrain as a mesh with its origin at the south-west height (or the map's own origin, when georeferenced), and notes.
 
     Args:
-        spec: The rig's table.
-        directory: Where the file's path starts.
-        materials: Every material of the rig by name.
+        spec: Table of the rig.
+        directory: Directory that the file's path is relative to.
+        materials: All materials of the rig by name.
 
     Raises:
-        AssetError: naming the file and what is wrong with it.
+        AssetError: the file cannot be used; the message names it and the reason.
     """
     path = directory / spec.file
     raster = read_raster(path)
@@ -103,18 +103,18 @@ def surface(
     *,
     is_zigzag: bool = False,
 ) -> Mesh:
-    """Ground through a grid of heights, two triangles a cell.
+    """Ground through a grid of heights, two triangles per cell.
 
     Args:
-        path: The file, for messages.
+        path: Path of the file, for messages.
         at_m: x of the columns and y of the rows, the first row in the north.
         heights_m: ``float64[rows, columns]``.
-        missing: ``bool[rows, columns]``; triangles of these are left out.
-        material: Of all.
-        is_zigzag: Cells are cut from south-west to north-east and, in every other row from the south, from north-west to south-east; else the first way all.
+        missing: ``bool[rows, columns]``; triangles at these are omitted.
+        material: Material of the whole mesh.
+        is_zigzag: Whether cells are divided from south-west to north-east and, in every other row from the south, from north-west to south-east; else all the first way.
 
     Raises:
-        AssetError: a height lies too far off, or there is no triangle.
+        AssetError: a height is too far from the others, or there is no triangle.
     """
     rows, columns = heights_m.shape
     x, y = at_m
@@ -161,7 +161,7 @@ def _heights(spec: TerrainSpec, raster: Raster, path: Path) -> npt.NDArray[np.fl
 
 
 def _grid(missing: npt.NDArray[np.bool_], *, is_zigzag: bool = False) -> npt.NDArray[np.int32]:
-    """Two triangles a cell, facing up; none at a missing height."""
+    """Triangles of a grid, two per cell, facing up; none at a missing height."""
     rows, columns = missing.shape
     corner = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     nw, ne, sw, se = corner[:-1, :-1], corner[:-1, 1:], corner[1:, :-1], corner[1:, 1:]
@@ -177,10 +177,10 @@ def _grid(missing: npt.NDArray[np.bool_], *, is_zigzag: bool = False) -> npt.NDA
 
 
 def read_raster(path: Path) -> Raster:
-    """Heights of a 16-bit PNG or a GeoTIFF, as the file holds them.
+    """Heights of a 16-bit PNG or a GeoTIFF, as stored in the file.
 
     Raises:
-        AssetError: naming the file and what is wrong with it.
+        AssetError: the file cannot be used; the message names it and the reason.
     """
     if path.suffix.lower() not in (".png", ".tif", ".tiff"):
         raise AssetError(f'{path}: terrain must be a .png, .tif or .tiff, got "{path.suffix}"')
@@ -188,25 +188,25 @@ def read_raster(path: Path) -> Raster:
 
 
 def with_image(path: Path, formats: tuple[str, ...], required: str, decode: Callable[[Path, Any], T]) -> T:
-    """What a function makes of an image, which is opened, and decoded where the function does so.
+    """Open an image and return the result of a function, which decodes it.
 
     Args:
-        path: The file.
-        formats: As Pillow names them.
-        required: What the file must be, for messages.
-        decode: Takes the path and the image.
+        path: Path of the file.
+        formats: Permitted formats by Pillow's names.
+        required: Description of the required format, for messages.
+        decode: Called with the path and the image.
 
     Raises:
-        AssetError: the file is no such image, has too many pixels, or is damaged.
+        AssetError: the file is not such an image, has too many pixels, or is damaged.
     """
-    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only rigs with terrain pay for it
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only rigs with terrain need it
 
     data = read_bytes(path)
     silence_libtiff()
-    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # Pillow reports a damaged file as an exception too
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # Pillow reports a damaged file by an exception as well
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; size is checked here, before decoding
+            warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; the size is checked here, before decoding
             with Image.open(BytesIO(data), formats=formats) as image:
                 _check_size(path, image.size)
                 return decode(path, image)
@@ -296,7 +296,7 @@ def _georeference(path: Path, tags: dict[int, Any]) -> _Place:
 
 
 def _geo_keys(path: Path, tags: dict[int, Any]) -> dict[int, int]:
-    """Short keys of the directory: rows of (key, place, count, value); place 0 means that the value is right here."""
+    """Short keys of the directory: rows of (key, place, count, value); place 0 means that the row contains the value."""
     directory = [int(value) for value in tags.get(_GEO_KEYS, ())]
     if not directory:
         return {}

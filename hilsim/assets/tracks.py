@@ -1,4 +1,4 @@
-"""The way of an object through a scene, as a track."""
+"""Track of an object's motion through a scene."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from hilsim.scene.object_specs import MotionSpec
 
 
 def motion_track(spec: MotionSpec, origin_m: Vector) -> PoseTrack:
-    """The track of an object's frame in the world."""
+    """Track of an object's frame in the world."""
     time_ns = np.array([round(waypoint.time_s * 1e9) for waypoint in spec.waypoints], dtype=np.int64)
     poses = [Pose(position_m=origin_m) @ mounting(waypoint.position_m, waypoint.rotation_deg) for waypoint in spec.waypoints]
     make = smooth_track if spec.interpolation == "smooth" else linear_track

@@ -1,10 +1,10 @@
-"""Trajectory files: poses with times, as CSV or in the TUM format, to a smooth track.
+"""Trajectory files: poses with times, as CSV or in the TUM format, read as a smooth track.
 
 =========  ====================================================================================================================
 .csv       A header names the columns in any order: time (``time_s``, ``t``, ``time``, ``timestamp``, or ``time_ns``), ``x_m y_m z_m`` (or
            ``x y z``, ``px py pz``, ``tx ty tz``) and ``qw qx qy qz`` or ``roll_deg pitch_deg yaw_deg``. Without a header the columns are
            time_s, x, y, z, qw, qx, qy, qz.
-.tum .txt  ``time x y z qx qy qz qw`` between blanks (the TUM RGB-D benchmark's format; note that w comes last).
+.tum .txt  ``time x y z qx qy qz qw`` separated by blanks (the TUM RGB-D benchmark's format; note that w comes last).
 =========  ====================================================================================================================
 
 Lines that begin with ``#`` are comments. The pose is that of the platform's body (x forward, y left, z up) in the world.
@@ -28,7 +28,7 @@ MOST_FAULTS = 10
 CLOSED_WITHIN_M = 0.01
 CLOSED_WITHIN_DEG = 0.5
 LENGTH_WITHIN = 1e-3
-"""How far a quaternion's length may be from 1: what three or four printed digits give; it is then scaled to 1."""
+"""Largest difference of a quaternion's length from 1, the precision of three or four printed digits; it is then normalised."""
 
 _TIMES = {"time_s": 9, "t": 9, "time": 9, "timestamp": 9, "timestamp_s": 9, "t_s": 9, "time_ns": 0, "timestamp_ns": 0, "t_ns": 0}
 _LONGEST_NS = STAMP_NS.bound
@@ -43,11 +43,11 @@ class _Columns:
 
     Attributes:
         time: Column of the time.
-        time_digits: Decimal places from its unit to nanoseconds.
+        time_digits: Number of decimal places from its unit to nanoseconds.
         position: Columns of x, y, z.
-        quaternion: Columns of w, x, y, z; empty where there are angles.
+        quaternion: Columns of w, x, y, z; empty if there are angles.
         angles: Columns of roll, pitch and yaw.
-        separator: Between columns; None for blanks.
+        separator: Separator of columns; None for blanks.
     """
 
     time: int
@@ -59,7 +59,7 @@ class _Columns:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """Every column that is read."""
+        """All columns that are read."""
         return (self.time, *self.position, *self.quaternion, *self.angles)
 
 
@@ -70,15 +70,15 @@ _Row = tuple[int, Vector, Quaternion]
 
 
 def load_trajectory(path: Path, *, loop: bool = False, start_at_zero: bool = True) -> PoseTrack:
-    """A track through every pose of a file, without corners.
+    """Read a smooth track through all poses of a file.
 
     Args:
-        path: ``.csv``, ``.tum`` or ``.txt``.
-        loop: Repeat for ever; the last pose must equal the first one within 1 cm and 0.5 degrees, and replaces it.
-        start_at_zero: The first pose is at rig time 0, whatever the file's time; else the file's times are rig times.
+        path: Path of a ``.csv``, ``.tum`` or ``.txt`` file.
+        loop: Whether to repeat; the last pose must equal the first one within 1 cm and 0.5 degrees, and is replaced by it.
+        start_at_zero: Whether to shift the first pose to rig time 0; else the file's times are rig times.
 
     Raises:
-        AssetError: naming up to ten faults with their lines.
+        AssetError: the file has faults; the message names up to ten with their lines.
     """
     lines = _lines(path)
     columns, body = _columns(path, lines)
@@ -118,7 +118,7 @@ def _track(rows: list[_Row], *, loop: bool, start_at_zero: bool) -> PoseTrack:
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
-    """Numbered lines, blank ones left out."""
+    """Numbered lines without blank ones."""
     if path.suffix.lower() not in (".csv", ".tum", ".txt"):
         raise AssetError(f'{path}: a trajectory must be a .csv, .tum or .txt file, got "{path.suffix}"')
     try:
@@ -129,7 +129,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
 
 
 def _columns(path: Path, lines: list[tuple[int, str]]) -> tuple[_Columns, list[tuple[int, str]]]:
-    """The columns' meaning and the lines with poses. A header may hide behind ``#``."""
+    """Meaning of the columns, and the lines with poses. The header may be a comment (``#``)."""
     comments = [(number, line) for number, line in lines if line.startswith("#")]
     body = [(number, line) for number, line in lines if not line.startswith("#")]
     if path.suffix.lower() != ".csv":
@@ -176,10 +176,10 @@ def _is_number(word: str) -> bool:
 
 
 def _row(columns: _Columns, line: str) -> _Row:
-    """A pose.
+    """Parse a pose.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: the line is invalid; the message gives the reason.
     """
     words = [word.strip() for word in line.split(columns.separator)]
     if len(words) <= max(columns.used):
@@ -198,12 +198,12 @@ def _row(columns: _Columns, line: str) -> _Row:
 
 
 def _time_ns(word: str, digits: int) -> int:
-    """Exact to the nanosecond, as a float of seconds since 1970 is not."""
+    """Parse a time exactly to the nanosecond, which a float of seconds since 1970 cannot represent."""
     try:
         time = Decimal(word)
     except InvalidOperation:
         raise ValueError(f"time must be a decimal number, got {word[:30]!r}") from None
-    if abs(time) > Decimal(_LONGEST_NS).scaleb(-digits):  # asked before the number is written out: it may have a million digits
+    if abs(time) > Decimal(_LONGEST_NS).scaleb(-digits):  # checked before conversion: the number may have a million digits
         raise ValueError(f"time must be within 146 years of 0, got {word[:30]}")
     return int(time.scaleb(digits).to_integral_value())
 

@@ -1,1 +1,1 @@
-"""Hardware in the loop: the flight loop, and what it sends and receives."""
+"""Hardware in the loop: the flight loop and its messages to and from the flight controller."""

@@ -1,7 +1,7 @@
-"""ArduPilot's simulation flies the vehicle by its JSON link: each of its frames is a step of the physics and has one answer.
+"""The flight loop for ArduPilot's simulation over its JSON link: each of its frames advances the physics by a step and gets one answer.
 
-Its simulation waits for the answer, so it sets the pace; a thread of Python is fast enough for its few hundred to thousand frames a second, and nothing else waits for it.
-Any other datagram is counted, reported once, and has no other effect: the vehicle belongs to the peer that steers it until that has been silent for ``SILENT_NS``.
+The simulation waits for the answer, so it sets the pace; a Python thread is fast enough for its few hundred to thousand frames a second, and no other thread waits for it.
+Any other datagram is counted and reported once, without further effect: one peer controls the vehicle until it has been silent for ``SILENT_NS``.
 """
 
 import math
@@ -30,7 +30,7 @@ from hilsim.vehicle.wind import wind_at
 
 LONGEST_STEP_NS = 1_000_000
 SILENT_NS = 2_000_000_000
-"""A simulation that has sent nothing for so long is gone: another may take its place."""
+"""A simulation silent for this long is considered ended: another one may replace it."""
 _PATIENCE_S = 0.1
 
 Address = tuple[str, int]
@@ -41,7 +41,7 @@ _FLU_FROM_FRD = (0.0, 1.0, 0.0, 0.0)
 
 @kernel
 def advance(context: LoopContext, flight: Flight, world: World, touch: Touch, rig_ns: int, steps: int) -> None:
-    """Make steps of the vehicle with the commands that ``flight`` holds; surfaces are looked for at first, and again after each ``LOOK_NS``."""
+    """Advance the vehicle by some steps with the commands in ``flight``; surfaces are searched for first, and again after each ``LOOK_NS``."""
     looks = max(LOOK_NS // context.multirotor.step_ns, 1)
     for number in range(steps):
         if number % looks == 0:
@@ -57,15 +57,15 @@ class JsonPilot:
     """Answers ArduPilot's simulation.
 
     Attributes:
-        context: Vehicle, sensors and line; its step becomes that of the simulation.
-        vehicle: Its profile.
-        flight: Its state.
-        world: What there is to touch.
-        live: Where its poses go.
-        shared: Shared with the daemon.
-        opened: UDP socket that the simulation sends to.
+        context: Vehicle, sensors and line; its step is set to the simulation's.
+        vehicle: Profile of the vehicle.
+        flight: State of the flight.
+        world: World of surfaces that the vehicle can touch.
+        live: Destination of the vehicle's poses.
+        shared: Data shared with the daemon.
+        opened: UDP socket that receives the simulation's frames.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-        trouble: What came last that was refused, or could not be answered, in a sentence; empty: nothing yet.
+        trouble: Latest datagram that was rejected or could not be answered, as a sentence; empty for none.
     """
 
     context: LoopContext
@@ -114,7 +114,7 @@ class JsonPilot:
         return b""
 
     def answer(self, payload: bytes, peer: Address) -> bytes:
-        """What to answer to a datagram; empty unless it is a servo packet of the controlling peer; others are counted and reported in ``trouble``."""
+        """Answer to a datagram; empty unless it is a servo packet of the controlling peer. Other datagrams are counted and reported in ``trouble``."""
         counts = self.shared.counts
         counts[FlightCount.RECEIVED_BYTES] += len(payload)
         try:
@@ -160,7 +160,7 @@ class JsonPilot:
     def _note_pose(self) -> None:
         self._pose[:] = self.flight.state.motion
         if self.shared.session.word[SessionWord.STATE] != SessionState.FLYING:
-            self._pose[3:6] = 0.0  # it stands still, and is not carried on
+            self._pose[3:6] = 0.0  # the vehicle is at rest, so its pose is not extrapolated
             self._pose[10:13] = 0.0
         self._noted_ns = max(self._received_ns, self._noted_ns + 1)
         write_state(self.live, self._noted_ns, self._pose)

@@ -1,8 +1,8 @@
-"""The flight loop: physics at 1 kHz, sensor frames at their rate, motor commands as they come; one thread, without the GIL.
+"""The flight loop: physics at 1 kHz, sensor frames at their rate, motor commands on arrival; one thread, without the GIL.
 
-Each turn reads what the controller sent, makes the steps that are due, sends the sensors that are due, and waits until the next step, or for bytes. A machine that stood still for longer than
-``STALL_NS`` loses that time: the vehicle did not fly in it, and no frame is sent twice as fast afterwards. While no controller steers the vehicle it does not move; when one that has
-steered is to be woken, it is held in place and its sensors report that.
+Each turn reads the controller's bytes, makes the steps that are due, sends the sensor frames that are due, and waits for the next step or for bytes. After the machine stalled for more than
+``STALL_NS``, that time is skipped: the vehicle did not fly in it, and frames are not sent at a higher rate afterwards. Without a controller in command the vehicle does not move; while a controller that was in
+command before is woken, the vehicle is held in place and its sensors report that.
 """
 
 from enum import IntEnum
@@ -40,9 +40,9 @@ from hilsim.vehicle.wind import wind_at
 
 STALL_NS = 20_000_000
 LOCKSTEP_NS = 1_000_000_000
-"""A controller in lockstep that does not answer for so long is not waited for any more (AirSim's figure)."""
+"""Longest wait for the answer of a controller in lockstep (AirSim's value)."""
 DRAIN_NS = 100_000_000
-"""After a controller's first answer in lockstep: it may have several sensor frames before it, because none was held before (PX4 does not boot unless its time goes on). They are answered by then."""
+"""Time after a controller's first answer in lockstep: several earlier sensor frames may be unanswered, because none was withheld (PX4 does not boot unless time advances). All are answered by then."""
 _FLYING = constant(SessionState.FLYING)
 _SILENT, _UNPLUGGED = constant(SessionState.SILENT), constant(SessionState.UNPLUGGED)
 _GONE, _FULL, _WOKEN = constant(Outcome.GONE), constant(Outcome.FULL), constant(Readiness.WOKEN)
@@ -50,14 +50,14 @@ _NOT_DUE = constant(-1)
 
 
 class Motion(IntEnum):
-    """What a step does with the vehicle."""
+    """Motion of the vehicle in a step."""
 
     STILL = 0
-    """Do nothing: the controller's own time is stopped too."""
+    """No step: the controller's own time stops as well."""
     FREE = 1
-    """It flies, falls, or rests."""
+    """The vehicle flies, falls, or rests."""
     HELD = 2
-    """Its time goes on, and its sensors feel that something holds it where it is."""
+    """Time advances, and the sensors measure a vehicle held in place."""
 
 
 _STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(Motion.HELD)
@@ -65,7 +65,7 @@ _STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(M
 
 @stage_kernel
 def fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> None:
-    """One step of the vehicle, steered by the controller or the position hold."""
+    """Make one step of the vehicle, controlled by the controller or the position hold."""
     state = flight.state
     if context.is_held:
         if state.time_ns[0] % context.hold.period_ns == 0:
@@ -87,7 +87,7 @@ def fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_
 
 @kernel
 def _hold_step(context: LoopContext, flight: Flight) -> None:
-    """One step of a vehicle that is held where it is, whatever its velocity will be when it is let go."""
+    """Make one step of a vehicle held in place; its velocity on release does not matter."""
     flight.state.time_ns[0] += context.multirotor.step_ns
     w, x, y, z = orientation_of(flight.state)
     fx, fy, fz = rotate(conjugate((w, x, y, z)), (0.0, 0.0, context.multirotor.airframe.gravity_mps2))
@@ -99,7 +99,7 @@ def _hold_step(context: LoopContext, flight: Flight) -> None:
 
 @inlined_kernel
 def _motion(context: LoopContext, shared: SharedTelemetry, now_ns: int) -> int:
-    """A ``Motion`` of the steps that are due."""
+    """``Motion`` of the steps that are due."""
     if context.is_held or is_free(shared.session):
         return _FREE
     return _HELD if wants_sensors(shared.session, context.line.is_simulator, now_ns) else _STILL
@@ -107,7 +107,7 @@ def _motion(context: LoopContext, shared: SharedTelemetry, now_ns: int) -> int:
 
 @inlined_kernel
 def _attend_change(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int) -> None:
-    """When the controller has stopped steering, nothing that waits for it goes to the next one."""
+    """When the controller has lost command, discard the frames queued for it, so that the next one does not receive them."""
     state = shared.session.word[SessionWord.STATE]
     was = flight.word[FlightWord.SEEN_STATE]
     if state == was:
@@ -120,7 +120,7 @@ def _attend_change(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers
 
 @inlined_kernel
 def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pose: npt.NDArray[np.float64]) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
-    """Publish where the vehicle is, for the sensors' threads."""
+    """Publish the vehicle's pose for the sensors' threads."""
     pose[:] = flight.state.motion
     if not is_moving:
         pose[3:6] = 0.0
@@ -130,7 +130,7 @@ def _note_pose(flight: Flight, live: LivePose, rig_ns: int, is_moving: bool, pos
 
 @inlined_kernel
 def _attend_link(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, now_ns: int) -> int:
-    """Notice a link that was opened or is to be closed; returns its descriptor, -1 for none."""
+    """Handle a link that was opened or must be closed; returns its descriptor, -1 for none."""
     descriptor = load_acquire(shared.control, (1,))
     if descriptor < 0:
         return descriptor
@@ -145,9 +145,9 @@ def _attend_link(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
         shared.session.word[SessionWord.UNANSWERED_NS] = 0
         shared.session.word[SessionWord.LOCKSTEP] = 0
         flight.word[FlightWord.DRAINING_NS] = 0
-        empty(buffers.outbox, shared.to_controller)  # what ground stations sent meanwhile must not be obeyed now
+        empty(buffers.outbox, shared.to_controller)  # commands that ground stations sent in the meantime must not be executed now
         if context.line.is_simulator and flight.word[FlightWord.FRAMES] > 0:
-            reset(flight)  # PX4's simulation was restarted; its clock is ours and does not show it
+            reset(flight)  # PX4's simulation was restarted; its clock is hilsim's and does not show it
             shared.session.word[SessionWord.RESET] = 1
             shared.session.word[SessionWord.HAS_STEERED] = 0
         link_changed(shared.session, True)  # noqa: FBT003 - a kernel's positional scalar
@@ -159,7 +159,7 @@ def _attend_link(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
 
 @inlined_kernel
 def _skip_lost_time(context: LoopContext, flight: Flight, shared: SharedTelemetry, now_ns: int) -> None:
-    """After the machine stood still: go on from now."""
+    """After a stall of the machine: continue from now."""
     lost_ns = now_ns - flight.word[FlightWord.NEXT_STEP_NS]
     if lost_ns > STALL_NS:
         shared.counts[FlightCount.STALLS] += 1
@@ -200,14 +200,14 @@ def make_steps(
     now_ns: int,
     pose: npt.NDArray[np.float64],
 ) -> int:
-    """Make the steps that are due; returns when the sensor frame was due that is to be sent now, ``_NOT_DUE`` for none."""
+    """Make the steps that are due; returns the due time of the sensor frame to send now, ``_NOT_DUE`` for none."""
     word = flight.word
     due_ns = _NOT_DUE
     while word[FlightWord.NEXT_STEP_NS] <= now_ns:
         if _awaits_answer(context, flight, shared, now_ns):
             waited_ns = now_ns + context.multirotor.step_ns - word[FlightWord.NEXT_STEP_NS]
             word[FlightWord.NEXT_STEP_NS] += waited_ns
-            word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # frames stay as many steps apart, however slow the controller is
+            word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # the number of steps between frames is constant, however slow the controller is
             break
         step_ns = word[FlightWord.NEXT_STEP_NS]
         if step_ns >= word[FlightWord.NEXT_LOOK_NS]:
@@ -241,15 +241,15 @@ def fly(
     epoch_ns: int,
     utc_epoch_ns: int,
 ) -> None:
-    """Fly until ``shared`` asks the loop to stop.
+    """Fly until ``shared`` requests the end.
 
     Args:
         context: Vehicle, sensors and line; constants.
-        flight: Its state.
-        world: What there is to touch.
-        live: Where its poses go, for the sensors that it carries.
-        shared: Shared with the daemon.
-        buffers: Of the link.
+        flight: State of the flight.
+        world: World of surfaces that the vehicle can touch.
+        live: Destination of the vehicle's poses, for its sensors.
+        shared: Data shared with the daemon.
+        buffers: Buffers of the link.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
     """
@@ -292,16 +292,16 @@ def fly_ahead(
     time_ns: npt.NDArray[np.int64],
     motion: npt.NDArray[np.float64],
 ) -> None:
-    """Fly without a controller and without waiting, by the built-in position hold.
+    """Fly without a controller and without waiting, controlled by the position hold.
 
     Args:
         context: Vehicle, sensors and line; constants.
-        flight: Its state at rig time 0.
-        world: What there is to touch.
-        shared: Used by no other thread.
-        row_ns: From one row to the next, whole steps.
-        time_ns: ``int64[m]``, written: rig times.
-        motion: ``float64[m, 13]``, written.
+        flight: State at rig time 0.
+        world: World of surfaces that the vehicle can touch.
+        shared: Telemetry, used by no other thread.
+        row_ns: Interval between rows, a multiple of the step.
+        time_ns: ``int64[m]``, output: rig times.
+        motion: ``float64[m, 13]``, output: motions.
     """
     rig_ns = 0
     for row in range(time_ns.size):

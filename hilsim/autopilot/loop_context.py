@@ -1,4 +1,4 @@
-"""The arguments of the flight loop: constants, its own state, message buffers, and what it shares with the rest of the daemon."""
+"""Arguments of the flight loop: constants, its own state, message buffers, and data shared with the rest of the daemon."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -23,44 +23,44 @@ from hilsim.vehicle.wind import Wind, WindState
 
 
 class FlightCount(IntEnum):
-    """Columns of ``SharedTelemetry.counts``; they only grow."""
+    """Columns of ``SharedTelemetry.counts``; they only increase."""
 
     RECEIVED_FRAMES = 0
     RECEIVED_BYTES = 1
     SENSOR_FRAMES = 2
-    """HIL_SENSOR frames made; ``OutboxCount`` counts those that were replaced before they were sent."""
+    """HIL_SENSOR frames made; ``OutboxCount`` counts those replaced before they were sent."""
     GPS_FRAMES = 3
     ACTUATOR_FRAMES = 4
     SKIPPED_SENSORS = 5
-    """Sensor frames never made, because the machine stood still."""
+    """Sensor frames not made because the machine stalled."""
     STALLS = 6
-    """Times that the loop stood still for longer than it makes up."""
+    """Number of stalls too long to be made up."""
     UNFORWARDED_FRAMES = 7
-    """Frames of the controller that ground stations missed, because their packet queue was full."""
+    """Frames of the controller not forwarded to ground stations, because their packet queue was full."""
     LINK_LOSSES = 8
     LOOKS = 9
     LOCKSTEP_TIMEOUTS = 10
     OBSERVATIONS = 11
-    """Frames of obstacles and distances passed on to the controller."""
+    """OBSTACLE_DISTANCE and DISTANCE_SENSOR frames sent to the controller."""
     FOREIGN_DATAGRAMS = 12
-    """ArduPilot's link: datagrams that are no servo packets."""
+    """ArduPilot's link: datagrams other than servo packets."""
     LOST_FRAMES = 13
-    """ArduPilot's link: servo packets that never came."""
+    """ArduPilot's link: lost servo packets."""
     UNANSWERED = 14
     """ArduPilot's link: answers that could not be sent."""
     UNSENT_OBSTACLES = 15
-    """Frames of obstacles and distances that the controller did not get: it was silent, or too much waited for its link."""
+    """OBSTACLE_DISTANCE and DISTANCE_SENSOR frames not sent: the controller was silent, or its link was congested."""
     UNTAKEN_OBSTACLES = 16
-    """Frames of obstacles and distances that the loop did not take in time; the only column that another thread writes, the one that makes them."""
+    """OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that the loop was too slow to take; the only column written by another thread, the producer."""
 
 
 class Line(NamedTuple):
     """The line to the controller.
 
     Attributes:
-        pace: How fast it may be written.
+        pace: Rate limit of the line.
         is_stream: False for UDP, where each frame is a datagram.
-        is_simulator: PX4's simulator link, behind which there is no aircraft: no heartbeats are sent, and none need carry the flag of hardware in the loop.
+        is_simulator: Whether it is PX4's simulator link, without a real aircraft: no heartbeats are sent, and the HIL flag is not required.
     """
 
     pace: Pace
@@ -74,13 +74,13 @@ class LoopContext(NamedTuple):
 
     Attributes:
         multirotor: The vehicle.
-        wind: About it.
-        instruments: On it.
-        line: To the controller.
-        is_held: The built-in position hold steers it, no controller.
+        wind: Wind around the vehicle.
+        instruments: Sensors of the vehicle.
+        line: Line to the controller.
+        is_held: Whether the built-in position hold controls the vehicle.
         hold: The position hold.
-        track: Where the hold flies.
-        is_lockstep: The controller's clock is the sensors' time: physics waits for its answers.
+        track: Track of the position hold.
+        is_lockstep: Whether the physics wait for the controller's answers, so that the controller's clock equals the sensors' time.
     """
 
     multirotor: Multirotor
@@ -100,39 +100,39 @@ class FlightWord(IntEnum):
     NEXT_SENSOR_NS = 1
     NEXT_GPS_NS = 2
     NEXT_SECOND_NS = 3
-    """When a heartbeat and the time of day are due."""
+    """Due time of the next heartbeat and time of day."""
     NEXT_LOOK_NS = 4
     FRAMES = 5
     SAMPLE_DUE_NS = 6
-    """When the sensor frame in the outbox was due."""
+    """Due time of the sensor frame in the outbox."""
     SENT_NS = 7
-    """When the sensor frame went that a motor command is awaited for."""
+    """Departure time of the sensor frame whose motor command is awaited."""
     IS_AWAITED = 8
     IS_OPEN = 9
     RECEIVED_NS = 10
-    """When the last bytes came."""
+    """Arrival time of the last bytes."""
     SEEN_STATE = 12
-    """Of the session, when the loop came by last."""
+    """Session state at the loop's last turn."""
     DRAINING_NS = 13
-    """When an answer came that did not belong to the newest sensor frame: until a controller in lockstep has sent no more of them, no sensor frame is sent."""
+    """Time of an answer to a sensor frame other than the newest: no sensor frame is sent until a controller in lockstep sends no more such answers."""
     ASKED_NS = 14
-    """When the controller was asked for its heartbeat last."""
+    """Time of the last request for the controller's heartbeat."""
     UNSENT_FIELDS = 11
-    """Bits of ``HIL_SENSOR.fields_updated`` that no sent frame has carried yet: those of replaced frames go with the next."""
+    """Bits of ``HIL_SENSOR.fields_updated`` not sent yet: those of replaced frames are added to the next."""
 
 
 @by_reference
 class Flight(NamedTuple):
-    """The state of the flight; the loop's own.
+    """State of the flight, used by the loop alone.
 
     Attributes:
-        state: Of the vehicle, in its own time, which stands still with it.
-        start: ``float64[13]``, motion that it begins with, also after a controller's restart.
-        wind_state: Of the gusts.
-        hold_state: Of the position hold.
-        command: ``float64[n]``, of the rotors.
-        imu_sums: ``float64[8]``: sums of specific force and rates since the sensor frame before, and how many.
-        around: What it can touch.
+        state: State of the vehicle, in its own time, which stops with it.
+        start: ``float64[13]``, initial motion, also after a controller's restart.
+        wind_state: State of the gusts.
+        hold_state: State of the position hold.
+        command: ``float64[n]``, rotor commands.
+        imu_sums: ``float64[8]``, sums of specific force and rates since the previous sensor frame, and their number.
+        around: Surfaces that the vehicle can touch.
         word: ``int64[n]``, columns by ``FlightWord``.
     """
 
@@ -148,24 +148,24 @@ class Flight(NamedTuple):
 
 @by_reference
 class LinkBuffers(NamedTuple):
-    """Buffers of the link: messages to be filled in, bytes received, frames to be sent; the loop's own but for the counts of ``stream`` and ``outbox``.
+    """Buffers of the link: messages to fill in, received bytes, frames to send; used by the loop alone except for the counts of ``stream`` and ``outbox``.
 
     Attributes:
-        origin: hilsim.
-        heartbeat: To be sent.
-        system_time: To be sent.
-        sensor: To be sent.
-        gps: To be sent.
-        timesync: To be sent.
-        request: To be sent: the wish for a heartbeat.
-        received_heartbeat: Received.
-        received_controls: Received.
-        received_timesync: Received.
+        origin: Sender of hilsim's frames.
+        heartbeat: HEARTBEAT to send.
+        system_time: SYSTEM_TIME to send.
+        sensor: HIL_SENSOR to send.
+        gps: HIL_GPS to send.
+        timesync: TIMESYNC to send.
+        request: Request for a heartbeat to send.
+        received_heartbeat: Received HEARTBEAT.
+        received_controls: Received HIL_ACTUATOR_CONTROLS.
+        received_timesync: Received TIMESYNC.
         frame: ``uint8[280]``, working array.
-        stream: What came.
-        outbox: What goes.
-        waits: For waiting.
-        nothing: A packet queue that is always empty, in place of the ground stations' where they may not send.
+        stream: Received bytes.
+        outbox: Frames to send.
+        waits: Memory for waiting.
+        nothing: A packet queue that is always empty, used when frames of ground stations are blocked.
     """
 
     origin: Origin
@@ -191,28 +191,28 @@ class ControlWord(IntEnum):
     ENDS = 0
     """1 ends the loop."""
     LINK = 1
-    """The link's descriptor, -1 for none. Others write a descriptor where there is none; the loop writes -1 when the link is gone, and whoever opened it may then close it."""
+    """Descriptor of the link, -1 for none. The daemon writes a descriptor where there is none; the loop writes -1 when the link is gone, and the daemon may then close it."""
     CLOSES = 2
     """1 asks the loop to release the link."""
 
 
 @by_reference
 class SharedTelemetry(NamedTuple):
-    """What the loop shares with the rest of the daemon; histograms have the bins of ``transmit.statistics``.
+    """Data shared between the loop and the rest of the daemon; histograms have the bins of ``transmit.statistics``.
 
     Attributes:
         control: ``int64[n]``, columns by ``ControlWord``.
-        wakes: ``int64[8]``: column 0 an eventfd that wakes the loop, column 1 one that the loop writes when frames are on ``to_stations``; -1 for none.
-        session: Written by the loop.
+        wakes: ``int64[8]``, column 0: eventfd that wakes the loop; column 1: eventfd that the loop writes when frames are on ``to_stations``; -1 for none.
+        session: Session, written by the loop.
         counts: ``int64[n]``, columns by ``FlightCount``.
-        lateness: ``int64[BINS]``, of sensor frames, from when they were due to when they were written.
-        round_trip: ``int64[BINS]``, from a sensor frame to the next motor command.
-        gap: ``int64[BINS]``, between motor commands.
-        sums_ns: ``int64[8]``, of what is in the three histograms.
+        lateness: ``int64[BINS]``, time from a sensor frame's due time to its departure.
+        round_trip: ``int64[BINS]``, time from a sensor frame to the next motor command.
+        gap: ``int64[BINS]``, time between motor commands.
+        sums_ns: ``int64[8]``, sums of the values in the three histograms.
         to_stations: Frames of the controller.
         to_controller: Frames of ground stations.
-        observations: Frames with what the vehicle's range sensors see.
-        touch: What the vehicle touches.
+        observations: OBSTACLE_DISTANCE and DISTANCE_SENSOR frames.
+        touch: Contacts of the vehicle.
     """
 
     control: npt.NDArray[np.int64]

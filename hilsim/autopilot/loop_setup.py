@@ -1,4 +1,4 @@
-"""Builds the arguments of the flight loop from a rig."""
+"""Construction of the flight loop's arguments from a rig."""
 
 import math
 from dataclasses import dataclass
@@ -43,23 +43,23 @@ from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wind import build_wind, wind_from
 
 _ROW_NS = 4_000_000
-"""At 10 m/s^2 a straight line over it is off by 0.02 mm."""
+"""Interval of a flown track's rows: at 10 m/s^2 the error of linear interpolation is 0.02 mm."""
 _FREE_SHARE_BYTES_PER_S = 200_000.0
 _AUTOPILOT_INVALID, _TYPE_GENERIC, _STATE_ACTIVE = 8, 0, 4
 _REQUEST_MESSAGE = 512
-"""MAV_CMD_REQUEST_MESSAGE; its first parameter is the message's id."""
+"""MAV_CMD_REQUEST_MESSAGE; its first parameter is the message id."""
 _STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1024, 8, 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoopSetup:
-    """What ``autopilot.loop.fly`` takes of a vehicle.
+    """Arguments of ``autopilot.loop.fly`` for a vehicle.
 
     Attributes:
         context: Constants.
-        flight: State.
-        shared: Shared with the daemon.
-        buffers: Messages.
+        flight: State of the flight.
+        shared: Data shared with the daemon.
+        buffers: Message buffers.
     """
 
     context: LoopContext
@@ -69,7 +69,7 @@ class LoopSetup:
 
 
 def open_line(kind: str) -> Line:
-    """A line without a rate of its own."""
+    """Line without a rate limit."""
     return Line(
         pace=build_pace(line_bytes_per_s=None, station_bytes_per_s=_FREE_SHARE_BYTES_PER_S),
         is_stream=kind in ("serial", "tcp"),
@@ -78,7 +78,7 @@ def open_line(kind: str) -> Line:
 
 
 def standing_height_m(multirotor: Multirotor) -> float:
-    """Of the centre of mass above the lowest leg, level."""
+    """Height of the centre of mass above the lowest leg of a level vehicle."""
     return -float(multirotor.point[: multirotor.legs, 2].min())
 
 
@@ -89,17 +89,17 @@ def start_pose(spec: VehicleRigSpec, vehicle: VehicleSpec) -> Pose:
 
 
 def build_loop_context(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> LoopContext:
-    """The vehicle of a rig, for one line to its controller.
+    """Build the constants for a rig's vehicle and one line to its controller.
 
     Args:
         spec: The rig's table.
-        vehicle: Its profile.
-        line: To the controller.
-        seed: Of the rig.
-        rate_hz: Sensor frames a second, one of ``RATES_HZ``: the rig's, or fewer where the line cannot carry them.
+        vehicle: Profile of the vehicle.
+        line: Line to the controller.
+        seed: Random seed of the rig.
+        rate_hz: Sensor frames per second, one of ``RATES_HZ``: the rig's, or fewer if the line cannot carry them.
 
     Raises:
-        ValueError: figures do not go together.
+        ValueError: parameters are inconsistent.
     """
     controller = spec.controller
     require((rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {rate_hz}"))
@@ -125,10 +125,10 @@ def build_loop_context(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *
 
 
 def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, seed: int, rate_hz: int) -> LoopSetup:
-    """The vehicle of a rig, standing at its place; arguments as of ``build_loop_context``.
+    """Build the loop's arguments for a rig's vehicle at its initial pose; arguments as in ``build_loop_context``.
 
     Raises:
-        ValueError: figures do not go together.
+        ValueError: parameters are inconsistent.
     """
     context = build_loop_context(spec, vehicle, line, seed=seed, rate_hz=rate_hz)
     start = start_pose(spec, vehicle)
@@ -149,7 +149,7 @@ def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, 
 
 
 def flown_track(setup: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
-    """Poses of a vehicle that its position hold flies, from rig time 0 on; the setup's state is then that of the end."""
+    """Track of a vehicle flown by its position hold, from rig time 0; the setup's state is then the final one."""
     rows = duration_ns // _ROW_NS + 2
     time_ns, motion = np.zeros(rows, np.int64), np.zeros((rows, MOTION_SIZE))
     fly_ahead(setup.context, setup.flight, world, setup.shared, _ROW_NS, time_ns, motion)

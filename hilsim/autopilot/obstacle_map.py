@@ -1,12 +1,12 @@
-"""What a lidar sees near the vehicle that carries it, folded into sectors and cones packet by packet, by the thread that renders them.
+"""Obstacle map of a lidar on a vehicle: returns collected in sectors and cones, packet by packet, by the thread that renders them.
 
-The rendering thread calls ``note_packet`` behind each packet, for the returns that went into it, noise and all; it is of no use to the packet and costs the thread some ten microseconds
-(``bench/bench_obstacle_map.py``). A *slice* is a sixteenth of a turn. At the end of each, what was nearest in the last seventeen is published, so what is read is never older than a turn and a slice and
-never half a turn. A lidar that has stopped publishes nothing.
+The rendering thread calls ``note_packet`` after each packet with the packet's returns, including noise; the packet does not depend on it, and it costs some ten microseconds
+(``bench/bench_obstacle_map.py``). A *slice* is a sixteenth of a turn. At the end of each slice, the nearest returns of the last seventeen are published, so the map is never older than a turn and a slice, and
+never covers only part of a turn. A lidar that has stopped publishes nothing.
 
-Sectors lie in the body's frame turned level: forward is where the nose points over ground, and the height band is measured along the plumb line, so that ground ahead of a vehicle that leans
-is no obstacle. PX4 turns the sectors of OBSTACLE_DISTANCE by the vehicle's yaw alone (``CollisionPrevention.cpp``). Cones lie in the body's own frame: a distance sensor leans with the vehicle, and both
-autopilots allow for that themselves. The attitude is the one at the beginning of each firing sequence.
+Sectors are in the levelled body frame: forward is the vehicle's heading over ground, and the height band is vertical, so that ground ahead of a tilted vehicle
+is no obstacle. PX4 rotates the sectors of OBSTACLE_DISTANCE by the vehicle's yaw only (``CollisionPrevention.cpp``). Cones are in the body's own frame: a distance sensor tilts with the vehicle, and both
+autopilots correct for that themselves. The attitude is that of the start of each firing sequence.
 """
 
 import math
@@ -30,7 +30,7 @@ TURN_SLICES = 16
 _ROWS = TURN_SLICES + 1
 _TURN_SLICES = constant(TURN_SLICES)
 _LONGEST_GAP = constant(4)
-"""Slices that a packet may span; after more than that something was not rendered."""
+"""Maximum number of slices in a packet; a longer packet means that packets were not rendered."""
 _SECTORS = constant(SECTORS)
 _AXIS_X, _AXIS_Y, _AXIS_Z, _COSINE, _MIN, _MAX = (constant(column) for column in range(6))
 _SLICE, _WHOLE = constant(0), constant(1)
@@ -42,19 +42,19 @@ class ObstacleMap(NamedTuple):
     """Kernel-side obstacle map of one lidar; one thread writes it.
 
     Attributes:
-        is_on: Whether anything is to be noted.
-        slice_ns: Of rig time.
+        is_on: Whether the map is in use.
+        slice_ns: Duration of a slice in rig time.
         has_band: Whether sectors are required.
-        min_m: Nearer hits are ignored.
-        max_m: Farthest level distance that counts.
+        min_m: Minimum range; nearer hits are ignored.
+        max_m: Maximum horizontal distance.
         low_m: Lower end of the height band.
-        high_m: Upper end.
-        cones: ``float64[k, 6]``: axis in the body, cosine of half the width, nearest and farthest range that count.
-        slices: ``float64[17, 72 + k]``: nearest of each sector, then of each cone, in each of the last slices; the writer's own.
-        word: ``int64[8]``: column 0 the slice that is being filled, 1 how many were filled since the last gap; the writer's own.
-        published: ``int64[8]``, column 0: how often something was published.
-        shown: ``float64[2, 72 + k]``: what was published last, and before that.
-        shown_ns: ``int64[2]``, rig time of the newest firing in it.
+        high_m: Upper end of the height band.
+        cones: ``float64[k, 6]``: axis in the body, cosine of half the width, minimum and maximum range.
+        slices: ``float64[17, 72 + k]``: smallest distance in each sector, then in each cone, for each of the last slices; used by the writer alone.
+        word: ``int64[8]``, column 0: current slice; column 1: number of slices since the last gap; used by the writer alone.
+        published: ``int64[8]``, column 0: number of publications.
+        shown: ``float64[2, 72 + k]``: the latest publication and the previous one.
+        shown_ns: ``int64[2]``, rig time of the newest firing in each.
     """
 
     is_on: bool
@@ -73,10 +73,10 @@ class ObstacleMap(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What was published.
+    """A published obstacle map.
 
     Attributes:
-        number: Of the publication, from 1.
+        number: Number of the publication, from 1.
         time_ns: Rig time of the newest firing in it.
         sectors: ``float64[72]``, as ``obstacle_sectors.note_return`` writes them.
         cones: ``float64[k]``, the nearest range in each cone; ``inf``: nothing near; ``nan``: no ray looked there.
@@ -89,12 +89,12 @@ class Sight(NamedTuple):
 
 
 def build_obstacle_map(obstacle: ObstacleSpec | None, distances: Sequence[DistanceSensorSpec], *, turn_ns: int) -> ObstacleMap:
-    """An obstacle map for the messages required of one lidar.
+    """Build an obstacle map for the messages required of one lidar.
 
     Args:
-        obstacle: Sectors; None: none.
-        distances: Cones.
-        turn_ns: How long the lidar takes for a turn, or a scan.
+        obstacle: Specification of the sectors; None for none.
+        distances: Specifications of the cones.
+        turn_ns: Duration of the lidar's turn or scan.
     """
     cones = np.array(
         [
@@ -121,13 +121,13 @@ def build_obstacle_map(obstacle: ObstacleSpec | None, distances: Sequence[Distan
 
 
 def no_obstacle_map() -> ObstacleMap:
-    """A map without a reader: nothing is stored in it."""
+    """A map that is not in use: nothing is stored in it."""
     return build_obstacle_map(None, (), turn_ns=0)
 
 
 @kernel
 def _publish(obstacle_map: ObstacleMap, time_ns: int) -> None:
-    """Show what was nearest in all slices."""
+    """Publish the smallest distances of all slices."""
     number = obstacle_map.published[0] + 1
     fence_release()
     shown = obstacle_map.shown[number % 2]
@@ -142,7 +142,7 @@ def _publish(obstacle_map: ObstacleMap, time_ns: int) -> None:
 
 @kernel
 def _begin_slice(obstacle_map: ObstacleMap, time_ns: int) -> None:
-    """Go on to the slice of a rig time, publishing what is complete; after a gap everything begins anew."""
+    """Advance to the slice of a rig time and publish complete turns; restart after a gap."""
     word = obstacle_map.word
     target = time_ns // obstacle_map.slice_ns
     passed = target - word[_SLICE]
@@ -161,7 +161,7 @@ def _begin_slice(obstacle_map: ObstacleMap, time_ns: int) -> None:
 
 @inlined_kernel
 def _reach_m(returns: Returns, sequence: int, channel: int, unit_m: float) -> float:
-    """Nearest range that is reported for a firing; ``inf`` for none."""
+    """Smallest reported range of a firing; ``inf`` for none."""
     nearest = math.inf
     for return_number in range(returns.distance.shape[0]):
         distance = returns.distance[return_number, sequence, channel]
@@ -181,7 +181,7 @@ def _note_in_cones(
     axes: npt.NDArray[np.float64],
     nearest_m: npt.NDArray[np.float64],
 ) -> None:
-    """Let a ray lower the range of the cones that it lies in; direction and ``float64[k, 3]`` axes in the world. The hit decides whether the missing return was too near."""
+    """Reduce the range of each cone that contains a ray; direction and ``float64[k, 3]`` axes in the world. The hit decides whether a missing return was too near."""
     for cone in range(axes.shape[0]):
         if (
             axes[cone, 0] * x + axes[cone, 1] * y + axes[cone, 2] * z < obstacle_map.cones[cone, _COSINE]
@@ -202,13 +202,13 @@ def _turn_axes(obstacle_map: ObstacleMap, body: Quaternion, axes: npt.NDArray[np
 
 @stage_kernel
 def note_packet(obstacle_map: ObstacleMap | None, plan: LidarPlan, live: LivePose, workspace: Workspace) -> None:
-    """Note what a packet's firings reported; those that a decimated sensor leaves out count for nothing.
+    """Add the reported returns of a packet; firings that a decimated sensor leaves out are ignored.
 
     Args:
-        obstacle_map: Written; None: no message needs the lidar, and this code is not compiled.
-        plan: The lidar.
-        live: Where the vehicle is.
-        workspace: Of the packet, as ``emulator.fused.render_data_packet`` leaves them.
+        obstacle_map: Map, written; None: no message needs the lidar, and this code is not compiled.
+        plan: Plan of the lidar.
+        live: Pose of the vehicle.
+        workspace: Workspace of the packet after ``emulator.fused.render_data_packet``.
     """
     if obstacle_map is None:
         return
@@ -233,7 +233,7 @@ def note_packet(obstacle_map: ObstacleMap | None, plan: LidarPlan, live: LivePos
             reach_m = _reach_m(returns, sequence, channel, plan.response.unit_m)
             met_m = float(rays.range_m[ray])
             if math.isinf(reach_m) and met_m < plan.response.range_min_m:
-                continue  # too near for the lidar: it sees nothing, which is not that nothing is there
+                continue  # nearer than the lidar's minimum range: unknown, not free
             x, y, z = float(rays.direction[ray, 0]), float(rays.direction[ray, 1]), float(rays.direction[ray, 2])
             if obstacle_map.has_band:
                 east, north, up = rays.origin_m[ray, 0] - body_x, rays.origin_m[ray, 1] - body_y, rays.origin_m[ray, 2] - body_z
@@ -253,7 +253,7 @@ def note_packet(obstacle_map: ObstacleMap | None, plan: LidarPlan, live: LivePos
 
 @kernel
 def _read(obstacle_map: ObstacleMap, nearest_m: npt.NDArray[np.float64], time_ns: npt.NDArray[np.int64]) -> int:
-    """Copy what was published last; returns its number, 0 for nothing yet."""
+    """Copy the latest publication; returns its number, 0 for none."""
     number = load_acquire(obstacle_map.published, (0,))
     for _ in range(_READ_TRIES):
         nearest_m[:] = obstacle_map.shown[number % 2]
@@ -267,7 +267,7 @@ def _read(obstacle_map: ObstacleMap, nearest_m: npt.NDArray[np.float64], time_ns
 
 
 def sight(obstacle_map: ObstacleMap) -> Sight | None:
-    """What was published last; None before the first full turn. May be asked by any one thread while another writes."""
+    """Latest publication; None before the first full turn. One thread may read while another writes."""
     nearest_m, time_ns = np.empty(obstacle_map.shown.shape[1]), np.zeros(1, np.int64)
     number = _read(obstacle_map, nearest_m, time_ns)
     return Sight(number, int(time_ns[0]), nearest_m[:SECTORS], nearest_m[SECTORS:]) if number else None

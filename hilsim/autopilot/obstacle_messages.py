@@ -11,16 +11,16 @@ from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import DISTANCE_SENSOR, OBSTACLE_DISTANCE, Message, Origin, build_draft
 
 MAV_COMP_ID_OBSTACLE_AVOIDANCE = 196
-"""The sending component: not that of HIL_SENSOR, whose sequence numbers the flight loop counts."""
+"""Sending component, different from HIL_SENSOR's, whose sequence numbers the flight loop counts."""
 
 
 def obstacle_frame(values: ObstacleValues, time_ns: int, sender: Origin) -> npt.NDArray[np.uint8]:
-    """``uint8[n]``: the message as a frame, at a rig time."""
+    """OBSTACLE_DISTANCE as a frame ``uint8[n]`` at a rig time."""
     return _frame(OBSTACLE_DISTANCE, {"time_usec": max(time_ns, 0) // 1000} | values._asdict(), sender)
 
 
 def distance_frame(values: DistanceValues, time_ns: int, sender: Origin) -> npt.NDArray[np.uint8]:
-    """``uint8[n]``: the message as a frame, at a rig time."""
+    """DISTANCE_SENSOR as a frame ``uint8[n]`` at a rig time."""
     return _frame(DISTANCE_SENSOR, {"time_boot_ms": max(time_ns, 0) // 1_000_000} | values._asdict(), sender)
 
 

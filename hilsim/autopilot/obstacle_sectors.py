@@ -1,20 +1,20 @@
-"""A lidar's scan as the two obstacle messages of MAVLink: 72 sectors around the vehicle, or the distance along one beam.
+"""Obstacle messages of MAVLink from a lidar's scan: 72 sectors around the vehicle, or the distance along one beam.
 
-OBSTACLE_DISTANCE (330): sector k is centred at 5 k degrees clockwise from forward (``angle_offset`` 0) and 5 degrees wide, its distance in centimetres and level:
+OBSTACLE_DISTANCE (330): sector k is centred at 5 k degrees clockwise from forward (``angle_offset`` 0) and 5 degrees wide; its distance is horizontal, in centimetres:
 
 ======================  ==========================================================================================================================
 distance                meaning
 ======================  ==========================================================================================================================
-min_cm .. max_cm        the nearest return of the sector that lies inside the height band
-max_cm + 1              nothing is near: rays looked into the sector, and none of them met such a return
-65535                   nothing is known: no ray looked into the sector
+min_cm .. max_cm        nearest return of the sector inside the height band
+max_cm + 1              free: rays point into the sector, and none of them has such a return
+65535                   unknown: no ray points into the sector
 ======================  ==========================================================================================================================
 
-The difference between the last two matters: PX4 does not fly where it knows nothing (``CP_GO_NO_DATA``), and flies where nothing is near. ArduPilot ignores both.
-Rays that end nearer than ``min_cm`` (on the vehicle's own rotors) are ignored; a farther hit whose level distance is shorter is reported as ``min_cm``.
+The difference between the last two matters: PX4 does not fly into unknown sectors (``CP_GO_NO_DATA``), but into free ones. ArduPilot ignores both.
+Rays with a hit nearer than ``min_cm`` (the vehicle's own rotors) are ignored; a farther hit whose horizontal distance is shorter is reported as ``min_cm``.
 
 Sources: PX4 ``msg/ObstacleDistance.msg`` (0, max + 1, 65535); ArduPilot ``AP_Proximity_MAV.cpp`` (sector j at j * increment, clockwise; orientation n at n * 45 degrees
-clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 is MAV_FRAME_BODY_FRD, without which PX4 takes the ring for north-aligned.
+clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 is MAV_FRAME_BODY_FRD, without which PX4 assumes that the ring is aligned with north.
 """
 
 import math
@@ -32,7 +32,7 @@ SECTOR_DEG = 5
 UNKNOWN_CM = 65535
 _EDGE_RAD = np.radians(SECTOR_DEG * (np.arange(SECTORS)[:, np.newaxis] + np.array([-0.5, 0.5])))
 _EDGES = np.stack([np.cos(_EDGE_RAD), -np.sin(_EDGE_RAD)], axis=2).reshape(SECTORS, 4)
-"""``float64[72, 4]``: forward and left of the directions in which each sector begins and ends, clockwise."""
+"""``float64[72, 4]``: forward and left components of the directions at which each sector begins and ends, clockwise."""
 MAV_FRAME_BODY_FRD = 12
 MAV_DISTANCE_SENSOR_LASER = 0
 UNKNOWN_COVARIANCE = 255
@@ -49,21 +49,21 @@ ORIENTATION_CODES: dict[Orientation, int] = {
     "up": 24,
     "down": 25,
 }
-"""MAV_SENSOR_ORIENTATION as ArduPilot and PX4 read it."""
+"""MAV_SENSOR_ORIENTATION as ArduPilot and PX4 interpret it."""
 
 
 class ObstacleValues(NamedTuple):
-    """Fields of OBSTACLE_DISTANCE, but for the time.
+    """Fields of OBSTACLE_DISTANCE except the time.
 
     Attributes:
-        distances: ``uint16[72]``, cm.
-        min_distance: cm.
-        max_distance: cm.
-        increment: Degrees.
-        increment_f: Degrees; takes precedence where it is not 0.
-        angle_offset: Degrees.
-        frame: MAV_FRAME.
-        sensor_type: MAV_DISTANCE_SENSOR.
+        distances: ``uint16[72]``, distances in cm.
+        min_distance: Minimum distance in cm.
+        max_distance: Maximum distance in cm.
+        increment: Width of a sector in degrees.
+        increment_f: Width of a sector in degrees; takes precedence if it is not 0.
+        angle_offset: Angle of sector 0 in degrees.
+        frame: MAV_FRAME of the sectors.
+        sensor_type: MAV_DISTANCE_SENSOR of the sensor.
     """
 
     distances: npt.NDArray[np.uint16]
@@ -77,19 +77,19 @@ class ObstacleValues(NamedTuple):
 
 
 class DistanceValues(NamedTuple):
-    """Fields of DISTANCE_SENSOR, but for the time.
+    """Fields of DISTANCE_SENSOR except the time.
 
     Attributes:
-        min_distance: cm.
-        max_distance: cm.
-        current_distance: cm; ``max_distance`` + 1: nothing is near.
-        orientation: MAV_SENSOR_ORIENTATION.
-        horizontal_fov: Radians.
-        vertical_fov: Radians.
-        id: Of the sensor.
-        type: MAV_DISTANCE_SENSOR.
-        covariance: cm^2; 255: unknown.
-        signal_quality: 0: unknown.
+        min_distance: Minimum distance in cm.
+        max_distance: Maximum distance in cm.
+        current_distance: Distance in cm; ``max_distance`` + 1 for free.
+        orientation: MAV_SENSOR_ORIENTATION of the sensor.
+        horizontal_fov: Horizontal field of view in radians.
+        vertical_fov: Vertical field of view in radians.
+        id: Number of the sensor.
+        type: MAV_DISTANCE_SENSOR of the sensor.
+        covariance: Variance in cm^2; 255 if unknown.
+        signal_quality: Signal quality; 0 if unknown.
     """
 
     min_distance: int
@@ -106,14 +106,14 @@ class DistanceValues(NamedTuple):
 
 @kernel
 def sector_of(forward_m: float, left_m: float) -> int:
-    """The sector that a level direction in the body frame points into."""
+    """Sector of a horizontal direction in the body frame."""
     clockwise_deg = math.degrees(math.atan2(-left_m, forward_m))
     return math.floor((clockwise_deg + 0.5 * SECTOR_DEG) / SECTOR_DEG) % SECTORS
 
 
 @kernel
 def sector_near(forward_m: float, left_m: float, guess: int) -> int:
-    """``sector_of``, quicker where the guess is right: neighbouring rays mostly share a sector."""
+    """``sector_of``, faster when the guess is right: neighbouring rays mostly share a sector."""
     edges = _EDGES[guess]
     is_within = edges[1] * forward_m - edges[0] * left_m >= 0.0 and edges[3] * forward_m - edges[2] * left_m < 0.0
     return guess if is_within else sector_of(forward_m, left_m)
@@ -161,7 +161,7 @@ def note_return(
 
 
 def orientation_axis(orientation: Orientation) -> Vector:
-    """Unit vector in the body frame (x forward, y left, z up) that an orientation means."""
+    """Unit vector of an orientation in the body frame (x forward, y left, z up)."""
     if orientation in {"up", "down"}:
         return 0.0, 0.0, 1.0 if orientation == "up" else -1.0
     clockwise_rad = math.radians(45.0 * ORIENTATION_CODES[orientation])

@@ -1,6 +1,6 @@
-"""An autopilot's status, read from frames that pass through to ground stations: whether it could be armed, what it warns of, and its estimate of where it is.
+"""Status of an autopilot, read from frames forwarded to ground stations: whether it can be armed, its warnings, and its position estimate.
 
-Only frames that go by are read; nothing is asked for. Flags and their meaning: MAVLink common.xml, ESTIMATOR_STATUS_FLAGS.
+Only forwarded frames are read; hilsim sends no requests. Flags and their meaning: MAVLink common.xml, ESTIMATOR_STATUS_FLAGS.
 """
 
 import math
@@ -31,7 +31,7 @@ WARNING_SEVERITY = 4
 GLITCH_FLAGS = 0x400 | 0x800
 """GPS glitch, accelerometer error."""
 READY_FLAGS = 0x01 | 0x02 | 0x04 | 0x10 | 0x20
-"""Attitude, velocity level and vertical, position level (absolute) and vertical."""
+"""Flags of attitude, horizontal and vertical velocity, absolute horizontal position, vertical position."""
 FLAG_NAMES = {
     0x01: "attitude",
     0x02: "velocity",
@@ -53,12 +53,12 @@ _NAMED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Errors:
-    """The autopilot's estimate minus the truth; each None where it has sent none.
+    """Errors of the autopilot's estimates (estimate minus truth); None without an estimate.
 
     Attributes:
-        position_m: East, north, up.
-        velocity_mps: East, north, up.
-        attitude_deg: Roll, pitch, yaw.
+        position_m: Error in east, north, up.
+        velocity_mps: Error in east, north, up.
+        attitude_deg: Error in roll, pitch, yaw.
     """
 
     position_m: Vector | None = None
@@ -68,13 +68,13 @@ class Errors:
 
 @dataclass(kw_only=True)
 class AutopilotStatus:
-    """Status from the frames so far; one thread writes, others read single fields.
+    """Status from the frames so far; one thread writes, other threads read single fields.
 
     Attributes:
-        estimator_flags: ESTIMATOR_STATUS.flags, the last; None: none came.
-        has_home: A HOME_POSITION came.
-        warning: The text of the last warning or worse; empty: none.
-        errors: Of its estimates.
+        estimator_flags: Latest ESTIMATOR_STATUS.flags; None if none was received.
+        has_home: Whether a HOME_POSITION was received.
+        warning: Text of the latest warning or error; empty for none.
+        errors: Errors of its estimates.
     """
 
     estimator_flags: int | None = None
@@ -84,7 +84,7 @@ class AutopilotStatus:
 
     @property
     def obstacle(self) -> str:
-        """What keeps it from being armed, as far as its frames show; empty: nothing."""
+        """Condition that prevents arming, from the received frames; empty for none."""
         if self.estimator_flags is None:
             return "no ESTIMATOR_STATUS has come"
         missing = [name for flag, name in FLAG_NAMES.items() if flag & READY_FLAGS and not self.estimator_flags & flag]
@@ -97,21 +97,21 @@ class AutopilotStatus:
 
     @property
     def is_ready(self) -> bool:
-        """Whether estimator and home are as an autopilot wants them before it arms."""
+        """Whether estimator and home are ready for arming."""
         return not self.obstacle
 
     def forget(self) -> None:
-        """The controller has started anew."""
+        """Reset the status after a restart of the controller."""
         self.estimator_flags, self.has_home, self.warning, self.errors = None, False, "", Errors()
 
     def note_frame(self, message_id: int, frame: bytes, home: Home, truth: "Truth") -> None:
-        """Take note of a frame.
+        """Update the status from a frame.
 
         Args:
-            message_id: Of it.
-            frame: Whole, MAVLink 1 or 2.
-            home: Of the world.
-            truth: The vehicle when it came.
+            message_id: Message id of the frame.
+            frame: Whole frame, MAVLink 1 or 2.
+            home: Home of the world.
+            truth: True state of the vehicle when the frame arrived.
         """
         if message_id == HOME_POSITION_ID:
             self.has_home = True
@@ -140,7 +140,7 @@ class AutopilotStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """A vehicle at an instant: position and velocity in the world (ENU), orientation world from body (FLU), rates in the body."""
+    """True state of a vehicle at an instant: position and velocity in the world (ENU), orientation world from body (FLU), rates in the body."""
 
     position_m: Vector
     velocity_mps: Vector
@@ -149,24 +149,24 @@ class Truth:
 
     @property
     def speed_mps(self) -> float:
-        """In any direction."""
+        """Magnitude of the velocity."""
         return math.hypot(*self.velocity_mps)
 
     @property
     def tilt_deg(self) -> float:
-        """Between its up and the world's."""
+        """Angle between the body's z axis and the vertical."""
         _, x, y, _ = self.orientation
         return math.degrees(math.acos(min(max(1.0 - 2.0 * (x * x + y * y), -1.0), 1.0)))
 
     @property
     def roll_pitch_yaw_deg(self) -> Vector:
-        """In an autopilot's convention: of NED from FRD, yaw 0 north and clockwise."""
+        """Attitude in an autopilot's convention: NED from FRD, yaw 0 is north and clockwise positive."""
         roll, pitch, yaw = roll_pitch_yaw_rad(ned_from_frd(self.orientation))
         return math.degrees(roll), math.degrees(pitch), math.degrees(yaw)
 
 
 def read_message(frame: bytes, layout: np.dtype[Any]) -> Any:
-    """A frame's payload by its layout, zeros for what was cut off."""
+    """Decode a frame's payload by its layout; truncated bytes are zero."""
     header = 10 if frame[0] == _MAVLINK_2 else 6
     payload = frame[header : header + frame[1]]
     return np.frombuffer(payload[: layout.itemsize].ljust(layout.itemsize, b"\0"), layout, count=1)[0]
@@ -180,12 +180,12 @@ def _attitude_error(estimate_rad: Vector, orientation: Quaternion) -> Vector:
 
 
 def _half_turn(angle_rad: float) -> float:
-    """In degrees, -180 to 180."""
+    """Convert an angle to degrees, -180 to 180."""
     return (math.degrees(angle_rad) + 180.0) % 360.0 - 180.0
 
 
 def _position_error(content: Any, home: Home, position_m: Vector) -> Vector:
-    """On the radii at home, as the receiver has it."""
+    """Position error, computed with the Earth's radii at home like the simulated receiver's position."""
     latitude, longitude, altitude_m = geodetic_at(home, position_m)
     per_north = (geodetic_at(home, (home.origin_m[0], home.origin_m[1] + 1000.0, home.origin_m[2]))[0] - home.latitude_deg) / 1000.0
     per_east = (geodetic_at(home, (home.origin_m[0] + 1000.0, home.origin_m[1], home.origin_m[2]))[1] - home.longitude_deg) / 1000.0

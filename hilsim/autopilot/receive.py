@@ -1,4 +1,4 @@
-"""The flight loop's receive path: frames of the controller go to ground stations as they came; hilsim acts on those meant for it."""
+"""Receive path of the flight loop: the controller's frames are forwarded unchanged to ground stations; hilsim processes those meant for it."""
 
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import empty, post
@@ -24,12 +24,12 @@ from hilsim.transmit.statistics import bin_index
 from hilsim.vehicle.multirotor import legs_down
 
 SILENT_NS = 50_000_000
-"""A frame that began and did not go on for so long is given up."""
+"""Timeout of an incomplete frame, which is then discarded."""
 _HEARTBEAT, _CONTROLS, _TIMESYNC = constant(HEARTBEAT.id), constant(HIL_ACTUATOR_CONTROLS.id), constant(TIMESYNC.id)
 _NONE, _CHECKED = constant(FrameState.NONE), constant(FrameState.CHECKED)
 _DONE, _GONE = constant(Outcome.DONE), constant(Outcome.GONE)
 _MOST_READS = 8
-"""In a turn: whoever floods a link cannot hold up the physics."""
+"""Maximum number of reads per turn, so that a flooded link cannot delay the physics."""
 _INVALID_AUTOPILOT = constant(8)
 _ZERO, _HIL = constant(0), constant(HIL_FLAG)
 _FLYING, _SILENT = constant(SessionState.FLYING), constant(SessionState.SILENT)
@@ -37,7 +37,7 @@ _FLYING, _SILENT = constant(SessionState.FLYING), constant(SessionState.SILENT)
 
 @kernel
 def on_disconnect(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers) -> None:
-    """The link is lost: there is no controller, and queued commands must not be executed later."""
+    """Handle a lost link: there is no controller, and queued commands must not be executed later."""
     flight.word[FlightWord.IS_OPEN] = 0
     clear(buffers.stream)
     empty(buffers.outbox, shared.to_controller)
@@ -49,7 +49,7 @@ def on_disconnect(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers)
 
 @stage_kernel
 def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, now_ns: int) -> None:
-    """Read what came; where the link has ended, disconnect."""
+    """Read available bytes; if the link has ended, disconnect."""
     frames = 0
     for _ in range(_MOST_READS):
         before = pending(buffers.stream)
@@ -71,7 +71,7 @@ def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry
 
 @inlined_kernel
 def _take_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, now_ns: int) -> int:
-    """Pass on every whole frame that came; returns how many."""
+    """Forward every whole frame received; returns their number."""
     count = 0
     while True:
         frame = next_frame(buffers.stream)
@@ -87,11 +87,11 @@ def _take_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
 
 @stage_kernel
 def _act(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, frame: Frame, now_ns: int) -> None:
-    """Act on a frame if it is meant for us."""
+    """Process a frame if it is meant for hilsim."""
     if frame.id == _HEARTBEAT:
         read_payload(buffers.stream.buffer, frame, buffers.received_heartbeat.payload)
         heartbeat = buffers.received_heartbeat.record[0]
-        if heartbeat.autopilot != _INVALID_AUTOPILOT:  # a companion's or camera's heartbeat on the same link is not the controller's
+        if heartbeat.autopilot != _INVALID_AUTOPILOT:  # the heartbeat of a companion or camera on the same link is not the controller's
             flags = heartbeat.base_mode | (_HIL if context.line.is_simulator else _ZERO)
             is_restart = flags & _HIL != 0 and _is_restart(context, flight, shared, flags)
             heartbeat_came(shared.session, frame.system, frame.component, flags, now_ns)
@@ -113,7 +113,7 @@ def _act(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers:
 
 @kernel
 def _ask(flight: Flight, buffers: LinkBuffers, frame: Frame, now_ns: int) -> None:
-    """Ask who sent a frame for its heartbeat, not too often; hilsim's own frames may come back as an echo."""
+    """Request a heartbeat from the sender of a frame, at a limited rate; hilsim's own frames may return as an echo."""
     is_echo = frame.system == buffers.origin.system and frame.component == buffers.origin.component
     if is_echo or now_ns - flight.word[FlightWord.ASKED_NS] < ASKING_NS:
         return
@@ -125,7 +125,7 @@ def _ask(flight: Flight, buffers: LinkBuffers, frame: Frame, now_ns: int) -> Non
 
 @kernel
 def _is_restart(context: LoopContext, flight: Flight, shared: SharedTelemetry, mode: int) -> bool:
-    """Whether a controller that was lost has come back disarmed to a vehicle that it cannot fly: one in the air, or one that has crashed. A landed vehicle stays in place."""
+    """Whether a lost controller has returned disarmed to a vehicle that it cannot fly, in the air or crashed. A landed vehicle stays in place."""
     if not is_back_disarmed(shared.session, mode):
         return False
     was_flown = shared.session.word[SessionWord.WAS_ARMED] == 1 and legs_down(context.multirotor, flight.state) == 0
@@ -134,7 +134,7 @@ def _is_restart(context: LoopContext, flight: Flight, shared: SharedTelemetry, m
 
 @inlined_kernel
 def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, now_ns: int) -> None:
-    """Take motor commands, and note how they were timed."""
+    """Apply motor commands and record their timing."""
     controls, session, word = buffers.received_controls.record[0], shared.session, flight.word
     before_ns = session.word[SessionWord.ACTUATOR_NS]
     if before_ns > 0:
@@ -146,7 +146,7 @@ def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffer
         word[FlightWord.IS_AWAITED] = 0
     shared.counts[FlightCount.ACTUATOR_FRAMES] += 1
     if context.line.is_simulator:
-        session.word[SessionWord.HEARTBEAT_NS] = now_ns  # a controller in lockstep may send heartbeats by a clock that stands still
+        session.word[SessionWord.HEARTBEAT_NS] = now_ns  # in lockstep, the clock of the controller's heartbeats may be stopped
     if context.is_lockstep and (session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.DRAINING_NS] > 0):
         word[FlightWord.DRAINING_NS] = now_ns
     is_flying = session.word[SessionWord.STATE] == _FLYING or session.word[SessionWord.STATE] == _SILENT
@@ -160,11 +160,11 @@ def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffer
 
 @stage_kernel
 def reset(flight: Flight) -> None:
-    """Put the vehicle where it began, at rest."""
+    """Reset the vehicle to its initial state, at rest."""
     flight.state.motion[:] = flight.start
     flight.state.rotor_radps[:] = 0.0
     flight.state.impulse_ns[:] = 0.0
     flight.state.crashed[0] = 0
     flight.command[:] = 0.0
     flight.imu_sums[:] = 0.0
-    flight.word[FlightWord.NEXT_LOOK_NS] = flight.word[FlightWord.NEXT_STEP_NS]  # what it may touch is another thing there
+    flight.word[FlightWord.NEXT_LOOK_NS] = flight.word[FlightWord.NEXT_STEP_NS]  # the surfaces around the initial position are different

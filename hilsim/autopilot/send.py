@@ -1,4 +1,4 @@
-"""The flight loop's transmit path: heartbeats, sensors and positions when they are due, and what the vehicle's range sensors see."""
+"""Transmit path of the flight loop: heartbeats, sensor and GPS frames when they are due, and obstacle messages."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _PERIOD_NS = constant(HEARTBEAT_PERIOD_NS)
 
 @stage_kernel
 def make_sensors(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, due_ns: int) -> None:
-    """Make the sensor frame that is due the next to be sent."""
+    """Make the sensor frame that is due, to be sent next."""
     count = max(flight.imu_sums[6], 1.0)
     for part in range(6):
         flight.imu_sums[part] /= count
@@ -53,7 +53,7 @@ def make_rest(
     now_ns: int,
     utc_epoch_ns: int,
 ) -> None:
-    """Queue heartbeats, the time of day, positions and observations that are due; of unread heartbeats, only the newest stays in the port."""
+    """Queue heartbeats, times of day, GPS frames and observations that are due; of heartbeats not yet read, only the newest is kept in the port."""
     word, is_flying = flight.word, wants_sensors(shared.session, context.line.is_simulator, now_ns)
     if now_ns >= word[FlightWord.NEXT_SECOND_NS]:
         word[FlightWord.NEXT_SECOND_NS] = now_ns + _PERIOD_NS
@@ -83,9 +83,9 @@ def make_rest(
 
 @stage_kernel
 def send_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, epoch_ns: int) -> int:
-    """Write what may go now, and note how late a sensor frame was.
+    """Write the frames that the rate limit allows, and record the lateness of sensor frames.
 
-    Before a frame of the controller has been received, heartbeats go alone: a board starts MAVLink on USB only after it has read one, and looks for it in few bytes.
+    Until a frame of the controller has been received, only heartbeats are sent: a board starts MAVLink on USB only after reading one, and searches only a few bytes for it.
 
     Returns:
         An ``Outcome``.

@@ -1,14 +1,14 @@
-"""What goes to the flight controller, in what order and how fast: never more than the line carries, never an old sensor sample.
+"""Priorities and rate limit of frames to the flight controller: never more than the line carries, never an outdated sensor sample.
 
-A serial port takes bytes faster than its line sends them: 4 kB and more wait in buffers, at 115200 baud a third of a second and more. So frames are given
-to it as the line becomes free, by the line's own rate, and what waits, waits here:
+A serial port accepts bytes faster than its line sends them: 4 kB and more queue up in buffers, at 115200 baud a third of a second and more. So frames are
+written at the line's own rate, and the queue is kept here:
 
 1. hilsim's own frames (heartbeats, answers, GPS), in order;
-2. frames of ground stations, in order, as long as they keep to their share of the line;
-3. the newest HIL_SENSOR; one that was not sent when the next came is replaced and counted.
+2. frames of ground stations, in order, within their share of the line;
+3. the newest HIL_SENSOR; one not sent before the next is made is replaced and counted.
 
-The first two of a whole second are a small part of a line, so the third is never starved, however much a ground station sends. A frame that the port took
-in part is finished before anything else, or the receiver would lose two.
+Over a whole second the first two are a small part of a line, so the third is never starved, however much a ground station sends. A frame that the port accepted
+in part is finished first, otherwise the receiver would lose two.
 """
 
 from enum import IntEnum
@@ -40,7 +40,7 @@ _SEEN_NS = 5
 
 
 class OutboxCount(IntEnum):
-    """Columns of ``Outbox.counts``; they only grow."""
+    """Columns of ``Outbox.counts``; they only increase."""
 
     FRAMES = 0
     BYTES = 1
@@ -52,12 +52,12 @@ class OutboxCount(IntEnum):
 
 
 class Pace(NamedTuple):
-    """How fast a line may be written.
+    """Rate limit of a line.
 
     Attributes:
-        ns_per_byte: What a byte takes on the line; 0 where the line has no rate of its own.
-        ahead_ns: How much may be in the port's buffers.
-        station_ns_per_byte: What a byte from a ground station costs of their share.
+        ns_per_byte: Time per byte on the line; 0 for no limit.
+        ahead_ns: Maximum amount in the port's buffers, as time on the line.
+        station_ns_per_byte: Time per byte from a ground station, which limits their share.
     """
 
     ns_per_byte: int
@@ -67,13 +67,13 @@ class Pace(NamedTuple):
 
 @by_reference
 class Outbox(NamedTuple):
-    """Frames on their way to the controller; of one thread.
+    """Frames queued for the controller; used by one thread.
 
     Attributes:
-        own: Frames of hilsim's own.
-        frame: ``uint8[280]``: the frame that is being written.
-        sample: ``uint8[65]``: payload of the newest HIL_SENSOR.
-        state: ``int64[8]``.
+        own: hilsim's own frames.
+        frame: ``uint8[280]``, frame being written.
+        sample: ``uint8[65]``, payload of the newest HIL_SENSOR.
+        state: ``int64[8]``, working variables.
         counts: ``int64[n]``, columns by ``OutboxCount``.
     """
 
@@ -85,18 +85,18 @@ class Outbox(NamedTuple):
 
 
 def allocate_outbox(own_slots: int = 64) -> Outbox:
-    """An empty outbox for so many frames of hilsim's own."""
+    """Allocate an empty outbox for ``own_slots`` frames of hilsim's own."""
     shared = np.zeros(8, np.int64), shared_words(OutboxCount)
     return Outbox(allocate_packet_queue(own_slots, LARGEST_FRAME), np.zeros(LARGEST_FRAME, np.uint8), np.zeros(HIL_SENSOR.size, np.uint8), *shared)
 
 
 def build_pace(*, line_bytes_per_s: float | None, station_bytes_per_s: float, ahead_ns: int = 4_000_000) -> Pace:
-    """The pace of a line.
+    """Build the rate limit of a line.
 
     Args:
-        line_bytes_per_s: What it carries; None where it has no rate of its own (USB, network).
+        line_bytes_per_s: Rate of the line; None for no limit (USB, network).
         station_bytes_per_s: Share of the ground stations.
-        ahead_ns: How much may wait in the port's buffers; the thread must come by more often.
+        ahead_ns: Maximum amount in the port's buffers, as time on the line; the thread must run more often than this.
 
     Raises:
         ValueError: a rate is not positive.
@@ -111,7 +111,7 @@ def build_pace(*, line_bytes_per_s: float | None, station_bytes_per_s: float, ah
 
 @kernel
 def post(outbox: Outbox, frame: npt.NDArray[np.uint8], size: int) -> bool:
-    """Queue a frame of hilsim's own; False, and counted, when the queue is full."""
+    """Queue a frame of hilsim's own; when the queue is full, count it and return False."""
     is_taken = put(outbox.own, 0, 0, 0, frame, size)
     if not is_taken:
         outbox.counts[OutboxCount.OWN_REFUSED] += 1
@@ -120,7 +120,7 @@ def post(outbox: Outbox, frame: npt.NDArray[np.uint8], size: int) -> bool:
 
 @kernel
 def offer_sample(outbox: Outbox, payload: npt.NDArray[np.uint8]) -> None:
-    """Make a HIL_SENSOR the one to be sent next; its sequence number is given when it is, so that none is missing."""
+    """Replace the HIL_SENSOR to send next; its sequence number is assigned when it is sent, so that no number is missing."""
     outbox.counts[OutboxCount.SAMPLES_REPLACED] += outbox.state[_HAS_SAMPLE]
     for at in range(outbox.sample.size):
         outbox.sample[at] = payload[at]
@@ -139,7 +139,7 @@ def _take_from(outbox: Outbox, queue: PacketQueue) -> int:
 
 @kernel
 def _next_frame(outbox: Outbox, stations: PacketQueue, sender: Origin, pace: Pace) -> int:
-    """Put the frame that is next in turn into ``outbox.frame``; returns its size, 0 when none may go."""
+    """Copy the next frame to send into ``outbox.frame``; returns its size in bytes, 0 if the rate limit allows none."""
     state, counts = outbox.state, outbox.counts
     if waiting(outbox.own) > 0:
         return _take_from(outbox, outbox.own)
@@ -164,19 +164,19 @@ def _earn_credit(outbox: Outbox, now_ns: int, pace: Pace) -> None:
 
 @stage_kernel
 def flush(outbox: Outbox, stations: PacketQueue, sender: Origin, descriptor: int, is_stream: bool, now_ns: int, pace: Pace) -> int:  # noqa: FBT001 - a kernel's argument
-    """Write what may go now.
+    """Write the frames that the rate limit allows.
 
     Args:
-        outbox: What waits.
+        outbox: Queued frames.
         stations: Frames of ground stations; this is its consumer.
-        sender: Who sends HIL_SENSOR.
-        descriptor: The link's, non-blocking.
+        sender: Sender of HIL_SENSOR.
+        descriptor: Non-blocking descriptor of the link.
         is_stream: False for UDP, where each frame is a datagram.
-        now_ns: CLOCK_MONOTONIC.
-        pace: The line's.
+        now_ns: Current CLOCK_MONOTONIC time.
+        pace: Rate limit of the line.
 
     Returns:
-        An ``Outcome``: DONE when nothing more may go now, FULL when the port takes no more, GONE when the link is broken.
+        An ``Outcome``: DONE when no more frames may be sent now, FULL when the port accepts no more, GONE when the link is broken.
     """
     state, counts = outbox.state, outbox.counts
     _earn_credit(outbox, now_ns, pace)
@@ -202,7 +202,7 @@ def flush(outbox: Outbox, stations: PacketQueue, sender: Origin, descriptor: int
 
 @kernel
 def empty(outbox: Outbox, stations: PacketQueue) -> None:
-    """Throw away all that waits, as when the link was opened anew: a command of before the cable was pulled must not be obeyed after."""
+    """Discard all queued frames, for example when the link is reopened: a command from before a disconnection must not be executed after it."""
     counts, state = outbox.counts, outbox.state
     own, foreign = waiting(outbox.own), waiting(stations)
     counts[OutboxCount.THROWN_AWAY] += own + foreign + state[_HAS_SAMPLE] + (1 if state[_REST_END] > state[_REST_BEGIN] else 0)

@@ -1,13 +1,13 @@
-"""The session with a flight controller: what it may be sent, and why; decided in the flight loop, read by everybody else.
+"""Session with a flight controller: which frames it may receive, and why; the flight loop decides, other threads read.
 
-Heartbeats alone go out until the controller's own heartbeat has come, because a board starts MAVLink on USB only after it has read one, and sensors hide it. Sensors go out
-only while heartbeats carry the flag of hardware in the loop: without it the controller may be in a real aircraft. What flies stands still whenever no controller steers it.
+Until the controller's own heartbeat is received, only heartbeats are sent, because a board starts MAVLink on USB only after reading one, and sensor frames would hide it. Sensor frames are sent
+only while the controller's heartbeats have the HIL flag: without it the controller may be in a real aircraft. The vehicle does not move while no controller is in command.
 
-A controller that steers is one whose motor commands come. When they stop while the port stays open (it has crashed, it has been restarted, its wire was pulled), the vehicle
-and its sensors stand still after ``COMMAND_SILENT_NS``. A controller commands motors only when sensors come, so each of its heartbeats is answered by sensors of a vehicle that is held,
-for ``WAKING_NS``; nothing is sent to a silent one, lest what it did not read be the first that the next one reads. One that sends frames but has sent no heartbeat yet is asked for it.
+A controller is in command while its motor commands arrive. When they stop while the port stays open (crash, restart, broken wire), the vehicle
+and its sensors stop after ``COMMAND_SILENT_NS``. A controller sends motor commands only when it receives sensor frames, so each of its heartbeats is answered by sensor frames of a held vehicle,
+for ``WAKING_NS``; a silent controller gets nothing, so that the next one does not read outdated frames first. A controller that sends frames but no heartbeat yet gets a request for it.
 
-A controller that was lost and comes back disarmed is another one, or the same started anew: who steers a vehicle in the air does not disarm it because its cable was out.
+A lost controller that returns disarmed is another one or was restarted: a controller in flight does not disarm because of a disconnection.
 """
 
 from enum import IntEnum
@@ -23,38 +23,38 @@ HIL_FLAG, ARMED_FLAG = 0x20, 0x80
 """Bits of ``HEARTBEAT.base_mode`` and of ``HIL_ACTUATOR_CONTROLS.mode``."""
 HEARTBEAT_PERIOD_NS = 1_000_000_000
 SILENT_NS = 3_000_000_000
-"""A controller that has sent no heartbeat for so long has gone or starts anew (jMAVSim's figure)."""
+"""Silence of the heartbeat after which the controller is considered gone or restarting (jMAVSim's value)."""
 COMMAND_SILENT_NS = 200_000_000
-"""A controller that has steered and has sent no motor command for so long steers no more. PX4 sends them at 200 Hz; gazebo-classic's bridge gives up at the same age."""
+"""Silence of the motor commands after which the controller is no longer in command. PX4 sends them at 200 Hz; gazebo-classic's bridge has the same timeout."""
 WAKING_NS = 1_500_000_000
-"""How long sensors go after the heartbeat of a controller that does not steer (yet); heartbeats come once a second."""
+"""Duration of sensor frames after the heartbeat of a controller that is not in command (yet); heartbeats have a period of one second."""
 ASKING_NS = 200_000_000
-"""How often a controller that sends frames without a heartbeat is asked for one. PX4 on Linux sends the first one a second after its first byte; where a sensor frame of before was read in between and no other
-followed, its inertial driver takes that second for the sensor's period and never publishes."""
+"""Interval of requests for a heartbeat from a controller that sends frames without one. PX4 on Linux sends the first one a second after its first byte; if it read an earlier sensor frame in between and no other
+followed, its inertial driver assumes that second as the sensor's period and never publishes."""
 LOST_NS = 500_000_000
-"""A controller that has commanded no motors for so long may be another one when it is back: longer than hosts stand still for, shorter than PX4 takes to start."""
+"""Silence of the motor commands after which a returning controller may be another one: longer than stalls of a host, shorter than PX4's start."""
 REBOOT_US = 1_000_000
-"""A controller whose clock has gone back by more has started anew."""
+"""A controller whose clock jumps back by more than this was restarted."""
 MOST_CONTROLS = 16
 
 
 class SessionState(IntEnum):
-    """Where a session is."""
+    """State of a session."""
 
     UNPLUGGED = 0
     """There is no link."""
     CALLING = 1
-    """Heartbeats go out, none has come."""
+    """Heartbeats are sent, none was received."""
     REFUSED = 2
-    """The controller's heartbeat lacks the flag of hardware in the loop."""
+    """The controller's heartbeat lacks the HIL flag."""
     FLYING = 3
-    """Sensors go out, motors come in."""
+    """Sensor frames are sent, motor commands are received."""
     SILENT = 4
-    """Motor commands have stopped: the vehicle and its sensors stand still."""
+    """Motor commands have stopped: the vehicle and its sensors are stopped."""
 
 
 class Reason(IntEnum):
-    """Why a session is where it is."""
+    """Reason of a session's latest transition."""
 
     STARTED = 0
     LINK_LOST = 1
@@ -101,36 +101,36 @@ class SessionWord(IntEnum):
     STATE = 0
     REASON = 1
     CHANGES = 2
-    """Transitions so far."""
+    """Number of transitions."""
     SYSTEM = 3
-    """Of the controller."""
+    """System id of the controller."""
     COMPONENT = 4
     BASE_MODE = 5
     HEARTBEAT_NS = 6
-    """Rig time of its latest heartbeat."""
+    """Rig time of the controller's latest heartbeat."""
     ACTUATOR_NS = 7
-    """Rig time of its latest motor command; 0 before the first."""
+    """Rig time of the controller's latest motor command; 0 before the first."""
     ACTUATOR_US = 8
-    """Its clock then."""
+    """Controller's clock in that command."""
     ARMED = 9
     RESET = 10
     """1: the next sensor frame reports a restart of the simulation."""
     LOCKSTEP = 11
     """1: the latest motor command answered a sensor frame."""
     IS_STEERED = 12
-    """1: motor commands have come since sensors began to go."""
+    """1: motor commands were received since sensor frames are sent."""
     HAS_STEERED = 13
-    """1: motor commands have come before, so the vehicle may be in the air."""
+    """1: motor commands were received before, so the vehicle may be in the air."""
     UNANSWERED_NS = 14
-    """Rig time at which the controller fell silent, or its port was full before it steered: only a later heartbeat has sensors sent."""
+    """Rig time at which the controller fell silent, or its port was full before it was in command: only a later heartbeat enables sensor frames."""
     SILENCES = 15
-    """Times that motor commands stopped."""
+    """Number of times that motor commands stopped."""
     IS_LOST = 16
-    """1: the controller has been gone for so long that another one may come back."""
+    """1: the controller was gone so long that another one may return."""
     WAS_ARMED = 17
-    """1: the latest motor commands that were flown were of an armed controller."""
+    """1: the latest motor commands in flight were from an armed controller."""
     STOOD_NS = 18
-    """How long hilsim itself stood still since the latest motor command: no silence of the controller's."""
+    """Total stall of hilsim since the latest motor command, which does not count as the controller's silence."""
 
 
 _STATE, _REASON, _CHANGES = constant(SessionWord.STATE), constant(SessionWord.REASON), constant(SessionWord.CHANGES)
@@ -148,7 +148,7 @@ _IS_LOST, _WAS_ARMED = constant(SessionWord.IS_LOST), constant(SessionWord.WAS_A
 
 
 def allocate_session() -> Session:
-    """Unplugged."""
+    """Allocate a session in state UNPLUGGED."""
     return Session(shared_words(SessionWord), np.zeros(MOST_CONTROLS))
 
 
@@ -166,7 +166,7 @@ def _enter(session: Session, state: int, reason: int) -> None:
 
 @kernel
 def link_changed(session: Session, is_open: bool) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
-    """The link was opened, or is gone."""
+    """Record that the link was opened or is gone."""
     if is_open:
         _enter(session, _CALLING, _OPENED)
     else:
@@ -176,7 +176,7 @@ def link_changed(session: Session, is_open: bool) -> None:  # noqa: FBT001 - a k
 
 @kernel
 def heartbeat_came(session: Session, system: int, component: int, base_mode: int, now_ns: int) -> None:
-    """The controller's heartbeat came."""
+    """Record a heartbeat of the controller."""
     session.word[_SYSTEM] = system
     session.word[_COMPONENT] = component
     session.word[_BASE_MODE] = base_mode
@@ -190,18 +190,18 @@ def heartbeat_came(session: Session, system: int, component: int, base_mode: int
 
 @kernel
 def lacks_heartbeat(session: Session) -> bool:
-    """Whether a controller that sends frames now has yet to send its heartbeat: it is called, or has sent none since it fell silent."""
+    """Whether a controller that sends frames has not sent its heartbeat yet: first contact, or none since it fell silent."""
     word = session.word
     return bool(word[_STATE] == _CALLING or (word[_STATE] == _SILENT and word[_HEARTBEAT_NS] < word[_UNANSWERED_NS]))
 
 
 @kernel
 def is_back_disarmed(session: Session, mode: int) -> bool:
-    """Whether what came is the first of a controller that was lost, and disarmed; to be asked before ``heartbeat_came`` and ``actuators_came``, once.
+    """Whether this is the first message of a lost controller, and it is disarmed; call once, before ``heartbeat_came`` and ``actuators_came``.
 
     Args:
-        session: Changed.
-        mode: ``base_mode`` of its heartbeat, which has the flag of hardware in the loop, or ``mode`` of its motor commands.
+        session: Session, updated.
+        mode: ``base_mode`` of its heartbeat, which has the HIL flag, or ``mode`` of its motor commands.
     """
     if session.word[_IS_LOST] == 0:
         return False
@@ -211,31 +211,31 @@ def is_back_disarmed(session: Session, mode: int) -> bool:
 
 @kernel
 def restarted(session: Session) -> None:
-    """The vehicle was put back for a controller that has started anew; to be called after ``heartbeat_came`` or ``actuators_came``."""
+    """Record that the vehicle was reset for a restarted controller; call after ``heartbeat_came`` or ``actuators_came``."""
     word = session.word
-    session.control[:] = 0.0  # those of the one before
+    session.control[:] = 0.0  # those of the previous controller
     word[_ARMED] = 0
     word[_WAS_ARMED] = 0
     word[_HAS_STEERED] = word[_IS_STEERED]
-    word[_ACTUATOR_US] = 0  # or a clock that restarts would trigger it again
+    word[_ACTUATOR_US] = 0  # otherwise a clock that restarts would trigger it again
     word[_RESET] = 1
     _enter(session, _FLYING, _RESTART)
 
 
 @kernel
 def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: int, time_us: int, flags: int, now_ns: int) -> bool:
-    """Motor commands came; returns whether the controller has started anew since the ones before.
+    """Record motor commands; returns whether the controller was restarted since the previous ones.
 
     Args:
-        session: Changed.
-        controls: ``float32[16]``, -1 to 1.
-        mode: As in a heartbeat's base mode; bit 7 armed.
-        time_us: The controller's clock.
-        flags: Bit 0: lockstep (PX4's simulator link).
-        now_ns: Rig time.
+        session: Session, updated.
+        controls: ``float32[16]``, commands, -1 to 1.
+        mode: Mode with the bits of a heartbeat's base mode; bit 7: armed.
+        time_us: Controller's clock.
+        flags: Flags; bit 0: lockstep (PX4's simulator link).
+        now_ns: Current rig time.
     """
     word = session.word
-    is_reboot: bool = time_us + REBOOT_US < word[_ACTUATOR_US]  # also over a new link: a board on USB takes its port with it
+    is_reboot: bool = time_us + REBOOT_US < word[_ACTUATOR_US]  # also over a new link: a board on USB closes its port when it restarts
     word[_ACTUATOR_NS] = now_ns
     word[_STOOD_NS] = 0
     word[_ACTUATOR_US] = time_us
@@ -250,7 +250,7 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
     word[_ARMED] = 1 if is_armed else 0
     for motor in range(MOST_CONTROLS):
         value = np.float64(controls[motor])
-        session.control[motor] = min(value, 1.0) if is_armed and value > 0.0 else 0.0  # what is no number is 0 too
+        session.control[motor] = min(value, 1.0) if is_armed and value > 0.0 else 0.0  # NaN becomes 0 as well
     if is_reboot:
         word[_RESET] = 1
         word[_REASON] = _REBOOT
@@ -260,13 +260,13 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
 
 @kernel
 def stood_still(session: Session, lost_ns: int) -> None:
-    """The machine ran nothing of hilsim's for ``lost_ns``: the controller may have stood still with it, and could not be heard."""
+    """Record a stall of the machine of ``lost_ns``: the controller may have stalled as well, and could not be received."""
     session.word[_STOOD_NS] += lost_ns
 
 
 @kernel
 def time_passed(session: Session, now_ns: int) -> None:
-    """Look whether the controller has fallen silent."""
+    """Check whether the controller has fallen silent."""
     word = session.word
     is_waiting = word[_STATE] == _FLYING or word[_STATE] == _REFUSED or word[_STATE] == _SILENT
     unsteered_ns = now_ns - word[_ACTUATOR_NS] - word[_STOOD_NS]
@@ -284,12 +284,12 @@ def time_passed(session: Session, now_ns: int) -> None:
 
 @kernel
 def wants_sensors(session: Session, is_simulator: bool, now_ns: int) -> bool:  # noqa: FBT001 - a kernel takes plain positional scalars
-    """Whether sensor frames go to the controller now.
+    """Whether sensor frames are sent to the controller now.
 
     Args:
-        session: Of the controller.
-        is_simulator: PX4's simulator link, whose end is known when it comes: one that does not steer yet is sent sensors all the time.
-        now_ns: Rig time.
+        session: Session of the controller.
+        is_simulator: Whether it is PX4's simulator link, which detects a disconnection: a controller not yet in command is sent sensor frames all the time.
+        now_ns: Current rig time.
     """
     word = session.word
     if word[_STATE] not in {_FLYING, _SILENT}:
@@ -301,12 +301,12 @@ def wants_sensors(session: Session, is_simulator: bool, now_ns: int) -> bool:  #
 
 @kernel
 def is_free(session: Session) -> bool:
-    """Whether the vehicle moves: a controller steers it, or none has yet, so that it drops to the ground and lies there."""
+    """Whether the vehicle moves: a controller is in command, or none has been yet, so that it drops to the ground and rests there."""
     return bool(session.word[_STATE] == _FLYING and (session.word[_IS_STEERED] == 1 or session.word[_HAS_STEERED] == 0))
 
 
 @kernel
 def port_is_full(session: Session, now_ns: int) -> None:
-    """The controller's port takes no more: whoever does not steer gets no more sensors before its next heartbeat."""
+    """Record that the controller's port is full: a controller not in command gets no more sensor frames before its next heartbeat."""
     if session.word[_IS_STEERED] == 0:
         session.word[_UNANSWERED_NS] = now_ns

@@ -1,4 +1,4 @@
-"""The keys of a rig's ``[vehicle]``: which vehicle, where, its controller and its ground stations."""
+"""The keys of a rig's ``[vehicle]``: vehicle, initial pose, controller and ground stations."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -20,30 +20,30 @@ from hilsim.vehicle.wind import WindSpec
 Rule = tuple[bool, str]
 _MAVLINK_KINDS = ("serial", "tcp", "udp")
 TRUTH_RATES_HZ = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-"""Of rows of the truth: whole steps of the physics apart."""
+"""Rates of the truth file in Hz: whole steps of the physics per row."""
 CONTROLLER_PORT = 4560
 """PX4's simulator link (TCP; the simulator listens)."""
 STATION_PORT = 14550
-"""Where QGroundControl listens (UDP)."""
+"""UDP port of QGroundControl."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSpec(SerialSpec):
-    """Who steers the vehicle, and the serial port it is at, if it is at one.
+    """The vehicle's controller and its serial port (empty for other kinds).
 
     Attributes:
         kind: ``serial``: a flight controller in its hardware-in-the-loop mode on a serial port; ``tcp``: PX4's simulator link (it connects here); ``udp``: MAVLink datagrams to and from
-            ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends here); ``hold``: no controller, the built-in position hold flies the waypoints.
-        port: The serial device, best by its name under /dev/serial/by-id, which stays the same when it is plugged in again; for kind ``serial`` only.
-        is_uart: Whether the port is a true UART, whose baud rate limits the link; by default found out from the device.
-        address: ``tcp``: where to listen, 127.0.0.1:4560 by default; ``udp``: the controller's; ``ardupilot``: where to listen, 127.0.0.1:9002 by default; as ``a.b.c.d:port``.
-        lockstep: ``tcp`` only: the controller's clock is the simulation's.
-        rate_hz: Sensor frames a second.
-        magnetometer_hz: Magnetometer readings a second.
-        barometer_hz: Barometer readings a second.
-        gps_hz: Positions a second.
-        system_id: Of hilsim in MAVLink.
-        component_id: Of hilsim in MAVLink.
+            ``address``; ``ardupilot``: ArduPilot's simulation by its JSON link (it sends to hilsim); ``hold``: no controller, the built-in position hold flies the waypoints.
+        port: Serial device, preferably by its name under /dev/serial/by-id, which does not change on replugging; for kind ``serial`` only.
+        is_uart: Whether the port is a true UART, whose baud rate limits the link; by default detected from the device.
+        address: ``tcp``: listening address, 127.0.0.1:4560 by default; ``udp``: address of the controller; ``ardupilot``: listening address, 127.0.0.1:9002 by default; as ``a.b.c.d:port``.
+        lockstep: ``tcp`` only: whether simulation and controller wait for each other.
+        rate_hz: Sensor frames per second.
+        magnetometer_hz: Magnetometer readings per second.
+        barometer_hz: Barometer readings per second.
+        gps_hz: GPS positions per second.
+        system_id: MAVLink system id of hilsim.
+        component_id: MAVLink component id of hilsim.
     """
 
     kind: Literal["serial", "tcp", "udp", "ardupilot", "hold"] = "hold"
@@ -60,7 +60,7 @@ class ControllerSpec(SerialSpec):
     component_id: int = 200
 
     def rules(self) -> Iterator[Rule]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield (self.kind == "serial") == bool(self.port), 'port must be given for kind "serial" and only for it'
         yield from super().rules()
         yield not self.address or is_address(self.address), f'address must be like "127.0.0.1:{CONTROLLER_PORT}", got "{self.address}"'
@@ -84,14 +84,14 @@ class ControllerSpec(SerialSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GroundStationSpec:
-    """A ground station behind hilsim.
+    """A ground station connected to hilsim.
 
     Attributes:
-        kind: ``udp``: it listens at ``address`` (QGroundControl, Mission Planner: 14550); ``udp_server``: hilsim listens there, and answers up to eight programs that
+        kind: ``udp``: the station listens at ``address`` (QGroundControl, Mission Planner: 14550); ``udp_server``: hilsim listens there, and answers up to eight programs that
             send; ``tcp``: hilsim listens there for connections.
-        address: As ``a.b.c.d:port``.
-        actuators: Whether it gets HIL_ACTUATOR_CONTROLS too: nine tenths of what a controller sends.
-        truth: Whether it gets HIL_STATE_QUATERNION, the vehicle's true pose, 20 times a second; the controller never does.
+        address: Address as ``a.b.c.d:port``.
+        actuators: Whether to forward HIL_ACTUATOR_CONTROLS, nine tenths of a controller's traffic.
+        truth: Whether to send HIL_STATE_QUATERNION, the vehicle's true pose, 20 times a second; it is never sent to the controller.
     """
 
     kind: Literal["udp", "udp_server", "tcp"] = "udp"
@@ -105,12 +105,12 @@ class GroundStationSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class FlightWaypointSpec:
-    """Where the position hold is to be at a time.
+    """Position of the position hold at a time.
 
     Attributes:
         time_s: Rig time.
-        position_m: In the world.
-        yaw_deg: Where the nose looks; 0 is east, 90 north.
+        position_m: Position in the world.
+        yaw_deg: Heading of the nose; 0 is east, 90 north.
     """
 
     time_s: float
@@ -131,20 +131,20 @@ class VehicleRigSpec:
     Attributes:
         profile: A shipped vehicle (``iris``, ``airsim-quad``) or the path of a profile, relative to the rig.
         position_m: Initial position of its legs' lowest point; it drops to the ground from there.
-        yaw_deg: Where its nose looks then; 0 is east, 90 north.
-        home: The place on the Earth of the world's ``origin_m``: GPS, magnetic field and the scene share it.
-        year: Decimal, of the magnetic field (WMM2025: 2025 to 2030).
-        wind: What blows.
-        sensors: What it measures with.
-        controller: Who steers it.
+        yaw_deg: Initial heading of its nose; 0 is east, 90 north.
+        home: Geographic position of the world's ``origin_m``, for GPS, magnetic field and scene.
+        year: Decimal year of the magnetic field (WMM2025: 2025 to 2030).
+        wind: Wind at the place of flight.
+        sensors: Sensors of the vehicle.
+        controller: Controller of the vehicle.
         ground_station: Ports at which ground stations exchange frames with the controller.
         hold: Gains of the position hold.
-        waypoint: Where the position hold flies, times rising; straight lines between.
-        obstacle: OBSTACLE_DISTANCE to the controller, made of a lidar's scan.
-        distance: DISTANCE_SENSOR to the controller, made of a lidar's scan.
-        truth_file: Where its true pose, speed and rates are written while it flies, with what it touches and the autopilot's estimate minus the truth: Parquet where the name ends
+        waypoint: Waypoints of the position hold, times increasing; straight lines between.
+        obstacle: OBSTACLE_DISTANCE to the controller, computed from a lidar's scan.
+        distance: DISTANCE_SENSOR to the controller, computed from a lidar's scan.
+        truth_file: File for its true pose, speed and rates in flight, its contacts and the errors of the autopilot's estimates: Parquet if the name ends
             with ``.parquet``, else CSV; relative to the rig.
-        truth_hz: Rows a second of it.
+        truth_hz: Rows per second of the truth file.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"ranger": "[[rangefinder]]"}

@@ -1,4 +1,4 @@
-"""Readings of a vehicle's sensors as the messages that a controller takes: groups of fields at their own rates."""
+"""Readings of a vehicle's sensors as messages to a controller: groups of fields, each at its own rate."""
 
 from typing import Any, NamedTuple
 
@@ -18,26 +18,26 @@ from hilsim.vehicle.pressure import PressureSensors, barometer, build_pressure_s
 from hilsim.vehicle.sensor_specs import SensorsSpec
 
 IMU_FIELDS, MAGNETOMETER_FIELDS, BAROMETER_FIELDS, PITOT_FIELDS = 0x03F, 0x1C0, 0x1A00, 0x400
-"""Bits of ``HIL_SENSOR.fields_updated``: PX4 takes a sensor when all its bits are set."""
+"""Bits of ``HIL_SENSOR.fields_updated``: PX4 reads a sensor when all its bits are set."""
 RESET_FIELD = 0x8000_0000
-"""The simulation began anew."""
+"""Bit that reports a restart of the simulation."""
 
 
 @by_reference
 class Instruments(NamedTuple):
-    """A vehicle's instruments for kernels.
+    """Sensors of a vehicle for kernels.
 
     Attributes:
-        imu: In every frame.
-        magnetometer: In one of ``magnetometer_every`` frames.
-        pressure: In one of ``barometer_every`` frames.
-        gps: In messages of its own.
-        home: Of the world on the Earth.
-        frame_ns: From one sensor frame to the next.
-        magnetometer_every: See there.
-        barometer_every: See there.
-        gps_ns: From one position to the next.
-        gps_latency_ns: How old a position is when it is sent.
+        imu: IMU, read in every frame.
+        magnetometer: Magnetometer, read in one of ``magnetometer_every`` frames.
+        pressure: Pressure sensors, read in one of ``barometer_every`` frames.
+        gps: Satellite receiver, with messages of its own.
+        home: Home of the world on the Earth.
+        frame_ns: Interval between sensor frames.
+        magnetometer_every: Number of frames per magnetometer reading.
+        barometer_every: Number of frames per barometer reading.
+        gps_ns: Interval between GPS positions.
+        gps_latency_ns: Age of a position when it is sent.
     """
 
     imu: Imu
@@ -55,7 +55,7 @@ class Instruments(NamedTuple):
 def build_instruments(
     spec: SensorsSpec, home: HomeSpec, *, seed: int, year: float, frame_ns: int, magnetometer_every: int, barometer_every: int, gps_ns: int
 ) -> Instruments:
-    """Instruments of a vehicle at a home, in a decimal year (of the magnetic field)."""
+    """Build the sensors of a vehicle at a home, in a decimal year (of the magnetic field)."""
     at_home = build_home(home)
     field = magnetic_field(home.latitude_deg, home.longitude_deg, home.altitude_m, year)
     return Instruments(
@@ -82,16 +82,16 @@ def fill_sensor(
     time_us: int,
     record: npt.NDArray[Any],
 ) -> None:
-    """Write a HIL_SENSOR record; what is not updated keeps its last value.
+    """Write a HIL_SENSOR record; fields that are not updated keep their last value.
 
     Args:
-        instruments: The vehicle's.
-        state: Where it is; its own time keys the noise.
-        wind_mps: Of the air in the world.
-        imu_means: ``float64[6]``, mean specific force and rates since the frame before, body FLU.
+        instruments: Sensors of the vehicle.
+        state: State of the vehicle; its own time selects the noise.
+        wind_mps: Velocity of the air in the world.
+        imu_means: ``float64[6]``, mean specific force and rates since the previous frame, body FLU.
         frame: Number of the frame.
-        time_us: For the message.
-        record: ``HIL_SENSOR_DTYPE[1]``, written.
+        time_us: Time in the message.
+        record: ``HIL_SENSOR_DTYPE[1]``, output.
     """
     message = record[0]
     now_ns = state.time_ns[0]
@@ -114,15 +114,15 @@ def fill_sensor(
 
 @kernel
 def fill_gps(instruments: Instruments, live: LivePose, rig_ns: int, physics_ns: int, utc_epoch_ns: int, record: npt.NDArray[Any]) -> None:
-    """Write a HIL_GPS record: where the vehicle was ``gps_latency_ns`` ago, with the UTC of then.
+    """Write a HIL_GPS record: the vehicle's position ``gps_latency_ns`` ago, with the UTC of that time.
 
     Args:
-        instruments: The vehicle's.
-        live: Its latest states.
-        rig_ns: Now.
-        physics_ns: Of the vehicle's own time, which keys the noise.
+        instruments: Sensors of the vehicle.
+        live: Latest states of the vehicle.
+        rig_ns: Current rig time.
+        physics_ns: The vehicle's own time, which selects the noise.
         utc_epoch_ns: UTC of rig time 0.
-        record: ``HIL_GPS_DTYPE[1]``, written.
+        record: ``HIL_GPS_DTYPE[1]``, output.
     """
     then_ns = rig_ns - instruments.gps_latency_ns
     position, velocity = live_motion(live, then_ns)

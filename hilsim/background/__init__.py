@@ -1,1 +1,1 @@
-"""Background maps: from captures, to files, and back."""
+"""Background maps: generation from captures, and files."""

@@ -1,4 +1,4 @@
-"""How well what a map shows agrees with a capture: of the place it was made from, or of the same place at another time."""
+"""Agreement of a map, or of a rig that shows it, with a capture of the same place."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from hilsim.background.surface import NEAR_MM, NEAR_SHARE, SurfaceRule, form_map
 from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM, bin_starts
 
 FEWEST_CELLS = 200
-"""Cells of one surface; fewer do not show a bias."""
+"""Minimum number of single-surface cells for computing a bias."""
 MOST_BIAS_MM = 5.0
 LEAST_COVERAGE = 0.95
 LEAST_AGREEMENT = 0.8
@@ -20,15 +20,15 @@ _FEWEST_HITS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """What is shown, against a capture.
+    """Agreement of shown distances with a capture.
 
     Attributes:
-        cells: In which the capture has a surface.
-        one_surface: Those of them in which all returns lie at one surface, 3 or more of the capture and all that are shown: the bias comes from these.
-        bias_mm: Mean over them of what is shown minus the mean of the capture's returns; positive is too far.
-        spread_mm: Standard deviation of the same.
-        coverage_ratio: Share of ``cells`` in which something is shown.
-        agreement_ratio: Share of the capture's returns, in cells in which something is shown, within 10 cm or 1/64 of what is shown.
+        cells: Number of cells in which the capture has a surface.
+        one_surface: Number of those in which all returns are at one surface, with 3 or more returns in the capture; the bias is computed from these.
+        bias_mm: Mean difference of shown distance and mean of the capture's returns; positive is too far.
+        spread_mm: Standard deviation of that difference.
+        coverage_ratio: Share of ``cells`` with a shown distance.
+        agreement_ratio: Share of the capture's returns, in cells with a shown distance, within 10 cm or 1/64 of it.
     """
 
     cells: int
@@ -40,11 +40,11 @@ class Agreement:
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are enough cells of one surface."""
+        """Whether there are enough single-surface cells."""
         return self.one_surface >= FEWEST_CELLS
 
     def faults(self) -> tuple[str, ...]:
-        """What is worse than it must be; where nothing could be judged, that."""
+        """Limits that are exceeded; a sentence if there were too few cells."""
         if not self.is_judged:
             return (f"too short to judge: at least {FEWEST_CELLS} cells must hold {_FEWEST_HITS} returns of one surface, got {self.one_surface:,}",)
         found = (
@@ -56,11 +56,11 @@ class Agreement:
 
 
 class Shown(NamedTuple):
-    """What is shown in each cell.
+    """Shown distance of each cell.
 
     Attributes:
-        distance_mm: ``int64[rows, columns]``, 0 where nothing is.
-        is_one: ``bool[rows, columns]``: nothing else is shown there. At an edge a rig's beams meet both sides within one cell, as real ones do.
+        distance_mm: ``int64[rows, columns]``, 0 for none.
+        is_one: ``bool[rows, columns]``, whether only one surface is shown. At an edge a rig's beams hit both sides within one cell, like real ones.
     """
 
     distance_mm: npt.NDArray[np.int64]
@@ -68,12 +68,12 @@ class Shown(NamedTuple):
 
 
 def compare(shown: Shown, captured: PartialMap, rule: SurfaceRule) -> Agreement:
-    """What is shown against a capture.
+    """Compare shown distances with a capture.
 
     Args:
-        shown: What is shown.
-        captured: Counts of the capture, of the same grid.
-        rule: What a surface is.
+        shown: Shown distances.
+        captured: Counts of the capture, with the same grid.
+        rule: Definition of a surface.
     """
     seen = form_map(captured, rule).used
     found = surfaces(captured, rule.beyond_ppm, takes_mean=True)

@@ -1,4 +1,4 @@
-"""Points of a moving sensor in the frame it had first, by the poses of what carried it."""
+"""Motion compensation: points of a moving sensor in its initial frame, from the poses of its carrier."""
 
 import math
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from hilsim.units import CDEG_PER_RAD
 
 
 class Compensation(NamedTuple):
-    """How the sensor moved; build with ``build_compensation`` or use ``STANDING``.
+    """Motion of the sensor; build with ``build_compensation`` or use ``STANDING``.
 
     Attributes:
-        is_needed: Whether it moved.
-        track: Of the body, in the world, by time.
+        is_needed: Whether the sensor moved.
+        track: Track of the body in the world.
         body_from_sensor: Mounting, as position and orientation.
-        first_from_world: Into the sensor's first frame, as position and orientation.
+        first_from_world: Transformation to the sensor's initial frame, as position and orientation.
     """
 
     is_needed: bool
@@ -32,7 +32,7 @@ STANDING = Compensation(False, fixed_track(Pose()), _NOWHERE, _NOWHERE)  # noqa:
 
 
 def build_compensation(track: PoseTrack, body_from_sensor: Pose) -> Compensation:
-    """For a body on ``track`` that carries the sensor; the first frame is that of the track's first key."""
+    """Build the compensation for a body on ``track`` that carries the sensor; the initial frame is that of the track's first key."""
     (x, y, z), orientation = track_state(track, int(track.time_ns[0]))
     first = (Pose(position_m=(x, y, z), orientation=orientation) @ body_from_sensor).inverse()
     mounted = (body_from_sensor.position_m, body_from_sensor.orientation)
@@ -41,7 +41,7 @@ def build_compensation(track: PoseTrack, body_from_sensor: Pose) -> Compensation
 
 @kernel
 def into_first_frame(moved: Compensation, time_ns: int, point_m: Vector) -> Vector:
-    """A point of the sensor's frame at ``time_ns`` of the track, in the sensor's first frame."""
+    """Transform a point of the sensor's frame at ``time_ns`` of the track to the sensor's initial frame."""
     (mx, my, mz), mounted = moved.body_from_sensor
     x, y, z = rotate(mounted, point_m)
     (bx, by, bz), turned = track_state(moved.track, time_ns)

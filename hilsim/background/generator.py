@@ -1,4 +1,4 @@
-"""From captures, or a live stream, to a background map: what is in them, the map step over all of them, the merge, the surface."""
+"""Generation of a background map from captures or a live stream: survey, map step over all captures, merge, surface."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -27,7 +27,7 @@ from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 TURNING_COLUMNS = 1800
-"""0.2 degrees: a firing step at 600 rpm."""
+"""Default number of columns: 0.2 degrees, a firing step at 600 rpm."""
 IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
 _EXTENT_STEP = 0.01
 _GEOMETRIES = {model.name: model.geometry for model in MODELS}
@@ -37,11 +37,11 @@ ProgressBar = Callable[[int, str], AbstractContextManager[Callable[[int], object
 
 @dataclass(frozen=True, kw_only=True)
 class GridSetting:
-    """Cells as set by the user; None: chosen by the sensor.
+    """Grid settings of the user; None for the sensor's default.
 
     Attributes:
-        columns: How many.
-        rows: How many; of image grids only.
+        columns: Number of columns.
+        rows: Number of rows; for image grids only.
         image_x: Image x of the first and last column.
         image_z: Image z of the first and last row.
     """
@@ -54,14 +54,14 @@ class GridSetting:
 
 @dataclass(frozen=True, kw_only=True)
 class Generated:
-    """A map with its notes.
+    """A generated map with its notes.
 
     Attributes:
-        map: The map.
-        partial: The counts it was formed from.
+        map: Background map.
+        partial: Counts from which it was computed.
         sensor: The sensor of the first capture.
-        change: The largest change within a capture and between captures; None where the sensor moved and its poses are known.
-        notes: Remarks of the readers about the captures.
+        change: Largest change within a capture and between captures; None where the sensor moved and its poses are known.
+        notes: Notes of the readers about the captures.
     """
 
     map: BackgroundMap
@@ -81,19 +81,19 @@ def prepare(
     motion: Motion | None = None,
     progress: ProgressBar = lambda _size, _label: nullcontext(),
 ) -> tuple[MapJob, FoundSensor]:
-    """What is to be done with a capture and those of the same sensor.
+    """Determine the map job for a capture and others of the same sensor.
 
     Args:
-        path: The first capture: it determines the sensor, and the extent of an image grid that is not set.
-        setting: Of the grid.
-        sensor: Address; may be empty where there is one.
-        named: Profile of the sensor, if the user gives it: packets of points do not name their sensor.
-        stretch: The part of each capture that is used.
-        motion: How the sensor moved.
-        progress: Takes a size in bytes and a label; gives a context with a function that takes how many bytes more are done, or None.
+        path: First capture, which determines the sensor, and the extent of an image grid that is not set.
+        setting: Settings of the grid.
+        sensor: Address of the sensor; optional if there is only one.
+        named: Profile of the sensor, if the user gives it: point packets do not identify their sensor.
+        stretch: Part of each capture to use.
+        motion: Motion of the sensor.
+        progress: Progress bar: called with a size in bytes and a label, returns a context whose function takes the number of further bytes done, or None.
 
     Raises:
-        CaptureError: it cannot be read, holds no sensor that is known, or several, or another than the named one.
+        CaptureError: the capture cannot be read, or contains no known sensor, several sensors, or another than the named one.
     """
     if not path.is_file():
         raise CaptureError(f"{path}: {'must be a file' if path.exists() else 'cannot be opened: No such file or directory'}")
@@ -116,11 +116,11 @@ def job_for(
     motion: Motion | None = None,
     extent: tuple[float, float, float, float] | None = None,
 ) -> MapJob:
-    """As ``prepare``, of a sensor that was found; ``extent`` is what its points span, where it is measured.
+    """Determine the map job for a sensor that was found; ``extent`` is the extent of its points, where measured.
 
     Raises:
-        CaptureError: its model is not known, or another than the named one.
-        ValueError: the setting does not fit it.
+        CaptureError: its model is unknown, or another than the named one.
+        ValueError: the settings do not apply to the sensor.
     """
     geometry = None
     if named is not None:
@@ -165,7 +165,7 @@ def _image_grid(setting: GridSetting, extent: tuple[float, float, float, float] 
 
 
 def measured_extent(batches: Iterator[DatagramArrays] | CaptureBatches, found: FoundSensor, where: str) -> tuple[float, float, float, float]:
-    """What a sensor's points span in image x and z, outward to whole hundredths.
+    """Extent of a sensor's points in image x and z, rounded outward to hundredths.
 
     Raises:
         CaptureError: there are no points.
@@ -183,16 +183,16 @@ def measured_extent(batches: Iterator[DatagramArrays] | CaptureBatches, found: F
 def generate(
     job: MapJob, found: FoundSensor, paths: Sequence[Path], rule: SurfaceRule, run: Mapper, advance: Advance, *, pose: Pose | None = None
 ) -> Generated:
-    """The map of some captures of one sensor at one place.
+    """Generate the map from captures of one sensor at one place.
 
     Args:
-        job: Of ``prepare``.
-        found: The same.
-        paths: Captures; the first is the one ``prepare`` was given.
-        rule: Which distance is the surface.
-        run: Of ``pool.mapper``.
-        advance: Called with the number of bytes processed.
-        pose: World from sensor.
+        job: Job of ``prepare``.
+        found: Sensor of ``prepare``.
+        paths: Captures; the first is the one given to ``prepare``.
+        rule: Definition of the surface.
+        run: Mapper of ``pool.mapper``.
+        advance: Called with the number of further bytes processed.
+        pose: Pose of the sensor, world from sensor.
 
     Raises:
         CaptureError: a capture cannot be used; the message names it and the reason.
@@ -212,7 +212,7 @@ def generate(
 
 
 def _changes(job: MapJob, first: PartialMap | None, first_path: Path, mapped: MappedCapture, path: Path) -> list[Change]:
-    """How much the place changed within a capture, and since the first."""
+    """Changes of the place within a capture, and since the first capture."""
     changes = [] if mapped.change is None else [mapped.change]
     if first is not None and job.motion is None:
         changes.append(check_standing(first, mapped.partial, f"{path}: since {first_path}"))
@@ -233,7 +233,7 @@ def _formed(
 
 
 def _provenance(job: MapJob, whole: PartialMap, rule: SurfaceRule, worst: Change | None) -> dict[str, Any]:
-    """Everything that decides the map, and nothing that does not: no times of making, no paths, no number of workers."""
+    """Provenance: everything that determines the map and nothing else, so no creation times, no paths, no number of workers."""
     return {
         "captures": [{"name": capture.name, "sha256": capture.sha256, "packets": capture.packets} for capture in whole.captures],
         "settings": {
@@ -267,20 +267,20 @@ async def generate_live(
     named: LidarSpec | None = None,
     pose: Pose | None = None,
 ) -> Generated:
-    """The map of a stream, from ``seconds`` of it by the stamps of its packets.
+    """Generate the map from ``seconds`` of a stream, by the stamps of its packets.
 
     Args:
-        batches: As they arrive; ends when the stream does.
-        setting: The same.
-        rule: Which distance is the surface.
-        where: What to call the stream.
-        seconds: How much of it.
-        sensor: Address; may be empty where there is one.
-        named: As of ``prepare``.
-        pose: World from sensor.
+        batches: Batches as they arrive, until the stream ends.
+        setting: Settings of the grid.
+        rule: Definition of the surface.
+        where: Name of the stream in messages.
+        seconds: Duration in seconds.
+        sensor: Address of the sensor; optional if there is only one.
+        named: Profile of the sensor, as in ``prepare``.
+        pose: Pose of the sensor, world from sensor.
 
     Raises:
-        CaptureError: nothing of a sensor arrived, or of several, or of another than the named one, or of one that moved.
+        CaptureError: packets of no sensor, of several sensors, of another than the named one, or of a moving sensor arrived.
     """
     waiting: list[DatagramArrays] = []
     maker: PartialMapMaker | None = None

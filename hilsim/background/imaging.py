@@ -1,6 +1,6 @@
-"""Cepton STDV packets into a table of counts: points as they are seen through the sensor's window, at image coordinates ``x / y`` and ``z / y``.
+"""Counting of the points of Cepton STDV packets by cell: points are projected through the sensor's window to image coordinates ``x / y`` and ``z / y``.
 
-Points flagged as no return, noise or blocked are no surface and are left out; where a point without a return was looked for is not known.
+Points flagged as no return, noise or blocked are excluded; the direction of a point without a return is unknown.
 """
 
 import math
@@ -22,14 +22,14 @@ _UNIT_MM = 1000.0 * POINT_UNIT_M
 
 
 class ImagePlan(NamedTuple):
-    """What the kernel must know; build with ``build_image_plan``.
+    """Parameters of the kernel; build with ``build_image_plan``.
 
     Attributes:
-        columns: Of the grid.
-        rows: Of the grid.
+        columns: Number of columns of the grid.
+        rows: Number of rows of the grid.
         edges: Image x of the first and last column, image z of the first and last row.
-        epoch_ns: Capture time at which the poses' time is 0.
-        moved: How the sensor moved.
+        epoch_ns: Capture time that is time 0 of the poses.
+        moved: Motion of the sensor.
     """
 
     columns: int
@@ -40,7 +40,7 @@ class ImagePlan(NamedTuple):
 
 
 def build_image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: int = 0) -> ImagePlan:
-    """For a grid."""
+    """Build the parameters for a grid."""
     return ImagePlan(grid.columns, grid.rows, (grid.x_min, grid.x_max, grid.z_min, grid.z_max), epoch_ns, moved)
 
 
@@ -48,7 +48,7 @@ def build_image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: 
 def add_points(
     plan: ImagePlan, batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], first: int, table: CellTable, tally: npt.NDArray[np.int64]
 ) -> int:
-    """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as of ``turning.add_data_packets``."""
+    """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as in ``turning.add_data_packets``."""
     slots, _, spill = table
     data = batch.data
     x_min, x_max, z_min, z_max = plan.edges
@@ -90,7 +90,7 @@ def add_points(
 
 @kernel
 def widen(batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], extent: npt.NDArray[np.float64]) -> None:
-    """Widen ``extent`` ``float64[4]`` (least and largest image x, least and largest image z) to a batch's points."""
+    """Extend ``extent`` ``float64[4]`` (smallest and largest image x, smallest and largest image z) to a batch's points."""
     data = batch.data
     for index in range(batch.start.size):
         if not is_chosen[index]:

@@ -1,4 +1,4 @@
-"""The map step: one capture to one partial map. A worker's arguments are picklable and complete, so that it does not matter which worker does it."""
+"""The map step: from one capture to one partial map. Its arguments are picklable and complete, so that any worker can run it."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -30,17 +30,17 @@ from hilsim.scene.background import AzimuthGrid
 
 THIRDS = 3
 _LEAST_PART_BYTES = 8 << 20
-"""What a thread must have to do: some 70 ms."""
+"""Minimum size of a thread's part: some 70 ms of work."""
 _POSE_SLACK_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """The part of a capture that is used, by the times at which packets were captured.
+    """Part of a capture to use, by the capture times of packets.
 
     Attributes:
-        start_s: Since the capture's first datagram.
-        duration_s: Length; None to the end.
+        start_s: Start, since the capture's first datagram.
+        duration_s: Duration; None for the rest of the capture.
     """
 
     start_s: float = 0.0
@@ -55,12 +55,12 @@ class Stretch:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Motion:
-    """How what carried the sensor moved.
+    """Motion of the sensor's carrier.
 
     Attributes:
-        track: Of the body, by time.
-        is_utc: Times are UTC, as captures stamp; else they begin with the capture.
-        body_from_sensor: Mounting.
+        track: Track of the body.
+        is_utc: Whether times are UTC, as in captures; otherwise time 0 is the capture's start.
+        body_from_sensor: Mounting of the sensor.
     """
 
     track: PoseTrack
@@ -70,17 +70,17 @@ class Motion:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MapJob:
-    """What is to be done with each capture.
+    """Parameters of the map step for each capture.
 
     Attributes:
-        grid: Of the map.
-        kind: Of the packets, as they lie in the captures.
-        model: Model of the sensor, as far as the packets give it.
-        named: Profile given by the user, where packets do not name the sensor.
-        geometry: Of its lasers; None for packets that carry points.
-        sensor: Its address; empty where each capture has only one sensor.
-        stretch: Which part of each capture is used.
-        motion: How the sensor moved; None where it stood still, which is then checked.
+        grid: Grid of the map.
+        kind: Kind of the packets in the captures.
+        model: Model of the sensor, if the packets identify it.
+        named: Profile given by the user, if packets do not identify the sensor.
+        geometry: Geometry of its lasers; None for packets that contain points.
+        sensor: Address of the sensor; empty if each capture has only one.
+        stretch: Part of each capture to use.
+        motion: Motion of the sensor; None for a stationary sensor, which is then checked.
     """
 
     grid: Grid
@@ -94,17 +94,17 @@ class MapJob:
 
     @property
     def decoded_kind(self) -> Kind:
-        """Of the packets that are counted: STDT packets come as STDV packets (``stdt.readable``)."""
+        """Kind of the packets that are counted: STDT packets are converted to STDV packets (``stdt.readable``)."""
         return Kind.STDV if self.kind is Kind.STDT else self.kind
 
 
 class MappedCapture(NamedTuple):
-    """What came of a capture.
+    """Result of the map step for a capture.
 
     Attributes:
-        partial: Its counts.
-        change: Between its first and last third; None where it was not looked at.
-        notes: Remarks of the reader about the file.
+        partial: Counts of the capture.
+        change: Change between its first and last third; None if not computed.
+        notes: Notes of the reader about the file.
     """
 
     partial: PartialMap
@@ -113,14 +113,14 @@ class MappedCapture(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """What was counted of a capture, or of a part of it.
+    """Counts of a capture, or of a part of it.
 
     Attributes:
-        thirds: The counts of each third of the capture.
-        packets: Decoded.
-        first_ns: Stamp of the first of them; 0 where there are none.
-        last_ns: Stamp of the last of them.
-        begin_ns: Of the capture.
+        thirds: Counts of each third of the capture.
+        packets: Number of packets decoded.
+        first_ns: Stamp of the first packet; 0 if there are none.
+        last_ns: Stamp of the last packet.
+        begin_ns: Stamp of the capture's start.
     """
 
     thirds: list[PartialMap]
@@ -131,16 +131,16 @@ class _Counted(NamedTuple):
 
 
 def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lambda _: None, threads: int = 1) -> MappedCapture:
-    """Boil a capture down.
+    """Count the returns of a capture by cell.
 
     Args:
-        job: What is to be done.
-        path: The capture, which is read twice: first its beginning, to find the sensors.
+        job: Parameters of the map step.
+        path: Capture, which is read twice: first its beginning, to find the sensors.
         advance: Called with the number of bytes read since the last call.
-        threads: How many read parts of it beside each other, where it can be cut; they change no bit.
+        threads: Number of threads that read parts of it, if it can be divided; the result does not depend on it.
 
     Raises:
-        CaptureError: it cannot be read; it is of another model than the job's, of several sensors, of a sensor that moved; nothing was seen; what decodes it is not installed.
+        CaptureError: the capture cannot be read; it has another model than the job's, several sensors, or a sensor that moved; it has no returns; its decoder is not installed.
     """
     if not path.is_file():
         raise CaptureError(
@@ -168,7 +168,7 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
 def _counted(
     job: MapJob, sensor: FoundSensor, path: Path, advance: Callable[[int], object], where: str, threads: int
 ) -> tuple[_Counted, tuple[str, ...]]:
-    """The counts of each third of a capture, and notes of what reads it: cut into parts if it can be, because a third must be the same however many read it."""
+    """Counts of each third of a capture, and notes of its reader: the file is divided into parts if possible, because thirds must not depend on the number of threads."""
     size_bytes = path.stat().st_size
     threads = min(threads, max(size_bytes // _LEAST_PART_BYTES, 1))
     parts = cut(path, THIRDS * threads)
@@ -184,7 +184,7 @@ def _counted(
 
 
 class _Progress:
-    """Bytes done, counted by several threads."""
+    """Progress in bytes, counted by several threads."""
 
     def __init__(self, advance: Callable[[int], object]) -> None:
         self._advance = advance
@@ -203,7 +203,7 @@ class _Progress:
 def _counted_beside(
     job: MapJob, sensor: FoundSensor, path: Path, parts: tuple[FilePart, ...], advance: Callable[[int], object], where: str, threads: int
 ) -> list[_Counted]:
-    """The counts of each part of a capture; the kernels hold no lock of Python's, so threads do."""
+    """Count each part of the capture in a thread pool (the kernels release the GIL)."""
     first = next((batch for batch in CaptureBatches(path, FilePart(parts[0].start, parts[-1].stop, parts[0].fraction_ns)) if batch.start.size), None)
     begin_ns = 0 if first is None else int(first.host_stamp_ns[0])
 
@@ -218,7 +218,7 @@ def _counted_beside(
 
 
 def _counted_part(job: MapJob, sensor: FoundSensor, batches: Iterator[tuple[int, int, DatagramArrays]], where: str) -> _Counted:
-    """The counts of batches of which each third comes before the next."""
+    """Counts of batches whose thirds are in order."""
     maker = PartialMapMaker(job, sensor, where)
     thirds: list[PartialMap] = []
     for third, begin_ns, batch in batches:
@@ -231,7 +231,7 @@ def _counted_part(job: MapJob, sensor: FoundSensor, batches: Iterator[tuple[int,
 
 
 def _joined(parts: list[_Counted]) -> _Counted:
-    """The counts of all parts, which are in order."""
+    """Sum of the counts of all parts, which must be in order."""
     seen = [part for part in parts if part.packets] or parts[:1]
     return _Counted(
         [merge(thirds) for thirds in zip(*(part.thirds for part in parts), strict=True)],
@@ -243,7 +243,7 @@ def _joined(parts: list[_Counted]) -> _Counted:
 
 
 def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
-    """As ``PartialMapMaker.add`` does, for a sensor whose packets are decoded elsewhere: what comes from there is of this sensor only."""
+    """Check as ``PartialMapMaker.add`` does, for a sensor whose packets are decoded by another process: its output has only this sensor."""
     number = address_number(sensor.address)
     for _, _, batch in _by_thirds(stretch, CaptureBatches(path), lambda _: None):
         kinds = kinds_of(batch)
@@ -251,7 +251,7 @@ def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
 
 
 def _check_covered(motion: Motion, counted: _Counted, where: str) -> None:
-    """Poses must be known for every packet: outside its keys a track stands still."""
+    """Check that poses are known for every packet: outside its keys a track is constant."""
     begin_ns = 0 if motion.is_utc else counted.begin_ns
     first_s, last_s = (counted.first_ns - begin_ns) / 1e9, (counted.last_ns - begin_ns) / 1e9
     known_s = float(motion.track.time_ns[0]) / 1e9, float(motion.track.time_ns[-1]) / 1e9
@@ -262,15 +262,15 @@ def _check_covered(motion: Motion, counted: _Counted, where: str) -> None:
 
 
 def with_share(partial: PartialMap, share: CaptureShare) -> PartialMap:
-    """The counts as those of one capture."""
+    """Counts with their share, as those of one capture."""
     return PartialMap(grid=partial.grid, rows=partial.rows, returns=partial.returns, empty=partial.empty, outside=partial.outside, captures=(share,))
 
 
 def surveyed(job: MapJob, path: Path) -> FoundSensor:
-    """The capture's sensor, which must be of the job's model.
+    """Sensor of the capture, which must be of the job's model.
 
     Raises:
-        CaptureError: it is not, or there is none, or several.
+        CaptureError: the capture has another model, no sensor, or several.
     """
     sensor = choose(survey(CaptureBatches(path), job.sensor), job.sensor, str(path))
     if (sensor.kind, sensor.model) != (job.kind, job.model):
@@ -289,7 +289,7 @@ def _sha256(path: Path) -> str:
 def _by_thirds(
     stretch: Stretch, batches: CaptureBatches, advance: Callable[[int], object], *, place: int | None = None, begin_ns: int | None = None
 ) -> Iterator[tuple[int, int, DatagramArrays]]:
-    """Yield the batches of a stretch of a capture, each with the third it belongs to and the capture's first stamp: thirds by time where its length is known, else by ``place``, or where in the file the batch lies."""
+    """Yield the batches of a capture's selected part, each with its third and the capture's first stamp. Thirds are divided by time if its length is known, else by ``place``, or the position in the file."""
     size_bytes = max(batches.file.size_bytes, 1)
     done = 0
     first_ns = begin_ns
@@ -319,17 +319,17 @@ def _part(batch: DatagramArrays, is_in: npt.NDArray[np.bool_]) -> DatagramArrays
 
 
 class PartialMapMaker:
-    """Takes batches and counts their returns.
+    """Counts the returns of batches.
 
     Attributes:
-        packets: Decoded since the beginning.
-        begin_ns: When their source began.
-        first_ns: Stamp of the first of them; 0 before.
-        last_ns: Stamp of the last of them.
+        packets: Number of packets decoded since the start.
+        begin_ns: Start of their source.
+        first_ns: Stamp of the first packet; 0 before.
+        last_ns: Stamp of the last packet.
     """
 
     def __init__(self, job: MapJob, sensor: FoundSensor, where: str) -> None:
-        """Prepare for one sensor's packets; ``where`` names their source in errors."""
+        """Prepare for one sensor's packets; ``where`` is the name of their source in errors."""
         self._job = job
         self._sensor = sensor
         self._where = where
@@ -340,10 +340,10 @@ class PartialMapMaker:
         self.packets = self.begin_ns = self.first_ns = self.last_ns = 0
 
     def add(self, batch: DatagramArrays, begin_ns: int) -> None:
-        """Count the returns of the sensor's packets in a batch of a source that began at ``begin_ns``.
+        """Count the returns of the sensor's packets in a batch of a source that started at ``begin_ns``.
 
         Raises:
-            CaptureError: there are packets of another sensor, and none was chosen; or of another model.
+            CaptureError: there are packets of another sensor without a choice, or of another model.
         """
         kinds = kinds_of(batch)
         is_chosen = (kinds == self._job.decoded_kind) & (batch.source == self._number)
@@ -375,7 +375,7 @@ class PartialMapMaker:
         return lambda batch, is_chosen, at: add_points(imaging, batch, is_chosen, at, self._table, self._tally)
 
     def take(self) -> PartialMap:
-        """What was counted since the last time."""
+        """Counts since the last call."""
         tally = self._tally.copy()
         partial = PartialMap(
             grid=self._job.grid,

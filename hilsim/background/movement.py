@@ -1,10 +1,10 @@
-"""Whether the sensor stood still: whether a place looks the same at the end of a capture as at its beginning.
+"""Detection of a moving sensor, by comparing the end of a capture with its beginning.
 
-What passes by makes cells nearer when it comes, or farther when it has gone; a sensor that moves makes some nearer and about as many others
-farther. So the lesser of the two shares decides. Compared are medians, which nothing moves that is there for less than half of the time.
+Traffic makes cells nearer when it arrives, or farther when it has left; a moving sensor makes some cells nearer and about as many
+farther. So the smaller of the two shares decides. Medians are compared, which do not depend on objects present for less than half of the time.
 
-Measured on the demo street, thirds of 0.3 to 9 s: standing at 12 places with its traffic 0.1 to 4.7 % (all but one below 2 %), driving 6 to 42 %;
-on public captures: standing sensors 0.1 to 1.6 %, a car that creeps 11 %. A drift of a few centimetres a second shows after tens of seconds only.
+Measured on the demo street, thirds of 0.3 to 9 s: stationary at 12 places with traffic 0.1 to 4.7 % (all but one below 2 %), driving 6 to 42 %;
+on public captures: stationary sensors 0.1 to 1.6 %, a slowly driving car 11 %. A drift of a few centimetres a second is detected only after tens of seconds.
 """
 
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from hilsim.background.surface import surfaces
 from hilsim.errors import CaptureError
 
 MOST_CHANGED_RATIO = 0.055
-"""A larger share of the cells became nearer, and a larger share farther: the sensor moved."""
+"""The sensor moved if more than this share of the cells became nearer, and more than this share farther."""
 FEWEST_CELLS = 200
-"""With fewer cells there is no verdict."""
+"""Minimum number of cells for a decision."""
 _CHANGED_MM, _CHANGED_RATIO = 200, 0.05
 _HALF_PPM = 500_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """How much two views of a place differ.
+    """Difference of two views of a place.
 
     Attributes:
-        compared: Cells with returns in both.
-        nearer: Those whose median became less, by more than 20 cm and 5 % of it.
-        farther: Those whose median became more, in the same way.
+        compared: Number of cells with returns in both.
+        nearer: Number of cells whose median decreased by more than 20 cm and 5 %.
+        farther: Number of cells whose median increased by more than 20 cm and 5 %.
     """
 
     compared: int
@@ -39,17 +39,17 @@ class Change:
 
     @property
     def is_judged(self) -> bool:
-        """Whether enough cells could be compared to distinguish a fixed sensor from a moving one."""
+        """Whether enough cells were compared to distinguish a stationary sensor from a moving one."""
         return self.compared >= FEWEST_CELLS
 
     @property
     def ratio(self) -> float:
-        """The lesser share of the compared cells; 0 if too few could be compared."""
+        """Smaller share of the compared cells; 0 if too few were compared."""
         return min(self.nearer, self.farther) / self.compared if self.is_judged else 0.0
 
 
 def change(before: PartialMap, after: PartialMap) -> Change:
-    """How much the places differ that two partial maps of one grid show."""
+    """Difference between the places of two partial maps with one grid."""
     first, second = (surfaces(partial, _HALF_PPM, takes_mean=False) for partial in (before, after))
     is_known = (first.hits > 0) & (second.hits > 0)
     distance_a, distance_b = first.distance_mm[is_known], second.distance_mm[is_known]
@@ -60,15 +60,15 @@ def change(before: PartialMap, after: PartialMap) -> Change:
 
 
 def check_standing(before: PartialMap, after: PartialMap, what: str) -> Change:
-    """The change between two partial maps, which must be that of a sensor that stood still.
+    """Difference between two partial maps; raises an error if the sensor moved.
 
     Args:
-        before: Of the one.
-        after: Of the other.
-        what: Names the captures; "...: 20 % of 25,000 cells became nearer" follows.
+        before: First partial map.
+        after: Second partial map.
+        what: Name of the captures; "...: 20 % of 25,000 cells became nearer" follows.
 
     Raises:
-        CaptureError: it moved.
+        CaptureError: the sensor moved.
     """
     seen = change(before, after)
     if seen.ratio > MOST_CHANGED_RATIO:

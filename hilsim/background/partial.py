@@ -1,4 +1,4 @@
-"""What one capture contributes to a map, and how contributions merge: in any order and partition, to the same bits."""
+"""Contribution of one capture to a map, and merging of contributions: in any order and partition, with bit-identical results."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _KEY, _BEST, _COUNT, _COLUMNS = constant(KEY), constant(BEST), constant(COUNT), 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class CaptureShare:
-    """One capture of those in a map.
+    """One capture of a map.
 
     Attributes:
-        name: Its file's name, or where it was listened.
-        sha256: Of the file, in hexadecimal digits; empty for what was listened to.
-        packets: Decoded.
-        first_ns: Of them, nanoseconds since 1970-01-01 UTC by the capturing host's clock; 0 where there are none.
-        last_ns: The same.
+        name: Name of its file, or of the stream.
+        sha256: SHA-256 of the file, in hexadecimal digits; empty for a stream.
+        packets: Number of packets decoded.
+        first_ns: Stamp of the first packet, nanoseconds since 1970-01-01 UTC by the capturing host's clock; 0 if there are none.
+        last_ns: Stamp of the last packet, likewise.
     """
 
     name: str
@@ -35,15 +35,15 @@ class CaptureShare:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PartialMap:
-    """Counts of distances by cell; of one capture, a part of it, or many.
+    """Counts of distances by cell; from one capture, a part of it, or many.
 
     Attributes:
-        grid: Which cell is where. Cells are numbered column by column.
-        rows: ``int64[n, 4]`` in the order of their keys, each once: see ``hilsim.background.table``.
-        returns: Counted in the rows.
-        empty: Firings or points without a return.
-        outside: Returns that fell outside the grid.
-        captures: What it was made from, in order.
+        grid: Grid of the cells, which are numbered column by column.
+        rows: ``int64[n, 4]``, sorted by their unique keys: see ``hilsim.background.table``.
+        returns: Number of returns counted in the rows.
+        empty: Number of firings or points without a return.
+        outside: Number of returns outside the grid.
+        captures: Captures of the counts, in order.
     """
 
     grid: Grid
@@ -59,11 +59,11 @@ class PartialMap:
 
     @property
     def packets(self) -> int:
-        """Decoded, of all captures."""
+        """Number of packets decoded in all captures."""
         return sum(capture.packets for capture in self.captures)
 
     def is_same(self, other: "PartialMap") -> bool:
-        """Whether every bit is."""
+        """Whether all counts are identical."""
         figures = ("grid", "returns", "empty", "outside", "captures")
         return np.array_equal(self.rows, other.rows) and all(getattr(self, name) == getattr(other, name) for name in figures)
 
@@ -75,12 +75,12 @@ def check_size(grid: Grid) -> None:
 
 
 def nothing(grid: Grid) -> PartialMap:
-    """A contribution of nothing: merging it changes nothing."""
+    """Empty counts: the neutral element of merging."""
     return PartialMap(grid=grid, rows=np.empty((0, COLUMNS), dtype=np.int64))
 
 
 def merge(partials: Iterable[PartialMap]) -> PartialMap:
-    """All contributions in one: associative and commutative, because counts are added and farthest distances compared, all as integers.
+    """Merge all counts: associative and commutative, because counts are added and farthest distances compared, all as integers.
 
     Raises:
         ValueError: there are none, or their grids differ.
@@ -100,7 +100,7 @@ def merge(partials: Iterable[PartialMap]) -> PartialMap:
 
 
 def _merged_rows(parts: list[Rows]) -> Rows:
-    """Neighbours first, so that each row is copied a few times only."""
+    """Merge pairs of neighbours first, so that each row is copied a few times only."""
     while len(parts) > 1:
         pairs = [_merged_pair(first, other) for first, other in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[2 * len(pairs) :]
@@ -114,7 +114,7 @@ def _merged_pair(first: Rows, other: Rows) -> Rows:
 
 @kernel
 def merge_rows(first: Rows, other: Rows, rows: Rows) -> int:
-    """Write the rows of two sorted lists to ``rows``, those of one key as one; gives how many there are."""
+    """Write the rows of two sorted lists to ``rows``, combining rows of equal keys; returns their number."""
     a = b = n = 0
     while a < first.shape[0] or b < other.shape[0]:
         takes_one = b == other.shape[0] or (a < first.shape[0] and first[a, _KEY] <= other[b, _KEY])

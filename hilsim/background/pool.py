@@ -1,7 +1,7 @@
-"""The map step over many captures: in this process, over processes, or over machines; results come in the order of the captures, whoever is first.
+"""The map step over many captures: in this process, in other processes, or on other machines; results are in the order of the captures.
 
-Results are equal bit by bit whichever way they come about: captures, and the parts of one that threads read beside each other, are counted each by itself,
-and merging knows no order.
+Results are bit-identical in all cases: captures, and the parts of one that threads read in parallel, are counted independently,
+and merging does not depend on the order.
 """
 
 import multiprocessing
@@ -26,22 +26,22 @@ class Advance(Protocol):
     """Called with the number of further bytes processed."""
 
     def __call__(self, done_bytes: int, /) -> object:
-        """Take note."""
+        """Add to the progress."""
 
 
 class _Submit(Protocol):
     def __call__(self, job: MapJob, path: Path, /) -> Any:
-        """A future of a mapped capture."""
+        """Future of a mapped capture."""
 
 
 def map_here(job: MapJob, paths: Sequence[Path], advance: Advance, threads: int = 1) -> Iterator[MappedCapture]:
-    """Map captures one after the other in this process, parts of each in ``threads`` threads."""
+    """Map captures one after the other in this process, with ``threads`` threads for parts of each."""
     for path in paths:
         yield map_capture(job, path, advance, threads)
 
 
 def map_in_processes(job: MapJob, paths: Sequence[Path], advance: Advance, workers: int) -> Iterator[MappedCapture]:
-    """Map captures in ``workers`` processes, each a fresh one, so that threads of this one cannot do harm; with fewer captures each has threads."""
+    """Map captures in ``workers`` new processes, which are independent of this one's threads; with fewer captures each process has threads."""
     threads = max(workers // len(paths), 1)
     with ProcessPoolExecutor(min(workers, len(paths)), mp_context=multiprocessing.get_context("spawn")) as pool:
 
@@ -55,15 +55,15 @@ def map_on_cluster(job: MapJob, paths: Sequence[Path], advance: Advance, address
     """Map captures on the workers of a Dask scheduler.
 
     Args:
-        job: What is to be done.
-        paths: Captures, which every worker must find under these names.
-        advance: Called for captures processed.
-        address: Of the scheduler, like ``tcp://10.0.0.5:8786``; or ``local`` for worker processes of this machine.
-        workers: How many, where they are local.
+        job: Parameters of the map step.
+        paths: Captures, which must have the same paths on every worker.
+        advance: Called with the number of further bytes processed.
+        address: Address of the scheduler, such as ``tcp://10.0.0.5:8786``; or ``local`` for worker processes of this machine.
+        workers: Number of local workers.
 
     Raises:
         ConfigError: Dask is not installed, or there is no scheduler at the address.
-        CaptureError: as of ``map_capture``.
+        CaptureError: as in ``map_capture``.
     """
     with _client(address, min(workers, len(paths))) as client:
         known = sum(client.nthreads().values()) or 1
@@ -75,7 +75,7 @@ def map_on_cluster(job: MapJob, paths: Sequence[Path], advance: Advance, address
 
 
 def _in_order(submit: _Submit, job: MapJob, paths: Sequence[Path], advance: Advance, workers: int) -> Iterator[MappedCapture]:
-    """Results in the order of the captures; only so many wait that memory stays bounded."""
+    """Results in the order of the captures; the number of waiting results is bounded, and so is memory."""
     waiting: deque[tuple[Path, Any]] = deque()
     rest = deque(paths)
     while waiting or rest:
@@ -93,7 +93,7 @@ def _in_order(submit: _Submit, job: MapJob, paths: Sequence[Path], advance: Adva
 
 
 def _mapped(job: MapJob, path: Path, threads: int = 1) -> MappedCapture | HilsimError:
-    """As ``map_capture``, with a fault as a result: a cluster would try again what was raised, and wrap it."""
+    """``map_capture`` with an error as a result: a cluster would retry and wrap an exception."""
     try:
         return map_capture(job, path, threads=threads)
     except HilsimError as error:
@@ -127,10 +127,10 @@ Mapper = Callable[[MapJob, Sequence[Path], Advance], Iterator[MappedCapture]]
 
 
 def mapper(workers: int, cluster: str) -> Mapper:
-    """The way to map captures.
+    """Mapper for captures.
 
     Args:
-        workers: Processes, or threads where there is one capture, that are this machine's.
+        workers: Number of processes of this machine, or of threads for a single capture.
         cluster: Address of a Dask scheduler, ``local``, or empty for none.
     """
     if cluster:

@@ -1,4 +1,4 @@
-"""How what carried the sensor moved, from a file of poses."""
+"""Motion of a sensor's carrier, from a file of poses."""
 
 from pathlib import Path
 
@@ -8,16 +8,16 @@ from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import track_state
 
 _UTC_FROM_NS = 10**17
-"""Times from 1973 on are UTC; a recording's own time does not get that far."""
+"""Times from 1973 on are UTC; a recording's own time is smaller."""
 
 
 def load_motion(path: Path, body_from_sensor: Pose) -> Motion:
-    """The poses of a body that carries a sensor.
+    """Read the poses of a body that carries a sensor.
 
     Args:
-        path: CSV or TUM file, as trajectories are given to a rig. Times from 10^8 s on are UTC seconds since 1970, as captures stamp;
-            smaller ones begin with the capture, and then the file's first pose is where it begins.
-        body_from_sensor: Mounting.
+        path: CSV or TUM file, in the format of a rig's trajectories. Times from 10^8 s on are UTC seconds since 1970, as in captures;
+            smaller ones start with the capture, whose start is the file's first pose.
+        body_from_sensor: Mounting of the sensor.
 
     Raises:
         AssetError: the file cannot be used.
@@ -29,6 +29,6 @@ def load_motion(path: Path, body_from_sensor: Pose) -> Motion:
 
 
 def first_pose(motion: Motion) -> Pose:
-    """World from sensor at the first pose: where the map is."""
+    """Pose of the sensor (world from sensor) at the first pose of the body, which is the pose of the map."""
     position, orientation = track_state(motion.track, int(motion.track.time_ns[0]))
     return Pose(position_m=position, orientation=orientation) @ motion.body_from_sensor

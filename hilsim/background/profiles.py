@@ -1,4 +1,4 @@
-"""Whether a sensor's profile can be that of the packets."""
+"""Check of a sensor's profile against the packets."""
 
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.errors import CaptureError
@@ -7,15 +7,15 @@ from hilsim.sensor.specs import LidarSpec
 
 
 def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
-    """Refuse a profile that cannot be that of a sensor which was found.
+    """Reject a profile that does not match the sensor found in the packets.
 
     Args:
         named: The profile that the user gave.
         found: The model found in the packets.
-        where: What to call their source.
+        where: Name of their source.
 
     Raises:
-        CaptureError: the packets are of another family, or name another model.
+        CaptureError: the packets have another family, or identify another model.
     """
     if found.kind is Kind.VELODYNE:
         if found.model != named.model:

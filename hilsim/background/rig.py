@@ -1,17 +1,17 @@
-"""The rig that shows a map: what to run next, as a file to start from."""
+"""A starting rig that shows a map."""
 
 _PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. "
 
 
 def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, captures: tuple[str, ...]) -> str:
-    """A rig in TOML.
+    """Rig in TOML.
 
     Args:
-        name: Of the map's files, without a suffix.
-        profile: Of the sensor: a shipped one's name, or a path from the rig's directory.
-        rate_rpm: Its rotation rate; None for a sensor that does not turn.
-        has_pose: Whether the map holds the pose of its sensor.
-        captures: What the map was made from.
+        name: Name of the map's files, without a suffix.
+        profile: Profile of the sensor: a shipped one's name, or a path from the rig's directory.
+        rate_rpm: Rotation rate of the sensor; None for one that does not rotate.
+        has_pose: Whether the map contains the pose of its sensor.
+        captures: Captures of the map.
     """
     place = "" if has_pose else "height_m = 0.0                       # of the sensor above the ground: not known; and pitch_deg\n"
     turning = f"rotation_rate_rpm = {rate_rpm}\n" if rate_rpm else ""
@@ -44,6 +44,6 @@ source_ports = "any"
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string."""
+    """Quote a text as a TOML basic string."""
     escaped = "".join(f"\\u{ord(letter):04x}" if letter in '"\\' or ord(letter) < 32 or ord(letter) == 127 else letter for letter in text)
     return f'"{escaped}"'

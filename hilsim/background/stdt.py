@@ -1,4 +1,4 @@
-"""Captures of Cepton's older generation as captures of STDV packets, made by a child process with the vendor's library."""
+"""Conversion of captures of Cepton's older generation to captures of STDV packets, by a child process with the vendor's library."""
 
 import subprocess
 import sys
@@ -14,11 +14,11 @@ from hilsim.errors import CaptureError
 
 
 class ReadableCapture(NamedTuple):
-    """A capture whose packets are decoded here.
+    """A capture whose packets hilsim can decode.
 
     Attributes:
-        path: The file.
-        notes: Remarks about the file that it was made from.
+        path: Path of the file.
+        notes: Notes about the original file.
     """
 
     path: Path
@@ -27,9 +27,9 @@ class ReadableCapture(NamedTuple):
 
 @contextmanager
 def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] = lambda _: None) -> Iterator[ReadableCapture]:
-    """The capture itself, or, where a sensor's packets are STDT, a temporary one of its points as STDV packets with their times as stamps.
+    """Yield the capture itself, or, if a sensor's packets are STDT, a temporary one of its points as STDV packets with their times as stamps.
 
-    The temporary file is about as large as the sensor's share of the capture. While it is made, ``advance`` is called with the number of bytes of the capture
+    The temporary file is about as large as the sensor's share of the capture. During the conversion, ``advance`` is called with the number of bytes of the capture
     decoded since the last call.
 
     Raises:
@@ -54,11 +54,11 @@ def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] =
 
 
 def _run(command: list[str], errors: Path, advance: Callable[[int], object]) -> tuple[int, str]:
-    """Run the child and pass on how far it is, apart from other output of the library. Returns the exit status and the text of standard error."""
+    """Run the child and report its progress, separate from other output of the library. Returns the exit status and the text of standard error."""
     done = 0
     with (
         errors.open("w+", encoding="utf-8", errors="replace") as file,
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file, text=True, errors="replace") as child,  # noqa: S603 - ourselves
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file, text=True, errors="replace") as child,  # noqa: S603 - our own program
     ):
         for line in child.stdout or ():
             word, _, number = line.strip().rpartition(" ")

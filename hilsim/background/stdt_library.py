@@ -1,9 +1,9 @@
-"""Cepton's older packets (STDT) through the vendor's own library, in a process of its own, because the library is not trusted: STDT packets in, STDV packets out.
+"""Decoding of Cepton's older packets (STDT) with the vendor's library, in a separate process, because the library is not trusted: STDT packets in, STDV packets out.
 
-python -m hilsim.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: remarks about the capture)
+python -m hilsim.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: notes about the capture)
 
-The packets' layout is not public, so nothing here knows it. The library comes with the wheel ``cepton-sdk2`` (1.18.2 in its 2.1.4), whose own library loads it for captures of that
-generation. Structures: public header ``cepton_sdk.h``, version 19. Information packets are given to it first, because it drops points of sensors that it does not know yet.
+The packets' layout is not public and not known here. The library is part of the wheel ``cepton-sdk2`` (1.18.2 in its 2.1.4), whose own library loads it for captures of that
+generation. Structures: public header ``cepton_sdk.h``, version 19. Information packets are passed to it first, because it drops points of sensors unknown to it.
 """
 
 import ctypes
@@ -31,9 +31,9 @@ INFO_SIGNATURE, STDT_SIGNATURE = b"INFO", b"STDT"
 IS_VALID, IS_SATURATED = 1, 2
 """Flags of an image point."""
 FAULT = 3
-"""Exit status after a fault that was reported in one line on standard error."""
+"""Exit status after an error that was reported in one line on standard error."""
 PROGRESS = "hilsim decoded bytes:"
-"""Prefix of lines on standard output that report the progress in the capture."""
+"""Prefix of lines on standard output with the progress in the capture."""
 _DATAGRAMS_A_STEP = 500
 IMAGE_POINT_DTYPE = np.dtype(
     [
@@ -58,19 +58,19 @@ _ON_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int32, ctypes.c_cha
 
 
 class _FrameOptions(ctypes.Structure):
-    """``CeptonSDKFrameOptions``."""
+    """Structure ``CeptonSDKFrameOptions``."""
 
     _fields_ = (("signature", ctypes.c_size_t), ("mode", ctypes.c_uint32), ("length", ctypes.c_float))
 
 
 class _Options(ctypes.Structure):
-    """``CeptonSDKOptions``."""
+    """Structure ``CeptonSDKOptions``."""
 
     _fields_ = (("signature", ctypes.c_size_t), ("control_flags", ctypes.c_uint32), ("frame", _FrameOptions), ("port", ctypes.c_uint16))
 
 
 def library_path() -> Path | None:
-    """The first SDK's library, beside the second's Python files (which are not imported); None where it is not installed."""
+    """Path of the first SDK's library, beside the second's Python files (which are not imported); None if it is not installed."""
     wheel = importlib.util.find_spec(_WHEEL)
     if wheel is None or wheel.origin is None:
         return None
@@ -79,7 +79,7 @@ def library_path() -> Path | None:
 
 
 def _opened(on_points: Any, on_error: Any) -> Any:
-    """The library, initialised."""
+    """Load and initialise the library."""
     path = library_path()
     if path is None:
         raise CaptureError(f"{_WHEEL}/{_LIBRARY}: must be installed")
@@ -101,19 +101,19 @@ def _opened(on_points: Any, on_error: Any) -> Any:
 def decode_image_points(
     capture: CaptureFile, take: Callable[[str, npt.NDArray[Any]], object], sensor: str = "", progress: Callable[[int], object] = lambda _: None
 ) -> None:
-    """Decode a capture's STDT packets; the process cannot end in order afterwards (``os._exit``).
+    """Decode a capture's STDT packets; the process must then end by ``os._exit``, because the library aborts a normal exit.
 
     Args:
-        capture: Read twice.
-        take: Called with the sensor's address and records of ``IMAGE_POINT_DTYPE``, in the order of their measurement, packet by packet. Points' times are those of
-            their packet's capture and after it.
-        sensor: Address of the only sensor to decode; empty: all.
-        progress: Called now and then with the number of bytes of the capture that are decoded.
+        capture: Capture, read twice.
+        take: Called with the sensor's address and records of ``IMAGE_POINT_DTYPE``, in the order of measurement, packet by packet. Points' times are those of
+            their packet's capture and later.
+        sensor: Address of the only sensor to decode; empty for all.
+        progress: Called from time to time with the number of bytes of the capture decoded so far.
 
     Raises:
         CaptureError: the library cannot be used, or the capture cannot be read.
     """
-    faults: list[HilsimError] = []  # what is raised in a callback is lost
+    faults: list[HilsimError] = []  # an exception raised in a callback is lost
 
     def pass_on(handle: int, points: int, data: int, _user: int) -> None:
         try:
@@ -135,9 +135,9 @@ def decode_image_points(
 
 
 def stdv_points(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Image points as STDV points (``POINT_DTYPE``) without their steps: to 5 mm in x, y and z; a no-return where there is none, or where 16 bits do not hold it.
+    """Convert image points to STDV points (``POINT_DTYPE``) without their steps: to 5 mm in x, y and z; a no-return for a missing return or one beyond 16 bits.
 
-    The library's image is upside down and left to right: x = -image_x * y, z = -image_z * y (public header ``cepton_sdk_util.hpp``).
+    The library's image is inverted in both directions: x = -image_x * y, z = -image_z * y (public header ``cepton_sdk_util.hpp``).
     """
     image_x, image_z = points["image_x"].astype(np.float64), points["image_z"].astype(np.float64)
     forward = points["distance"] / np.sqrt(image_x**2 + image_z**2 + 1.0) / POINT_UNIT_M
@@ -154,7 +154,7 @@ def stdv_points(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def stdv_packets(points: npt.NDArray[Any]) -> list[tuple[int, bytes]]:
-    """Image points as STDV packets, each with the time (us) of its last point: what a capture's stamp of it would be."""
+    """Convert image points to STDV packets, each with the time (us) of its last point, which a capture would have as its stamp."""
     stamps, converted = points["stamp_us"], stdv_points(points)
     packets, first = [], 0
     while first < points.size:
@@ -172,7 +172,7 @@ def convert(path: Path, out: Path, sensor: str) -> None:
     """Write a sensor's points as a capture of STDV packets.
 
     Raises:
-        CaptureError: the library cannot be used; the capture cannot be read, or lacks what the library needs.
+        CaptureError: the library cannot be used; the capture cannot be read, or lacks data required by the library.
     """
     template = header_template(
         CEPTON_STYLE, FlowKey(sensor, STDV_PORT, "255.255.255.255", STDV_PORT), source_mac=_SENSOR_MAC, destination_mac=BROADCAST_MAC
@@ -202,7 +202,7 @@ def _tell(done_bytes: int) -> None:
 
 
 def main() -> None:
-    """Convert, and end at once: the library aborts when a process ends in order."""
+    """Convert, and exit at once: the library aborts a normal exit."""
     path, out, sensor = sys.argv[1:]
     try:
         convert(Path(path), Path(out), sensor)

@@ -1,19 +1,20 @@
-"""From counts of distances to the background surface: one distance a cell.
+"""Background surface from counts of distances: one distance per cell.
 
-The farthest surface is the background, because moving things can only be in front of it. One return is enough to find it. ``max`` takes the
-farthest of all, as Cepton's note does: then a single return from nowhere - a raindrop's echo, a mirror, a fault - makes a hole in the map for good.
-``quantile`` passes over the farthest few: it takes the bin in which, counted from the nearest, that share of the cell's returns is reached. So
+The farthest surface is the background, because moving objects can only be in front of it. One return is enough to find it. ``max`` uses the
+farthest return, as in Cepton's note: then a single false return - a raindrop's echo, a mirror, an error - makes a permanent hole in the map.
+``quantile`` ignores the farthest few: it uses the bin in which, counted from the nearest, that share of the cell's returns is reached. So
 
-- at least the share ``quantile`` of the cell's returns are not farther than the farthest of the bin, which is beyond the exact quantile by less than a bin;
-- a share of up to ``1 - quantile`` of returns from beyond the surface changes nothing, whatever their distances;
-- a surface is found that shows in more than ``1 - quantile`` of the cell's returns, however often something was in front of it.
+- at least the share ``quantile`` of the cell's returns are not farther than the farthest of the bin, which exceeds the exact quantile by less than a bin;
+- a share of up to ``1 - quantile`` of returns beyond the surface changes nothing, whatever their distances;
+- a surface with more than ``1 - quantile`` of the cell's returns is found, however often objects were in front of it.
 
-Its distance is ``mean``: the mean of the surface's returns. They are those that lie within 15 cm, or 1/128 of the distance, of their own mean, the bin that
-was found among them. That holds the noise of the sensors at hand to five standard deviations, and excludes what is farther in front of the wall. Whole bins
-are in or out, each by the mean of its own returns, so that a bin wider than the noise does not shift anything. ``farthest`` is the note's: the farthest return of
-the bin, which lies behind the surface by about two standard deviations of the noise, and more the longer one looks.
+The distance ``mean`` is the mean of the surface's returns. They are those within 15 cm, or 1/128 of the distance, of their own mean, which is computed iteratively
+from the bin
+found. That includes the noise of the supported sensors to five standard deviations, and excludes objects farther in front of the wall. Whole bins
+are included or excluded, each by the mean of its own returns, so that a bin wider than the noise causes no shift. ``farthest`` is the note's: the farthest return of
+the bin, which is behind the surface by about two standard deviations of the noise, and more the longer the capture.
 
-A cell whose firings mostly meet nothing holds no surface: what returns came from it passed before the sky.
+A cell whose firings mostly have no return contains no surface: its returns are from objects in front of the sky.
 """
 
 from dataclasses import dataclass
@@ -34,22 +35,22 @@ _N_BINS, _BITS, _ALL = constant(BINS), constant(INTENSITY_BITS), constant(WHOLE_
 _KEY, _BEST, _COUNT = constant(KEY), constant(BEST), constant(COUNT)
 _SUM = constant(SUM)
 NEAR_MM, NEAR_SHARE = 100, 64
-"""Returns within 10 cm or 1/64 of the distance lie at the surface: noise, roughness and the cell's own width."""
+"""Returns within 10 cm or 1/64 of the distance belong to the surface: noise, roughness and the cell's own width."""
 _SAME_MM, _SAME_SHARE = constant(150), constant(128)
-"""Returns within 15 cm or 1/128 of the distance are averaged: five standard deviations of the noisiest sensor at hand (29 mm), and a bin at most."""
+"""Returns within 15 cm or 1/128 of the distance are averaged: five standard deviations of the noisiest supported sensor (29 mm), and at most a bin."""
 _ROUNDS = constant(8)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurfaceRule:
-    """Which of a cell's distances is its surface.
+    """Definition of a cell's surface.
 
     Attributes:
-        kind: ``quantile`` or ``max``.
+        kind: Method, ``quantile`` or ``max``.
         quantile: Share of the cell's returns that are not farther.
-        distance: How far away the surface is: ``mean`` of its returns, or the ``farthest`` of them, to the width of a bin.
-        min_hits: Cells with fewer returns hold no surface.
-        min_share: Nor do cells where a smaller share of the firings has a return (if the sensor reports firings without a return).
+        distance: Distance of the surface: ``mean`` of its returns, or the ``farthest`` of them, to the width of a bin.
+        min_hits: Minimum number of returns of a cell with a surface.
+        min_share: Minimum share of a cell's firings with a return (if the sensor reports firings without a return).
     """
 
     kind: Literal["quantile", "max"] = "quantile"
@@ -69,20 +70,20 @@ class SurfaceRule:
 
     @property
     def beyond_ppm(self) -> int:
-        """Returns of a million that may be farther."""
+        """Number of returns per million that may be farther."""
         return 0 if self.kind == "max" else WHOLE_PPM - round(self.quantile * WHOLE_PPM)
 
 
 class Surfaces(NamedTuple):
-    """What was found in each cell, each ``int64[rows, columns]``; all 0 where there was no return.
+    """Surfaces of the cells, each field ``int64[rows, columns]``; all 0 without a return.
 
     Attributes:
-        distance_mm: Of the surface.
-        intensity: Of it.
-        hits: Returns.
-        near: Those of them that lie at the surface.
-        empty: Firings without a return.
-        averaged: Returns that the distance is the mean of; 1 where it is the farthest.
+        distance_mm: Distance of the surface.
+        intensity: Intensity of the surface.
+        hits: Number of returns.
+        near: Number of returns that belong to the surface.
+        empty: Number of firings without a return.
+        averaged: Number of returns averaged for the distance; 1 for the farthest.
     """
 
     distance_mm: npt.NDArray[np.int64]
@@ -99,9 +100,9 @@ def find_surfaces(rows: Rows, beyond_ppm: int, takes_mean: bool, found: npt.NDAr
 
     Args:
         rows: Counts, in the order of their keys.
-        beyond_ppm: Returns of a million that may be farther, rounded down to whole returns.
+        beyond_ppm: Number of returns per million that may be farther, rounded down to whole returns.
         takes_mean: Whether the distance is the mean of the surface's returns.
-        found: ``int64[6, cells]``, zeros before; the fields of ``Surfaces``, written where there is anything.
+        found: ``int64[6, cells]``, zeros before; the fields of ``Surfaces``, written for cells with counts.
     """
     start = 0
     while start < rows.shape[0]:
@@ -138,9 +139,9 @@ def _mean_mm(rows: Rows, row: int) -> int:
 
 @kernel
 def _averaged(rows: Rows, first: int) -> tuple[int, int, int]:
-    """Mean distance of the returns of a cell that lie about their own mean, starting with a bin that stays among them; their intensity, and how many they are.
+    """Mean distance of a cell's returns near their own mean, starting with a bin that stays included; their mean intensity, and their number.
 
-    Of intensities there is one a bin, its farthest return's: each counts as often as the bin has returns.
+    A bin has one intensity, its farthest return's, weighted by the number of its returns.
     """
     origin_mm = bin_start(rows[first, _BEST] >> _BITS)
     centre_mm = _mean_mm(rows, first)
@@ -165,7 +166,7 @@ def _averaged(rows: Rows, first: int) -> tuple[int, int, int]:
 
 @kernel
 def _near(rows: Rows, distance_mm: int) -> int:
-    """Returns of a cell at a distance, to the width of a bin."""
+    """Number of returns of a cell at a distance, to the width of a bin."""
     tolerance_mm = max(NEAR_MM, distance_mm // NEAR_SHARE)
     near = 0
     for row in range(rows.shape[0]):
@@ -175,7 +176,7 @@ def _near(rows: Rows, distance_mm: int) -> int:
 
 
 def surfaces(partial: PartialMap, beyond_ppm: int, *, takes_mean: bool) -> Surfaces:
-    """The surface of each cell of a partial map; arguments as of ``find_surfaces``."""
+    """Surface of each cell of a partial map; arguments as in ``find_surfaces``."""
     found = np.zeros((len(Surfaces._fields), partial.grid.columns * partial.grid.rows), dtype=np.int64)
     find_surfaces(partial.rows, beyond_ppm, takes_mean, found)
     return Surfaces(*(_shaped(figure, partial.grid) for figure in found))
@@ -188,14 +189,14 @@ def _shaped(by_cell: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int64]
 def form_map(
     partial: PartialMap, rule: SurfaceRule, *, model: str = "", pose: Pose | None = None, provenance: dict[str, Any] | None = None
 ) -> BackgroundMap:
-    """The map of all that was counted.
+    """Compute the map from counts.
 
     Args:
-        partial: Counts.
-        rule: Which distance is the surface.
-        model: Of the sensor.
-        pose: World from sensor.
-        provenance: What to keep of how it was made.
+        partial: Counts of the captures.
+        rule: Definition of the surface.
+        model: Name of the sensor's model.
+        pose: Pose of the sensor, world from sensor.
+        provenance: Provenance to store.
     """
     found = surfaces(partial, rule.beyond_ppm, takes_mean=rule.distance == "mean")
     firings = found.hits + found.empty

@@ -1,4 +1,4 @@
-"""Which sensors a capture's first packets are of, and which of them a map is to be made of."""
+"""Survey of the sensors in a capture's first packets, and choice of the one to map."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _MOST_DATAGRAMS = 50_000
 
 
 class Kind(IntEnum):
-    """What a datagram is to a map."""
+    """Kind of a datagram."""
 
     OTHER = 0
     VELODYNE = 1
@@ -48,7 +48,7 @@ def tell_kinds(batch: DatagramArrays, kind: npt.NDArray[np.int8]) -> None:
 
 
 def kinds_of(batch: DatagramArrays) -> npt.NDArray[np.int8]:
-    """``int8[n]``, the ``Kind`` of each datagram."""
+    """``Kind`` of each datagram, ``int8[n]``."""
     kind = np.empty(batch.start.size, dtype=np.int8)
     tell_kinds(batch, kind)
     return kind
@@ -56,15 +56,15 @@ def kinds_of(batch: DatagramArrays) -> npt.NDArray[np.int8]:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundSensor:
-    """One sensor.
+    """One sensor found in a capture.
 
     Attributes:
-        address: Its IPv4 address.
-        kind: Of its packets.
-        model: Its name; empty where it is not known.
-        product: Velodyne's factory byte; 0 of others.
-        packets: Seen until it was known.
-        rate_rpm: How fast it turns; 0 where that is not known.
+        address: IPv4 address.
+        kind: Kind of its packets.
+        model: Name of its model; empty if unknown.
+        product: Velodyne's factory byte; 0 for others.
+        packets: Number of packets read until it was identified.
+        rate_rpm: Rotation rate; 0 if unknown.
     """
 
     address: str
@@ -75,7 +75,7 @@ class FoundSensor:
     rate_rpm: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.address} ({self.model or 'of no known model'})"
+        return f"{self.address} ({self.model or 'unknown model'})"
 
 
 @dataclass(kw_only=True)
@@ -86,11 +86,11 @@ class _Seen:
 
 
 def survey(batches: Iterable[DatagramArrays], sensor: str = "") -> tuple[FoundSensor, ...]:
-    """The sensors of a capture's beginning, in the order in which they appear.
+    """Sensors at a capture's beginning, in the order of their first packets.
 
     Args:
-        batches: Of the capture.
-        sensor: Address of the one that is looked for: reading ends when it is known.
+        batches: Batches of the capture.
+        sensor: Address of the required sensor: reading ends when it is identified.
     """
     seen: dict[tuple[int, int], _Seen] = {}
     datagrams = 0
@@ -125,7 +125,7 @@ def _told(address: str, seen: _Seen) -> FoundSensor:
 
 
 def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
-    """Name of the model, factory byte and rotation rate (rpm), from the most frequent packet contents and their spacing."""
+    """Name of the model, factory byte and rotation rate (rpm), from the most frequent values in packets and their spacing."""
     packets = stacked_packets(payloads)
     product = Counter(packets["product"].tolist()).most_common(1)[0][0]
     mode = Counter(packets["return_mode"].tolist()).most_common(1)[0][0]
@@ -139,17 +139,17 @@ def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
 
 
 def check_others(batch: DatagramArrays, kinds: npt.NDArray[np.int8], is_of_sensor: npt.NDArray[np.bool_], sensor: FoundSensor, where: str) -> None:
-    """Refuse packets of several sensors if none was chosen.
+    """Reject packets of several sensors if none was chosen.
 
     Args:
-        batch: Datagrams.
-        kinds: Of them.
-        is_of_sensor: ``bool[n]``, which of them are the sensor's.
-        sensor: It.
-        where: What to call the capture in errors.
+        batch: Batch of datagrams.
+        kinds: Kinds of the datagrams.
+        is_of_sensor: ``bool[n]``, whether a datagram is from the sensor.
+        sensor: Sensor to map.
+        where: Name of the capture in errors.
 
     Raises:
-        CaptureError: there are some.
+        CaptureError: there are such packets.
     """
     others = np.flatnonzero((kinds != Kind.OTHER) & ~is_of_sensor)
     if others.size:
@@ -158,21 +158,21 @@ def check_others(batch: DatagramArrays, kinds: npt.NDArray[np.int8], is_of_senso
 
 
 def choose(found: tuple[FoundSensor, ...], sensor: str, where: str) -> FoundSensor:
-    """The sensor a map is to be made of.
+    """Choose the sensor to map.
 
     Args:
-        found: Of ``survey``.
-        sensor: Its address; may be empty where there is only one.
-        where: What to call the capture in errors.
+        found: Sensors of ``survey``.
+        sensor: Address of the sensor; optional if there is only one.
+        where: Name of the capture in errors.
 
     Raises:
-        CaptureError: there is none, or several and none is chosen, or the chosen one is not among them.
+        CaptureError: there is none, or there are several without a choice, or the chosen one is missing.
     """
     addresses = ", ".join(map(str, found))
     if not found:
         raise CaptureError(
             f"{where}: must hold packets of a lidar (Velodyne data packets of {DATA_PACKET_SIZE} bytes, Cepton STDV or STDT points), got none; "
-            "hilsim inspect lists what it holds"
+            "hilsim inspect lists its content"
         )
     if sensor:
         of_address = [entry for entry in found if entry.address == sensor]

@@ -1,13 +1,13 @@
-"""Counts of distances by cell: what a capture is boiled down to while it is read, in memory that grows with what there is to see and not with time.
+"""Counts of distances by cell, updated while a capture is read, in memory that depends on the number of surfaces and not on time.
 
-A distance is counted in a *bin*: the millimetre itself below 256 mm, above it the eight leading bits, so that a bin is at most 1/128 of its distances
-wide (64 mm at 10 m, 512 mm at 100 m). Beside the count a bin keeps the farthest distance that fell into it, to the millimetre, with its intensity, and
-the sum from which the mean of its distances comes, exactly: a bin is much wider than most sensors' noise.
+A distance is counted in a *bin*: the millimetre itself below 256 mm, above it the eight leading bits, so that the width of a bin is at most 1/128 of its distances
+(64 mm at 10 m, 512 mm at 100 m). Beside the count a bin stores its farthest distance, to the millimetre, with its intensity, and
+the sum from which the mean of its distances is computed exactly: a bin is much wider than most sensors' noise.
 
-Firings that nothing came back from are counted too, in the bin of distance 0: which distinguishes a wall from a place in the sky that something flew through.
+Firings without a return are counted too, in the bin of distance 0; they distinguish a wall from a point in the sky that an object passed.
 
-Everything is integers, added or compared, so that neither order nor partition of the returns can be seen in the result. Of equal distances
-the brightest one's intensity is kept: a rule that knows no order either.
+All operations are integer additions or comparisons, so the result does not depend on order or partition of the returns. Of equal distances
+the brightest one's intensity is stored, a rule that is independent of the order as well.
 """
 
 from typing import NamedTuple
@@ -19,26 +19,26 @@ from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
 from hilsim.scene.background import BRIGHTEST, FARTHEST_MM
 
 BINS = 128 * 14
-"""Bins of a cell."""
+"""Number of bins of a cell."""
 MOST_CELLS = 0xFFFFFFFE // BINS
 """Largest grid: a cell's bins are numbered with 32 bits."""
 KEY, BEST, COUNT, SUM = range(4)
-"""Columns of ``Rows``: cell and bin, farthest distance and its intensity as ``packed`` makes it, returns; sum of how far they are beyond
-the bin's beginning (mm)."""
+"""Columns of ``Rows``: key (cell and bin), farthest distance and its intensity as in ``packed``, number of returns; sum of their distances beyond
+the bin's start (mm)."""
 COLUMNS = 4
 INTENSITY_BITS = 10
 _SHIFT = np.array([lead.bit_length() for lead in range((FARTHEST_MM >> 8) + 1)], dtype=np.uint8)
 Rows = npt.NDArray[np.int64]
-"""``int64[n, 4]``."""
+"""Type ``int64[n, 4]``."""
 _SLOTS = 8
 _LINE = 64  # bytes; a processor's cache line
 _TALLY_BITS = constant(12)
 _TALLY = constant((1 << 12) - 1)
 _FULL = constant(0x8000_0800)
-"""A slot's count and sum share one word, 12 and 20 bits. When either is half full both go to the hash table, whose numbers have 64 bits: seldom enough
+"""A slot's count and sum share one word, 12 and 20 bits. When either is half full both are moved to the hash table, whose numbers have 64 bits: rarely enough
 to cost nothing, and one return adds far less than the other half."""
 _FREE_KEY = constant(0xFFFFFFFF)
-_MIX = constant(0x9E3779B1)  # an odd multiplier that spreads neighbouring keys over the table
+_MIX = constant(0x9E3779B1)  # an odd multiplier that distributes neighbouring keys over the table
 _MIX_SHIFT = constant(8)
 _KEY, _BEST, _COUNT, _COLUMNS = constant(KEY), constant(BEST), constant(COUNT), constant(COLUMNS)
 _SUM = constant(SUM)
@@ -48,16 +48,16 @@ _FARTHEST, _BRIGHTEST = constant(FARTHEST_MM), constant(BRIGHTEST)
 
 
 class CellTable(NamedTuple):
-    """Where counts are kept; build with ``empty_table``.
+    """Storage of the counts; build with ``empty_table``.
 
-    Most cells see a few surfaces only, and neighbouring firings fall into neighbouring cells: the first eight bins of each cell share one line
-    of the processor's cache. What else a cell sees goes to a hash table, ten times slower. The place of a bin depends on the order of the
+    Most cells contain a few surfaces only, and neighbouring firings belong to neighbouring cells: the first eight bins of each cell share one line
+    of the processor's cache. Further bins of a cell are in a hash table, ten times slower. The position of a bin depends on the order of the
     returns; ``in_order`` does not.
 
     Attributes:
-        slots: ``uint32[cells, 8, 2]``: of each bin farthest distance with its intensity, then count (12 bits) and sum. Free slots are 0 and come last.
+        slots: ``uint32[cells, 8, 2]``, for each bin: farthest distance with its intensity, then count (12 bits) and sum. Free slots are 0 and come last.
         empty: ``uint32[cells]``, firings without a return.
-        spill: The hash table with open addressing: ``Rows``, n a power of two, the key of a free row having all bits set.
+        spill: Hash table with open addressing: ``Rows``, n a power of two; the key of a free row has all bits set.
     """
 
     slots: npt.NDArray[np.uint32]
@@ -66,7 +66,7 @@ class CellTable(NamedTuple):
 
 
 def empty_table(cells: int, spill: int = 1 << 13) -> CellTable:
-    """A table without counts; ``spill``, the rows of its hash table, must be a power of two."""
+    """Allocate a table without counts; ``spill``, the rows of its hash table, must be a power of two."""
     memory = np.zeros(cells * _LINE + _LINE, dtype=np.uint8)
     start = -memory.ctypes.data % _LINE
     slots = memory[start : start + cells * _LINE].view(np.uint32).reshape(cells, _SLOTS, 2)
@@ -74,7 +74,7 @@ def empty_table(cells: int, spill: int = 1 << 13) -> CellTable:
 
 
 def clear(table: CellTable) -> None:
-    """Forget all counts."""
+    """Set all counts to 0."""
     table.slots[:] = 0
     table.empty[:] = 0
     table.spill[:, KEY] = _FREE_KEY
@@ -89,7 +89,7 @@ def _empty_spill(capacity: int) -> Rows:
 
 @inlined_kernel
 def _shift_of(distance_mm: int) -> int:
-    """Number of bits of a distance below the width of its bin."""
+    """Number of low bits of a distance that its bin ignores."""
     shift: int = signed(_SHIFT[distance_mm >> 8])
     return shift
 
@@ -103,7 +103,7 @@ def bin_of(distance_mm: int) -> int:
 
 @inlined_kernel
 def bin_start(distance_mm: int) -> int:
-    """Nearest distance (mm) of the bin that a distance falls into."""
+    """Nearest distance (mm) of the bin of a distance."""
     shift = _shift_of(distance_mm)
     return distance_mm >> shift << shift
 
@@ -116,14 +116,14 @@ def bin_starts(distance_mm: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 @inlined_kernel
 def packed(distance_mm: int, intensity: int) -> int:
-    """Distance and intensity as one number that is larger for the farther, and of equal distances for the brighter one."""
+    """Distance and intensity as one number, ordered by distance, then by intensity."""
     both: int = distance_mm << _BITS | intensity
     return both
 
 
 @inlined_kernel
 def _spill_row(spill: Rows, key: int) -> int:
-    """Where a key is in the hash table, or the free row that it can have; there must be one."""
+    """Row of a key in the hash table, or a free row for it; there must be one."""
     last = spill.shape[0] - 1
     row: int = ((key * _MIX) >> _MIX_SHIFT) & last
     while spill[row, _KEY] != key and spill[row, _KEY] != _FREE_KEY:
@@ -133,17 +133,17 @@ def _spill_row(spill: Rows, key: int) -> int:
 
 @inlined_kernel
 def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance_mm: int, intensity: int) -> int:
-    """Count a return of at least 1 mm; there must be a free row in the hash table. Gives how many of those it took into use: 0 or 1.
+    """Count a return of at least 1 mm; there must be a free row in the hash table. Returns the number of rows newly used: 0 or 1.
 
-    Inlined and with the table's arrays one by one, because handing an array from one compiled function to another costs more than the counting.
+    Inlined, with the table's arrays as separate arguments, because passing an array from one compiled function to another costs more than the counting.
     """
     distance = min(distance_mm, _FARTHEST)
     best = packed(distance, min(intensity, _BRIGHTEST))
     shift = _shift_of(distance)
     beyond = distance - (distance >> shift << shift)
-    # unsigned as the slots are, and so is the index: Numba asks of a signed one whether it counts from the end
+    # unsigned like the slots, and so is the index: for a signed one Numba tests whether it counts from the end
     line, word, other = np.uint64(cell), np.uint32(best), np.uint32(1 << (shift + _BITS))
-    # those of one bin differ by less than `other`; all slots and without a branch: which one it is cannot be foretold, and a wrong guess costs more
+    # those of one bin differ by less than `other`; all slots without a branch: the match is unpredictable, and a wrong prediction costs more
     place = (
         ((slots[line, 0, 0] ^ word) < other)
         + ((slots[line, 1, 0] ^ word) < other) * 2
@@ -178,7 +178,7 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
 
 @inlined_kernel
 def has_room(spill: Rows, used: int, returns: int) -> bool:
-    """Whether so many returns can be counted on top of the ``used`` rows before the hash table must grow: at most half of it is used."""
+    """Whether ``returns`` further returns can be counted before the hash table must grow from ``used`` rows: at most half of it is used."""
     fits: bool = 2 * (used + returns) <= spill.shape[0]
     return fits
 
@@ -200,7 +200,7 @@ def grown(table: CellTable) -> CellTable:
 
 @kernel
 def _sort_slots(slots: npt.NDArray[np.uint32]) -> int:
-    """Put each cell's slots in the order of their distances; gives how many are in use."""
+    """Sort each cell's slots by distance; returns the number in use."""
     used = 0
     for cell in range(slots.shape[0]):
         for place in range(_N_SLOTS):
@@ -219,7 +219,7 @@ def _sort_slots(slots: npt.NDArray[np.uint32]) -> int:
 
 @kernel
 def _merge_slots(table: CellTable, spilled: Rows, rows: Rows) -> int:
-    """Write empty firings, sorted slots and sorted rows of the hash table to ``rows``, zeros before, in the order of their keys; gives how many there are."""
+    """Write empty firings, sorted slots and sorted rows of the hash table to ``rows``, zeros before, in the order of their keys; returns their number."""
     slots, empty, _ = table
     at = taken = 0
     for cell in range(empty.size):
@@ -235,7 +235,7 @@ def _merge_slots(table: CellTable, spilled: Rows, rows: Rows) -> int:
                 rows[at] = spilled[taken]
                 taken += 1
                 at += 1
-            if taken < spilled.shape[0] and spilled[taken, _KEY] == key:  # what a full slot held before
+            if taken < spilled.shape[0] and spilled[taken, _KEY] == key:  # counts moved there from a full slot
                 rows[at] = spilled[taken]
                 taken += 1
             rows[at, _KEY], rows[at, _BEST] = key, max(rows[at, _BEST], signed(best))

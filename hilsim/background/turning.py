@@ -1,6 +1,6 @@
-"""Velodyne data packets into a table of counts: every return at the azimuth and elevation at which its laser fired.
+"""Counting of the returns of Velodyne data packets by cell: every return at the azimuth and elevation at which its laser fired.
 
-``protocols.velodyne.firing`` gives the direction of each firing of a block. A packet is decoded by itself, so that it does not matter which packets come before it.
+``protocols.velodyne.firing`` gives the direction of each firing of a block. Each packet is decoded independently, so that the result does not depend on earlier packets.
 """
 
 from typing import NamedTuple
@@ -27,28 +27,28 @@ from hilsim.scene.background import AzimuthGrid, azimuth_column
 from hilsim.units import RAD_PER_CDEG
 
 PACKETS, RETURNS, EMPTY, OUTSIDE, FOREIGN, USED = range(6)
-"""Places in a tally: packets decoded, returns counted, firings or points without a return, returns outside the grid, packets of another model; rows of
+"""Indices of a tally: packets decoded, returns counted, firings or points without a return, returns outside the grid, packets of another model; rows of
 the table in use."""
 TALLY_SIZE = 6
 _BLOCKS = constant(BLOCKS)
 _RECORDS = constant(RECORDS_PER_BLOCK)
 _MOST_RETURNS = constant(BLOCKS * RECORDS_PER_BLOCK)
 _PACKET_SIZE = constant(DATA_PACKET_SIZE)
-# unsigned, because Numba asks of each signed index whether it counts from the end
+# unsigned, because for a signed index Numba tests whether it counts from the end
 _HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(100)
 
 
 class TurningPlan(NamedTuple):
-    """What the kernel must know; build with ``build_turning_plan``.
+    """Parameters of the kernel; build with ``build_turning_plan``.
 
     Attributes:
-        columns: Of the grid.
-        product: Factory byte of the packets to take.
-        row: ``int64[32]`` of the grid, by record of a block.
-        firings: Where and when each record of a block is fired.
-        edge_rad: ``float64[rows + 1]``, elevations that bound the rows; used where the sensor moved.
-        epoch_ns: Capture time at which the poses' time is 0.
-        moved: How the sensor moved.
+        columns: Number of columns of the grid.
+        product: Factory byte of the packets to count.
+        row: ``int64[32]``, row of the grid for each record of a block.
+        firings: Direction and time of each record of a block.
+        edge_rad: ``float64[rows + 1]``, elevations that bound the rows; used if the sensor moved.
+        epoch_ns: Capture time that is time 0 of the poses.
+        moved: Motion of the sensor.
     """
 
     columns: int
@@ -61,7 +61,7 @@ class TurningPlan(NamedTuple):
 
 
 def build_turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, moved: Compensation = STANDING, epoch_ns: int = 0) -> TurningPlan:
-    """For a model's packets that name ``product``."""
+    """Build the parameters for a model's packets with factory byte ``product``."""
     elevation_deg = np.array(geometry.elevation_deg)
     rows_deg = np.array(grid.elevation_deg)
     middles = (rows_deg[1:] + rows_deg[:-1]) / 2
@@ -84,15 +84,15 @@ def add_data_packets(
     """Count the returns of a batch's chosen data packets, from the ``first`` on.
 
     Args:
-        plan: Of the model.
-        batch: Datagrams.
-        is_chosen: ``bool[n]``: data packets of the sensor, 1206 bytes each.
+        plan: Parameters of the kernel.
+        batch: Batch of datagrams.
+        is_chosen: ``bool[n]``, whether a datagram is a data packet of the sensor, 1206 bytes each.
         first: Index of the datagram to start with.
-        table: Counts.
-        tally: ``int64[6]``, added to.
+        table: Table of counts, updated.
+        tally: ``int64[6]``, updated.
 
     Returns:
-        Index of the datagram to go on with when the table has grown; the batch's length when all are done.
+        Index of the datagram to continue with when the table has grown; the batch's length when all are done.
     """
     found = np.empty((3, _RECORDS), dtype=np.int64)
     for index in range(first, batch.start.size):
@@ -141,7 +141,7 @@ def _add_block(
     tally: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
 ) -> None:
-    """Count the returns of a block, the ``return_number``-th of its firings, ``found`` being ``int64[3, 32]`` to work in."""
+    """Count the returns of a block, the ``return_number``-th of its firings; ``found`` is ``int64[3, 32]``, scratch."""
     azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
     slots, no_returns, spill = table
     columns, rows = plan.columns, plan.edge_rad.size - 1
@@ -159,7 +159,7 @@ def _add_block(
             second = at + _BLOCK_SIZE
             has_second = payload[second] != 0 or payload[second + _HIGH] != 0
         at += _RECORD_SIZE
-        if is_copy:  # both blocks carry a single return
+        if is_copy:  # both blocks contain a single return
             continue
         if raw == 0 and (return_number == 1 or has_second or has_moved):
             empty += return_number == 0 and not has_second
@@ -178,7 +178,7 @@ def _add_block(
             empty += 1
             no_returns[cell] += 1
             continue
-        touched |= slots[cell, 0, 0]  # so that the cells are on their way from memory all at once, before each one's slots are looked through
+        touched |= slots[cell, 0, 0]  # loads all cells from memory in parallel, before each one's slots are searched
         found[0, returns], found[1, returns], found[2, returns] = cell, distance_mm, reflectivity
         returns += 1
     used = signed(touched >> 32)
@@ -192,7 +192,7 @@ def _add_block(
 
 @kernel
 def _moved_back(plan: TurningPlan, time_ns: int, azimuth_cdeg: float, elevation_rad: float, distance_mm: int) -> tuple[float, int, int]:
-    """Azimuth, row (-1 outside the rows) and distance (mm) of a return as the sensor would have had them in its first pose."""
+    """Azimuth, row (-1 outside the rows) and distance (mm) of a return in the sensor's initial frame."""
     x, y, z = sensor_direction(azimuth_cdeg * RAD_PER_CDEG, elevation_rad)
     distance_m = distance_mm * 1e-3
     azimuth, elevation, distance = polar(into_first_frame(plan.moved, time_ns, (x * distance_m, y * distance_m, z * distance_m)))

@@ -1,1 +1,1 @@
-"""Captures in and out: PCAP and PCAPNG files and live sockets become ``CapturedDatagram``; frames become nanosecond PCAP."""
+"""Capture files and live sockets: PCAP, PCAPNG and sockets are read as ``CapturedDatagram``; frames are written as nanosecond PCAP."""

@@ -1,7 +1,7 @@
-"""A capture's datagrams in batches of arrays, for what reads millions of them: nothing is made for a single datagram.
+"""A capture's datagrams in batches of arrays, for readers of millions of them: no object is made for a single datagram.
 
-What most captures are - classic PCAP, little-endian, Ethernet, whole IPv4 datagrams without options or VLAN tags - is walked by a kernel in
-pieces of the file, compressed or not. From the first record on that is anything else, ``CaptureFile`` reads the rest, so that both give the same datagrams.
+The usual format - classic PCAP, little-endian, Ethernet, whole IPv4 datagrams without options or VLAN tags - is parsed by a kernel in
+pieces of the file, compressed or not. From the first record of another kind on, ``CaptureFile`` reads the rest, so that both give the same datagrams.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -24,7 +24,7 @@ from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.units import NS_PER_S
 
 _SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18
-_PIECES = 12  # at least so many per file, so that its beginning and its end are separate
+_PIECES = 12  # minimum number of pieces per file, so that its beginning and its end are separate
 _DATAGRAMS_A_BATCH = 1024
 _FRAME_HEADERS_SIZE = 42  # Ethernet, IPv4 and UDP
 _LARGEST_FRAME = constant(LARGEST_FRAME)
@@ -38,11 +38,11 @@ class DatagramArrays(NamedTuple):
     """UDP datagrams, in file order.
 
     Attributes:
-        data: ``uint8[bytes]`` that hold the payloads.
-        start: ``int64[n]``, where each payload begins in ``data``.
-        size: ``int64[n]``, bytes of each payload.
+        data: ``uint8[bytes]``, buffer with the payloads.
+        start: ``int64[n]``, offset of each payload in ``data``.
+        size: ``int64[n]``, size of each payload in bytes.
         host_stamp_ns: ``int64[n]``, nanoseconds since 1970-01-01 UTC by the capturing host's clock.
-        source: ``int64[n]``, IPv4 address as a number.
+        source: ``int64[n]``, source IPv4 address as a number.
     """
 
     data: npt.NDArray[np.uint8]
@@ -53,20 +53,20 @@ class DatagramArrays(NamedTuple):
 
 
 class UnusualRecordError(Exception):
-    """A part of a capture holds what only a reader of the whole can make out; never leaves what asked for the part."""
+    """A part of a capture contains a record that only a reader of the whole file can interpret; caught by the caller that requested the part."""
 
 
 class CaptureBatches:
-    """The UDP datagrams of a capture file, or of a part of it, in batches, read anew by each iteration.
+    """The UDP datagrams of a capture file, or of a part of it, in batches; each iteration reads them anew.
 
     Attributes:
-        path: The file.
-        part: What of it is read; None: all.
-        file: What is used where the file is not walked here; its notes list what was skipped there.
+        path: Path of the file.
+        part: Part to read; None for the whole file.
+        file: Reader of records that the kernel cannot parse; its notes list what was skipped there.
     """
 
     def __init__(self, path: Path, part: FilePart | None = None) -> None:
-        """Describe the file; it is not opened yet."""
+        """Prepare to read the file; it is not opened yet."""
         self.path = path
         self.part = part
         self.file = CaptureFile(path)
@@ -75,7 +75,7 @@ class CaptureBatches:
 
     @property
     def read_bytes(self) -> int:
-        """How far the latest iteration has come in the file, or its part, as it lies on the disk."""
+        """Number of bytes of the file, or its part, read in the latest iteration, as stored on disk."""
         if self.part:
             return min(max(self._source.file_position - self.part.start, 0), self.part.stop - self.part.start) if self._source else 0
         if self._is_walked:
@@ -86,8 +86,8 @@ class CaptureBatches:
         """Yield batches.
 
         Raises:
-            CaptureError: the file cannot be opened, is no capture, or has a link layer that is not known.
-            UnusualRecordError: of a part only: a record must be read by ``CaptureFile``, which reads whole files.
+            CaptureError: the file cannot be opened, is no capture, or has an unknown link layer.
+            UnusualRecordError: for a part only: a record requires ``CaptureFile``, which reads whole files.
         """
         self._is_walked = True
         if self.part is not None:
@@ -107,14 +107,14 @@ class CaptureBatches:
 
 
 def batches_of(datagrams: Iterable[CapturedDatagram]) -> Iterator[DatagramArrays]:
-    """Datagrams of any source in batches."""
+    """Collect datagrams of any source into batches."""
     waiting = iter(datagrams)
     while some := list(islice(waiting, _DATAGRAMS_A_BATCH)):
         yield gathered(some)
 
 
 def gathered(datagrams: list[CapturedDatagram]) -> DatagramArrays:
-    """A batch of some datagrams."""
+    """Batch of some datagrams."""
     size = np.array([len(datagram.payload) for datagram in datagrams], dtype=np.int64)
     return DatagramArrays(
         np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=np.uint8),
@@ -132,7 +132,7 @@ def address_number(address: str) -> int:
 
 
 def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, None, SeekPoint | None]:
-    """Yield the batches of a plain capture; gives where ``CaptureFile`` must go on, or None at the end of the file."""
+    """Yield the batches of a plain capture; returns the point where ``CaptureFile`` must continue, or None at the end of the file."""
     try:
         head = _filled(source, b"", FILE_HEADER_SIZE, piece_size)
     except BrokenFileError:
@@ -184,7 +184,7 @@ def _walked_part(source: CaptureBytes, part: FilePart) -> Iterator[DatagramArray
 
 
 def _filled(source: CaptureBytes, rest: bytes, due: int, piece_size: int) -> bytes:
-    """``rest`` and about a piece more of the file, ``due`` bytes at least unless it ends before."""
+    """``rest`` and about one further piece of the file, at least ``due`` bytes unless the file ends before."""
     pieces, size = [rest], len(rest)
     while size < max(due, piece_size) and (piece := source.read(piece_size)):
         pieces.append(piece)
@@ -193,26 +193,26 @@ def _filled(source: CaptureBytes, rest: bytes, due: int, piece_size: int) -> byt
 
 
 class _Rows:
-    """Where the kernel writes what it found."""
+    """Output arrays of the kernel."""
 
     def __init__(self, count: int) -> None:
         self.start, self.size, self.host_stamp_ns, self.source = np.empty((4, count), dtype=np.int64)
 
     def batch(self, data: npt.NDArray[np.uint8], count: int) -> DatagramArrays:
-        """The first ``count`` rows, copied."""
+        """Copy of the first ``count`` rows."""
         return DatagramArrays(data, *(column[:count].copy() for column in (self.start, self.size, self.host_stamp_ns, self.source)))
 
 
 @kernel
 def _number(data: npt.NDArray[np.uint8], at: int) -> int:
-    """Little-endian 32-bit number."""
+    """Read a little-endian 32-bit number."""
     number: int = signed(data[at]) | signed(data[at + 1]) << 8 | signed(data[at + 2]) << 16 | signed(data[at + 3]) << 24
     return number
 
 
 @kernel
 def _udp_size(data: npt.NDArray[np.uint8], begin: int, kept: int) -> int:
-    """Size of the UDP datagram, header included, in an Ethernet frame of ``kept`` bytes: 0 where it holds none, ``_ODD`` where it is not a plain one."""
+    """Size of the UDP datagram, including its header, in an Ethernet frame of ``kept`` bytes: 0 if there is none, ``_ODD`` if it is not a plain one."""
     if kept < _ETHERNET_SIZE:
         return _ODD
     ether_type = signed(data[begin + 12]) << 8 | signed(data[begin + 13])
@@ -240,10 +240,10 @@ def _walk(
     host_stamp_ns: npt.NDArray[np.int64],
     source: npt.NDArray[np.int64],
 ) -> tuple[int, int, int, int, int]:
-    """Walk whole records from ``at`` on.
+    """Parse whole records from ``at`` on.
 
-    Gives where it stopped, the frames passed, the datagrams found, the last frame's stamp, and why it stopped: ``_MORE`` bytes are needed, the rows
-    are ``_FULL``, or what follows is ``_UNUSUAL``. Of frames that are no IPv4 UDP nothing is written; offsets as in ``hilsim.capture.link``.
+    Returns the offset of the stop, the number of frames passed, the number of datagrams found, the last frame's stamp, and the reason: ``_MORE`` bytes are needed, the rows
+    are ``_FULL``, or the next record is ``_UNUSUAL``. Frames other than IPv4 UDP are not written; offsets as in ``hilsim.capture.link``.
     """
     found = frames = 0
     why = _MORE

@@ -1,4 +1,4 @@
-"""How long this host keeps its programs waiting for a processor: what arrival times and sending programs suffer from on a busy host."""
+"""Waiting time for a processor on this host, which affects arrival times and sending programs on a busy host."""
 
 import threading
 import time
@@ -10,10 +10,10 @@ _NAP_S = 0.001
 
 
 class BusyHost:
-    """Counts how long a thread that wants little waited for its turn; a context manager that owns that thread.
+    """Measures how long a lightly loaded thread waits for a processor; a context manager that owns the thread.
 
-    It is the kernel's own count (``run_delay``, the second number of ``/proc/self/task/TID/schedstat``), so that waiting for Python's lock does not
-    count. A kernel without it (``CONFIG_SCHED_INFO``) leaves the count at zero.
+    It reads the kernel's count (``run_delay``, the second number of ``/proc/self/task/TID/schedstat``), so waiting for the GIL does not
+    count. With a kernel without it (``CONFIG_SCHED_INFO``) the count is zero.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class BusyHost:
 
     @property
     def waited_ns(self) -> int:
-        """Nanoseconds since the beginning; after the end, up to it."""
+        """Waiting time in nanoseconds since the start; after the end, up to it."""
         if self._waited_ns is not None:
             return self._waited_ns
         try:

@@ -1,4 +1,4 @@
-"""Datagrams that are in a capture twice because they were captured on two interfaces (a bridge and its port, ``tcpdump -i any``)."""
+"""Detection of datagrams that are in a capture twice because they were captured on two interfaces (a bridge and its port, ``tcpdump -i any``)."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ _MOST_FLOWS = 4096
 
 
 class CopyWatch:
-    """Counts, in a capture of several interfaces, datagrams that follow the same one of their flow seen on another interface within 1 ms."""
+    """Counts, in a capture of several interfaces, datagrams that repeat the previous one of their flow on another interface within 1 ms."""
 
     def __init__(self, notes: CaptureNotes) -> None:
         self._counts = notes.counts
@@ -21,12 +21,12 @@ class CopyWatch:
         self._sentence = ""
 
     def look(self, datagram: CapturedDatagram, *, knows_interface: bool = True) -> None:
-        """Compare a datagram with the one before it in its flow.
+        """Compare a datagram with the previous one of its flow.
 
         Args:
-            datagram: The next one.
-            knows_interface: False for a capture of all interfaces that does not record the interface (Linux cooked, version 1): then any that comes
-                twice was seen on two.
+            datagram: Next datagram.
+            knows_interface: False for a capture of all interfaces that does not record the interface (Linux cooked, version 1): then any
+                repeated datagram counts as seen on two interfaces.
         """
         flow = datagram.flow
         interface = datagram.interface if knows_interface else None

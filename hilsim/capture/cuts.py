@@ -1,4 +1,4 @@
-"""Cuts of a capture file into parts that are read in parallel: plain classic PCAP files only, whose records contain their length."""
+"""Division of a capture file into parts that are read in parallel: plain classic PCAP files only, whose records contain their length."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from hilsim.errors import CaptureError
 FILE_HEADER_SIZE = 24
 RECORD_HEADER_SIZE = 16
 FRACTIONS_NS = {b"\xd4\xc3\xb2\xa1": 1000, b"\x4d\x3c\xb2\xa1": 1}
-"""Nanoseconds in a unit of a stamp's fraction, by the first bytes of a little-endian file."""
+"""Nanoseconds per unit of a stamp's fraction, by the first bytes of a little-endian file."""
 LARGEST_FRAME = 1 << 18
 _WINDOW_SIZE = 4 << 20
 _UNKNOWN = constant(-1)
@@ -25,9 +25,9 @@ class FilePart(NamedTuple):
     """Whole records of a plain capture file.
 
     Attributes:
-        start: Byte of the file at which the first of them begins.
-        stop: Byte behind the last of them.
-        fraction_ns: Nanoseconds in a unit of a stamp's fraction.
+        start: Offset of the first record in the file.
+        stop: Offset of the end of the last record.
+        fraction_ns: Nanoseconds per unit of a stamp's fraction.
     """
 
     start: int
@@ -36,17 +36,17 @@ class FilePart(NamedTuple):
 
 
 def cut(path: Path, count: int) -> tuple[FilePart, ...]:
-    """The parts of a file that divide it evenly, as far as its records allow: the same places for every multiple of a count.
+    """Divide a file evenly into parts at record boundaries; the boundaries for a count are a subset of those for its multiples.
 
     Args:
-        path: The file.
-        count: How many parts; some are empty in a small file.
+        path: Path of the file.
+        count: Number of parts; some are empty in a small file.
 
     Returns:
-        Parts, in order; none where the file is no plain classic PCAP of Ethernet frames up to its last byte.
+        Parts, in order; none if the file is not a plain classic PCAP of Ethernet frames up to its last byte.
 
     Raises:
-        CaptureError: it cannot be read.
+        CaptureError: the file cannot be read.
     """
     try:
         with path.open("rb", buffering=0) as file:
@@ -75,7 +75,7 @@ def cut(path: Path, count: int) -> tuple[FilePart, ...]:
 
 @kernel
 def _pass_records(data: npt.NDArray[np.uint8], offset: int, targets: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> int:
-    """Note where the first record at or behind each target byte begins, in data that begins at byte ``offset``. Returns the bytes of whole records, or 0 for a broken record."""
+    """Find the first record at or after each target byte, in data that start at byte ``offset`` of the file. Returns the number of bytes of whole records, or 0 for a broken record."""
     at = part = 0
     while part < starts.size and starts[part] != _UNKNOWN:
         part += 1

@@ -1,8 +1,8 @@
-"""Fragments of IPv4 datagrams put together (RFC 791) with bounded memory, whatever a capture contains.
+"""Reassembly of fragmented IPv4 datagrams (RFC 791) with bounded memory for any capture.
 
-A buffer per unfinished datagram and a bit per 8 bytes of it record what has arrived. What overlaps must agree: fragments that do not are an
-attack or a mix of two datagrams under one identification (RFC 5722 has the same rule for IPv6), and nothing of them is given out. For the
-second reason the UDP checksum is checked, where there is one.
+Each incomplete datagram has a buffer and a bit per 8 bytes received. Overlapping fragments must agree: fragments that do not are an
+attack or a mix of two datagrams under one identification (RFC 5722 has the same rule for IPv6), and the datagram is dropped. For the
+second reason the UDP checksum is verified, if present.
 """
 
 import struct
@@ -13,7 +13,7 @@ from hilsim.capture.link import Fragment
 from hilsim.capture.notes import CaptureNotes
 from hilsim.units import NS_PER_S
 
-MOST_UNFINISHED = 1024  # of at most 64 KiB each
+MOST_UNFINISHED = 1024  # each of at most 64 KiB
 LONGEST_WAIT_NS = 30_000_000_000
 _LARGEST_IP_SIZE = 65535
 _DONT_FRAGMENT = 0x4000
@@ -29,16 +29,16 @@ Key = tuple[int, int, bytes]
 
 @dataclass(slots=True, kw_only=True)
 class _Unfinished:
-    """A datagram of which not all fragments have come.
+    """A datagram with missing fragments.
 
     Attributes:
-        since_ns: Stamp of the first fragment that came.
-        data: What has come, at its place; zeros between.
-        have: A bit for each 8 bytes that have come.
-        size: Bytes of data in all; None before the last fragment has come.
-        head: The frame of the fragment at position 0 up to its data.
-        ip: Where the IPv4 header starts in ``head``.
-        is_spoilt: Its fragments do not agree; kept so that those that follow are not taken for a new datagram.
+        since_ns: Stamp of the first fragment received.
+        data: Received data at their positions, zeros elsewhere.
+        have: Bit mask with one bit per 8 bytes received.
+        size: Total size of the data; None before the last fragment is received.
+        head: Frame of the fragment at position 0 up to its data.
+        ip: Offset of the IPv4 header in ``head``.
+        is_spoilt: Whether its fragments disagree; it is kept so that later fragments do not start a new datagram.
     """
 
     since_ns: int
@@ -50,7 +50,7 @@ class _Unfinished:
     is_spoilt: bool = False
 
     def put(self, fragment: Fragment, frame: bytes) -> bool:
-        """Put a fragment in its place, or give False where it does not agree with what has come."""
+        """Store a fragment; returns False where it does not agree with the received data."""
         new = frame[fragment.start : fragment.stop]
         stop = fragment.position + len(new)
         if not self._fits(fragment, len(new), stop) or not self._agrees(new, fragment.position):
@@ -90,21 +90,21 @@ def _bits(position: int, size: int) -> int:
 
 
 class Reassembly:
-    """Unfinished datagrams of one reading of a capture."""
+    """Incomplete datagrams of one reading of a capture."""
 
     def __init__(self, notes: CaptureNotes) -> None:
         self._counts = notes.fragmented
         self._unfinished: dict[Key, _Unfinished] = {}
 
     def add(self, frame: Frame, fragment: Fragment) -> bytes | None:
-        """Take a fragment and give the datagram's frame once it is whole.
+        """Add a fragment; returns the datagram's frame once it is complete.
 
         Args:
-            frame: The fragment's; of different interfaces nothing is put together.
-            fragment: Where it lies in the frame.
+            frame: Frame of the fragment; fragments of different interfaces are not combined.
+            fragment: Position of the fragment in the frame.
 
         Returns:
-            The bytes of a frame as if the datagram had been sent in one: the first fragment's headers with IPv4 length, fragment field and
+            Bytes of a frame as if the datagram had not been fragmented: the first fragment's headers with IPv4 length, fragment field and
             checksum of the whole; or None.
         """
         self._drop_old(frame.host_stamp_ns)
@@ -128,7 +128,7 @@ class Reassembly:
         return whole
 
     def finish(self) -> None:
-        """Count what is unfinished at the end of the capture."""
+        """Count the incomplete datagrams at the end of the capture."""
         self._count_lost(list(self._unfinished), _NEVER_WHOLE)
 
     def _begin(self, key: Key, stamp_ns: int) -> _Unfinished:
@@ -151,7 +151,7 @@ class Reassembly:
 
 
 def _whole_frame(unfinished: _Unfinished) -> bytes | None:
-    """The frame with the whole datagram, or None if UDP's length or checksum does not match."""
+    """Frame with the whole datagram, or None if UDP's length or checksum does not match."""
     data = unfinished.data
     header = bytearray(unfinished.head[unfinished.ip :])
     udp_size, checksum = struct.unpack_from(">HH", data, 4) if len(data) >= 8 else (0, 0)
@@ -169,5 +169,5 @@ def _whole_frame(unfinished: _Unfinished) -> bytes | None:
 
 
 def _sum(data: bytearray) -> int:
-    """Ones' complement sum of 16-bit words: 0 where a valid checksum is among them."""
+    """Ones' complement sum of 16-bit words: 0 if they include a valid checksum."""
     return int.from_bytes(data, "big") % 0xFFFF

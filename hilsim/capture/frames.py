@@ -1,8 +1,8 @@
-"""Frames out of capture files: classic PCAP and PCAPNG, both byte orders, any time resolution, read as a stream.
+"""Frames of capture files: classic PCAP and PCAPNG, both byte orders, any time resolution, read as a stream.
 
-dpkt takes file headers and interface descriptions apart. Records and packet blocks are walked here, in large pieces of the file: dpkt's
-readers do not give a frame's length on the wire, give times as floats or decimals (2 us a frame), hand out a cut-off last record as if it
-were whole, follow a broken record length into reading the rest of the file at once, and know one interface and one section only.
+dpkt parses file headers and interface descriptions. Records and packet blocks are parsed here, in large pieces of the file: dpkt's
+readers do not return a frame's length on the wire, return times as floats or decimals (2 us a frame), return a truncated last record as
+complete, read the rest of the file at once after a broken record length, and support one interface and one section only.
 
 Formats: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap/ and https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/.
 """
@@ -32,7 +32,7 @@ _BLOCK_HEAD = {order: struct.Struct(f"{order}II") for order in "<>"}
 _PACKET_HEAD = {order: struct.Struct(f"{order}IIIIIII") for order in "<>"}
 _OPTION_RESOLUTION, _OPTION_OFFSET = 9, 14
 
-# magic: byte order, nanoseconds in a unit of the fraction, bytes before each frame (24 in Kuznetsov's modified format)
+# magic: byte order, nanoseconds per unit of the fraction, bytes before each frame (24 in Kuznetsov's modified format)
 _CLASSIC = {
     bytes.fromhex("a1b2c3d4"): (">", 1000, 16),
     bytes.fromhex("d4c3b2a1"): ("<", 1000, 16),
@@ -58,12 +58,12 @@ class Frame(NamedTuple):
     """One captured frame.
 
     Attributes:
-        number: From 1, as analysers count.
-        host_stamp_ns: Nanoseconds since 1970-01-01 UTC by the capturing host's clock.
+        number: Number of the frame from 1, as in packet analysers.
+        host_stamp_ns: Capture time, nanoseconds since 1970-01-01 UTC by the capturing host's clock.
         link_type: Number of the link layer.
         interface: Number of the interface in its PCAPNG section; 0 in classic PCAP.
-        data: The bytes that were kept.
-        wire_size: Bytes the frame had on the wire.
+        data: Captured bytes.
+        wire_size: Size of the frame on the wire in bytes.
     """
 
     number: int
@@ -77,19 +77,19 @@ class Frame(NamedTuple):
 def read_frames(
     source: CaptureBytes, notes: CaptureNotes, index: SeekIndex, *, start: SeekPoint = START, piece_size: int = 1 << 18
 ) -> Iterator[Frame]:
-    """Yield the frames of an open capture; a file that breaks off ends the iteration with ``notes.broken`` set.
+    """Yield the frames of an open capture; at a truncated or broken record the iteration ends with ``notes.broken`` set.
 
     Args:
-        source: Newly opened.
-        notes: Filled in while reading.
-        index: Is given seek points while reading.
-        start: Where to start; a point of the same file.
-        piece_size: Bytes of the file to read at once.
+        source: Newly opened capture.
+        notes: Notes, filled in while reading.
+        index: Index, to which seek points are added while reading.
+        start: Point of the same file to start at.
+        piece_size: Number of bytes of the file to read at once.
 
     Raises:
-        CaptureError: it is no capture, or of a link layer that is not known.
+        CaptureError: the file is no capture, or has an unknown link layer.
     """
-    from dpkt import UnpackError  # noqa: PLC0415 - forty protocols: a twentieth of a second of every start
+    from dpkt import UnpackError  # noqa: PLC0415 - it imports forty protocols, which would take 0.05 s of every start
 
     walk = _Walk(source, notes, index, start, piece_size)
     try:
@@ -104,7 +104,7 @@ def read_frames(
 
 
 def _describe(start: bytes) -> str:
-    """What a file that is no capture seems to be, by its first bytes."""
+    """Probable type of a file that is no capture, by its first bytes."""
     if not start:
         return "is empty"
     for magic, sentence in _FOREIGN.items():
@@ -127,12 +127,12 @@ def _interface(block_bytes: bytes, order: str) -> Interface:
 
 
 class _Walk:
-    """One reading of a file from a seek point on.
+    """One pass over a file from a seek point on.
 
     Attributes:
-        offset: Where the record that is being read begins among the file's decompressed bytes, as known when more bytes are needed or
-            something is wrong.
-        is_indexing: Whether its seek points go into the index; not where a gap would be left between them and those there.
+        offset: Offset of the current record in the decompressed file, valid when more bytes are needed or
+            an error is reported.
+        is_indexing: Whether its seek points are added to the index; false where a gap would be left before them.
     """
 
     def __init__(self, source: CaptureBytes, notes: CaptureNotes, index: SeekIndex, start: SeekPoint, piece_size: int) -> None:
@@ -145,12 +145,12 @@ class _Walk:
         self._latest_ns = start.latest_ns if start.layout else -_LATEST_NS
         self._order = "<"
         self._interfaces: list[Interface] = []
-        self._rest = b""  # bytes that were read before the first record was walked to
+        self._rest = b""  # bytes read beyond the file header
         self.offset = start.offset
         self.is_indexing = start.offset <= index.due
 
     def read_layout(self) -> ClassicLayout | SectionLayout:
-        """Read up to the first record of a file and return its header's properties; none for PCAPNG, where blocks carry them."""
+        """Read up to the first record of a file and return its header's properties; empty for PCAPNG, whose blocks contain them."""
         name = self._source.name
         try:
             head = self._more(b"", _CLASSIC_HEADER_SIZE)
@@ -173,7 +173,7 @@ class _Walk:
         return ClassicLayout(order, fraction_ns, header.linktype & 0xFFFF, record_header_size)
 
     def _more(self, rest: bytes, due: int) -> bytes:
-        """``rest`` and what follows it in the file, ``due`` bytes or more unless the file ends before."""
+        """``rest`` and further bytes of the file, at least ``due`` bytes unless the file ends before."""
         pieces, size = [rest], len(rest)
         while piece := self._source.read(self._piece_size):
             pieces.append(piece)
@@ -183,7 +183,7 @@ class _Walk:
         return b"".join(pieces)
 
     def _next_piece(self, rest: bytes, due: int, offset: int, what: str) -> bytes:
-        """The bytes from ``offset`` on, of which ``rest`` was read already: at least ``due``, or none at the end of the file."""
+        """Bytes from ``offset`` on, of which ``rest`` was already read: at least ``due``, or none at the end of the file."""
         self.offset = offset
         piece = self._more(rest, due)
         if rest and len(piece) == len(rest):
@@ -191,7 +191,7 @@ class _Walk:
         return piece
 
     def _first_piece(self) -> bytes:
-        """What was read ahead of the first record, after going to where it begins."""
+        """Bytes read beyond the first record's start, after seeking to it."""
         if self._start.layout:
             self._source.skip_to(self._start.offset, self._piece_size)
         rest, self._rest = self._rest, b""
@@ -202,7 +202,7 @@ class _Walk:
         self._index.add(SeekPoint(host_stamp_ns=stamp_ns, frame=frame, latest_ns=latest_ns, offset=offset, layout=layout))
 
     def _step_back(self, last_ns: int, frame: int) -> None:
-        """Note that ``frame`` is earlier than the one before, which was at ``last_ns``."""
+        """Record that ``frame`` is earlier than the previous one, which was at ``last_ns``."""
         self._latest_ns = max(self._latest_ns, last_ns)
         self._notes.count_earlier(frame)
 
@@ -274,7 +274,7 @@ class _Walk:
                 yield Frame(number, stamp_ns, link_type, interface_index, data, wire_size)
 
     def _blocks(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield each block of a PCAPNG file: its kind, its offset and its bytes."""
+        """Yield kind, offset and bytes of each block of a PCAPNG file."""
         buffer, at, base = self._first_piece(), 0, self.offset
         while True:
             due = _SMALLEST_BLOCK_SIZE
@@ -298,14 +298,14 @@ class _Walk:
                 return
 
     def _begin_section(self, magic: bytes, offset: int) -> None:
-        """Byte order may change, and interfaces are counted anew."""
+        """Begin a section: the byte order may change, and interfaces are numbered anew."""
         if magic not in _ORDERS:
             raise self._broken(offset, f"a section's byte order cannot be derived from {magic.hex(' ')}")
         self._order = _ORDERS[magic]
         self._interfaces = []
 
     def _tell(self, kind: int, block: bytes, offset: int, frame: int) -> None:
-        """Take in a block without a packet."""
+        """Process a block without a packet."""
         self.offset = offset
         if kind == _INTERFACE:
             if len(self._interfaces) == _MOST_INTERFACES:
@@ -319,7 +319,7 @@ class _Walk:
             )
 
     def _packet(self, block: bytes, offset: int) -> tuple[int, int, int, bytes, int]:
-        """Interface, stamp, link type, bytes that were kept and size on the wire of an enhanced or obsolete packet block."""
+        """Interface, stamp, link type, captured bytes and size on the wire of an enhanced or obsolete packet block."""
         if len(block) < _PACKET_OVERHEAD:
             raise self._broken(offset, f"a packet in a block of {len(block)} bytes cannot be")
         kind, size, interface_index, high, low, kept_size, wire_size = _PACKET_HEAD[self._order].unpack_from(block)
@@ -336,7 +336,7 @@ class _Walk:
         return interface_index, stamp_ns, interface.link_type, block[28 : 28 + kept_size], wire_size
 
     def _is_readable(self, link_type: int, number: int) -> bool:
-        """Whether hilsim knows the link layer; where it knows none of the section's, that is an error."""
+        """Whether hilsim supports the link layer; if it supports none in the section, that is an error."""
         if link_type in SUPPORTED_LINKS:
             return True
         if all(interface.link_type not in SUPPORTED_LINKS for interface in self._interfaces):

@@ -1,8 +1,8 @@
-"""From a captured frame to the UDP datagram or fragment inside.
+"""Location of the UDP datagram or fragment in a captured frame.
 
-Written out instead of going through a general dissector, because the lengths of real captures cannot be believed: files exported by VeloView
-carry IPv4 total length 0x04d2 in 512-byte position packets too, and offloading network cards leave 0. The UDP length decides, and the frame
-decides where that does not fit either; whatever disagreed is noted.
+A general dissector is not used, because the lengths in real captures are unreliable: files exported by VeloView
+have IPv4 total length 0x04d2 in 512-byte position packets too, and network cards with offloading leave 0. The UDP length decides, and the frame's
+length where that does not fit either; disagreements are recorded.
 
 Link types: https://www.tcpdump.org/linktypes.html. IPv4: RFC 791, UDP: RFC 768, VLAN tags: IEEE 802.1Q and 802.1ad.
 """
@@ -20,7 +20,7 @@ LINK_ETHERNET = 1
 LINK_LOOP = 108
 LINK_COOKED = 113
 LINK_COOKED_2 = 276
-_RAW_LINKS = frozenset((12, 14, 101, 228))  # raw IP: the values of Linux, OpenBSD and the file format, and IPv4 only
+_RAW_LINKS = frozenset((12, 14, 101, 228))  # raw IP: the numbers of Linux, OpenBSD and the file format, and IPv4 only
 _VLAN_TYPES = frozenset((0x8100, 0x88A8, 0x9100))
 _IPV4_TYPE = 0x0800
 _IPV6_TYPE = 0x86DD
@@ -38,7 +38,7 @@ SUPPORTED_LINKS = frozenset((LINK_NULL, LINK_ETHERNET, LINK_LOOP, LINK_COOKED, L
 
 
 class Skipped(StrEnum):
-    """Why a frame holds no datagram for us; the text completes "… frames: passed over: "."""
+    """Reason that a frame contains no supported datagram; the text completes "… frames: passed over: "."""
 
     NOT_IPV4 = "not IPv4"
     IPV6 = "IPv6"
@@ -48,13 +48,13 @@ class Skipped(StrEnum):
 
 
 class Parts(NamedTuple):
-    """Where the datagram lies in its frame.
+    """Location of the datagram in its frame.
 
     Attributes:
-        flow: Where it comes from and goes to.
-        start: Byte at which the payload starts.
-        stop: Byte after its last one.
-        doubt: What did not agree about the lengths, or None.
+        flow: Source and destination.
+        start: Offset of the payload's first byte.
+        stop: Offset after its last byte.
+        doubt: Disagreement about the lengths, or None.
     """
 
     flow: FlowKey
@@ -64,15 +64,15 @@ class Parts(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """Where a fragment of a larger datagram lies in its frame.
+    """Location of a fragment of a larger datagram in its frame.
 
     Attributes:
-        key: The same bytes in all fragments of a datagram: protocol, source, destination and identification.
-        position: Where its data belong in the datagram's, bytes.
-        is_last: Whether none follow.
-        ip: Byte at which the IPv4 header starts.
-        start: Byte at which its data start.
-        stop: Byte after their last one.
+        key: Bytes that are equal in all fragments of a datagram: protocol, source, destination and identification.
+        position: Offset of its data in the datagram, in bytes.
+        is_last: Whether it is the last fragment.
+        ip: Offset of the IPv4 header.
+        start: Offset of its data.
+        stop: Offset after its data.
     """
 
     key: bytes
@@ -85,13 +85,13 @@ class Fragment(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _flow(packed: bytes) -> FlowKey:
-    """The flow of a datagram by its header's addresses and ports."""
+    """Flow of a datagram from its header's addresses and ports."""
     source, destination, source_port, destination_port = struct.unpack(">4s4sHH", packed)
     return FlowKey(str(IPv4Address(source)), source_port, str(IPv4Address(destination)), destination_port)
 
 
 def _behind_tags(frame: bytes, at: int) -> tuple[int, int]:
-    """EtherType and offset behind up to four VLAN tags; ``at`` is where the first type is."""
+    """EtherType and offset after up to four VLAN tags; ``at`` is the offset of the first type."""
     for _ in range(5):
         ether_type = int.from_bytes(frame[at : at + 2], "big")
         if ether_type not in _VLAN_TYPES:
@@ -101,12 +101,12 @@ def _behind_tags(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def cooked_interface(frame: bytes) -> int:
-    """The capturing system's index of the interface, from a Linux cooked header version 2."""
+    """Capturing system's index of the interface, from a Linux cooked header version 2."""
     return int.from_bytes(frame[4:8], "big")
 
 
 def _network_layer(link_type: int, frame: bytes) -> tuple[int, int]:
-    """EtherType of what the frame carries, and its offset."""
+    """EtherType and offset of the frame's network layer."""
     if link_type == LINK_ETHERNET:
         return _behind_tags(frame, 12)
     if link_type == LINK_COOKED:
@@ -114,12 +114,12 @@ def _network_layer(link_type: int, frame: bytes) -> tuple[int, int]:
     if link_type == LINK_COOKED_2:
         return int.from_bytes(frame[0:2], "big"), 20
     start = 4 if link_type in {LINK_NULL, LINK_LOOP} else 0
-    version = frame[start] >> 4 if len(frame) > start else 0  # the family number before it differs from system to system
+    version = frame[start] >> 4 if len(frame) > start else 0  # the family number before it differs between systems
     return {4: _IPV4_TYPE, 6: _IPV6_TYPE}.get(version, 0), start
 
 
 def _payload_size(ip_size: int, header_size: int, udp_size: int, at_hand: int) -> tuple[int, str | None]:
-    """Bytes of payload, and what disagreed; ``at_hand`` counts the frame's bytes behind the UDP header."""
+    """Size of the payload, and the disagreement if any; ``at_hand`` is the number of the frame's bytes after the UDP header."""
     if udp_size < 8 or udp_size - 8 > at_hand:
         return at_hand, "UDP length is not the frame's; the frame's was taken"
     if ip_size not in {header_size + udp_size, 0}:  # 0: left to the network card
@@ -128,12 +128,12 @@ def _payload_size(ip_size: int, header_size: int, udp_size: int, at_hand: int) -
 
 
 def find_datagram(link_type: int, frame: bytes, *, is_cut: bool = False) -> Parts | Fragment | Skipped:
-    """The UDP datagram in a frame, or the fragment of one, or why there is none.
+    """Find the UDP datagram in a frame, or the fragment of one; otherwise the reason that there is none.
 
     Args:
         link_type: One of ``SUPPORTED_LINKS``.
-        frame: The frame's bytes.
-        is_cut: Whether the frame had more bytes on the wire. A datagram that does not lie in the frame whole is then passed over.
+        frame: Bytes of the frame.
+        is_cut: Whether the frame was longer on the wire. A datagram that is not completely in the frame is then skipped.
     """
     if link_type == LINK_ETHERNET and frame[12:14] == b"\x08\x00":
         at = 14
@@ -158,7 +158,7 @@ def find_datagram(link_type: int, frame: bytes, *, is_cut: bool = False) -> Part
 
 
 def _fragment(frame: bytes, at: int, start: int) -> Fragment | None:
-    """The fragment with its IPv4 header at ``at`` and its data at ``start``, if they lie in the frame."""
+    """Fragment with its IPv4 header at ``at`` and its data at ``start``, if both are in the frame."""
     ip_size, identification, flags, protocol, ends = _IP_OF_FRAGMENT.unpack_from(frame, at)
     stop = at + ip_size if ip_size else len(frame)  # 0: left to the network card
     if not start < stop <= len(frame):
@@ -168,7 +168,7 @@ def _fragment(frame: bytes, at: int, start: int) -> Fragment | None:
 
 
 def _find_unusual(frame: bytes, at: int, *, is_cut: bool) -> Parts | Fragment | Skipped:
-    """What an IPv4 header at ``at`` leads to, if it is not a plain whole datagram."""
+    """Find a datagram with an unusual IPv4 header at ``at``."""
     too_short = Skipped.CUT if is_cut else Skipped.SHORT
     if len(frame) < at + _IP_SIZE:
         return too_short

@@ -1,8 +1,8 @@
 """Datagrams as they arrive, stamped by the kernel.
 
-A plain non-blocking socket watched by the event loop, not asyncio-dgram: what is measured here is when packets arrive, so the kernel's own
-receive stamp is needed (``SO_TIMESTAMPNS``, an ancillary message that asyncio's datagram transports throw away), and a queue that grows
-without bound (asyncio's) would hide that the reader is too slow. Here the kernel's socket buffer is the queue and its drops are counted.
+It uses a plain non-blocking socket watched by the event loop, not asyncio-dgram: arrival times are measured here, so the kernel's own
+receive stamp is needed (``SO_TIMESTAMPNS``, an ancillary message that asyncio's datagram transports discard), and asyncio's unbounded
+queue would hide a reader that is too slow. Here the kernel's socket buffer is the queue, and its drops are counted.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ _RECEIVE_BUFFER_SIZE = 4 << 20
 
 @dataclass(kw_only=True)
 class Listener:
-    """Datagrams that arrive at one address on some ports; an asynchronous context manager and iterator.
+    """Datagrams received at one address on some ports; an asynchronous context manager and iterator.
 
     Attributes:
-        host: Address to bind: of an interface, ``0.0.0.0`` for all and for broadcasts, or a multicast group.
+        host: Address to bind: an interface's, ``0.0.0.0`` for all and for broadcasts, or a multicast group.
         ports: UDP ports, usually data and position.
-        dropped: Datagrams the kernel had to drop because they were not read in time.
+        dropped: Number of datagrams that the kernel dropped because they were not read in time.
     """
 
     host: str
@@ -51,7 +51,7 @@ class Listener:
         """Open the sockets.
 
         Raises:
-            CaptureError: a port is in use, not permitted, or the address is not this machine's.
+            CaptureError: a port is in use or not permitted, or the address is not this machine's.
         """
         try:
             for port in self.ports:
@@ -69,11 +69,11 @@ class Listener:
             self._sockets.pop().close()
 
     def bound_ports(self) -> tuple[int, ...]:
-        """The ports in use, in the order of ``ports``; they differ where port 0 (any) was asked for."""
+        """Ports in use, in the order of ``ports``; they differ where port 0 (any) was requested."""
         return tuple(sock.getsockname()[1] for sock in self._sockets)
 
     async def batches(self) -> AsyncIterator[list[CapturedDatagram]]:
-        """Yield what has arrived since the last time, in the order of the kernel's stamps, until cancelled or left."""
+        """Yield the datagrams received since the last time, in the order of the kernel's stamps, until cancelled or left."""
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
         for sock in self._sockets:
@@ -95,7 +95,7 @@ class Listener:
                 yield datagram
 
     def _drain(self, sock: socket.socket) -> list[CapturedDatagram]:
-        """Everything the kernel holds for one socket, up to a bound that keeps the event loop alive."""
+        """Datagrams that the kernel holds for one socket, up to a bound that keeps the event loop responsive."""
         drained: list[CapturedDatagram] = []
         bound_address, bound_port = sock.getsockname()[:2]
         with suppress(BlockingIOError):
@@ -134,7 +134,7 @@ class Listener:
 
 
 def _open(host: str, port: int) -> socket.socket:
-    """A bound non-blocking socket. Address reuse stays off: a second reader would silently take the first one's packets."""
+    """Open a bound non-blocking socket. Address reuse stays off: a second reader would silently take the first one's packets."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)

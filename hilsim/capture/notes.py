@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 @dataclass(kw_only=True)
 class CaptureNotes:
-    """Remarks of a reader about a file; complete when the file was read to its end.
+    """Notes of a reader about a file; complete when the file was read to its end.
 
     Attributes:
-        frames: Frames read.
-        interfaces: Most interfaces that a section of a PCAPNG file describes; 0 in classic PCAP.
-        counts: In how many frames something was passed over or doubted, by what.
-        fragmented: What became of how many datagrams that came in fragments, by what.
-        cut: Frames whose datagram was passed over because the capture's snap length cut it.
-        snap_size: Bytes that were kept of the longest of those.
-        earlier: Frames with a time stamp before that of the frame before.
-        first_earlier: Number of the first of those, or None.
-        broken: Where and how the file stops making sense, or None.
+        frames: Number of frames read.
+        interfaces: Largest number of interfaces in a section of a PCAPNG file; 0 in classic PCAP.
+        counts: Number of frames skipped or doubtful, by reason.
+        fragmented: Number of fragmented datagrams, by result.
+        cut: Number of frames whose datagram was skipped because the capture's snap length truncated it.
+        snap_size: Captured bytes of the longest of those frames.
+        earlier: Number of frames with a time stamp before the previous frame's.
+        first_earlier: Number of the first such frame, or None.
+        broken: Position and kind of an error that ends the file, or None.
     """
 
     frames: int = 0
@@ -31,18 +31,18 @@ class CaptureNotes:
     broken: str | None = None
 
     def count_earlier(self, frame: int) -> None:
-        """Note that ``frame`` is earlier than the one before."""
+        """Count a frame that is earlier than the previous one."""
         self.earlier += 1
         if self.first_earlier is None:
             self.first_earlier = frame
 
     def count_cut(self, kept_size: int) -> None:
-        """Note that a datagram was passed over because only ``kept_size`` bytes of its frame are there."""
+        """Count a datagram skipped because only ``kept_size`` bytes of its frame were captured."""
         self.cut += 1
         self.snap_size = max(self.snap_size, kept_size)
 
     def lines(self) -> tuple[str, ...]:
-        """One sentence a note."""
+        """Notes as sentences."""
         lines = [f"{count} of {self.frames} frames: {what}" for what, count in sorted(self.counts.items())]
         lines += [f"datagrams in fragments: {count} {what}" for what, count in sorted(self.fragmented.items())]
         if self.cut:

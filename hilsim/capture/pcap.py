@@ -1,4 +1,4 @@
-"""Capture files as UDP datagrams, and datagrams' frames as a nanosecond PCAP file."""
+"""Reading of capture files as UDP datagrams, and writing of frames as a PCAP file."""
 
 import io
 import os
@@ -27,29 +27,29 @@ from hilsim.units import NS_PER_S
 
 Stamps = Literal["ns", "us"]
 
-_PIECE_SIZE = 1 << 18  # stays in a processor's cache
+_PIECE_SIZE = 1 << 18  # fits a processor's cache
 _FLUSH_SIZE = 1 << 18
 _RECORD_HEADER_SIZE = 16
 _ROWS_AT_ONCE = 1024
 
 
 class CaptureFile:
-    """The UDP datagrams of a capture file, in file order, read anew by each iteration and never held in memory.
+    """The UDP datagrams of a capture file in file order; each iteration reads the file anew, and only a part of it is in memory.
 
-    Plain, gzip and zstd files; fragmented datagrams are put together. A compressed file is decompressed from its start to the seek point at
-    which reading starts, and again each time that the index has to grow.
+    Plain, gzip and zstd files are supported; fragmented datagrams are reassembled. A compressed file is decompressed from its start to the seek point at
+    which reading starts, and again each time that the index must be extended.
 
     Attributes:
-        path: The file.
-        notes: What was passed over or doubted in the latest iteration.
+        path: Path of the file.
+        notes: Notes of the latest iteration.
     """
 
     def __init__(self, path: Path, *, point_spacing_bytes: int = 4 << 20) -> None:
-        """Describe the file; it is not opened yet.
+        """Prepare to read the file; it is not opened yet.
 
         Args:
-            path: The file.
-            point_spacing_bytes: Decompressed bytes between two seek points, at first: doubled when there are more than 65,536.
+            path: Path of the file.
+            point_spacing_bytes: Initial number of decompressed bytes between two seek points; doubled when there are more than 65,536 points.
         """
         self.path = path
         self.notes = CaptureNotes()
@@ -62,10 +62,10 @@ class CaptureFile:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the file on the disk.
+        """Size of the file on disk.
 
         Raises:
-            CaptureError: it cannot be asked for.
+            CaptureError: the size cannot be read.
         """
         try:
             return self.path.stat().st_size
@@ -74,16 +74,16 @@ class CaptureFile:
 
     @property
     def read_bytes(self) -> int:
-        """How far the latest iteration has come in the file as it lies on the disk; it reads up to 256 KiB ahead."""
+        """Number of bytes of the file on disk that the latest iteration has read; it reads up to 256 KiB ahead."""
         return self._source.file_position if self._source else 0
 
     def datagrams(self, start: SeekPoint | None = None) -> Iterator[CapturedDatagram]:
-        """Yield datagrams: from a seek point on exactly those that a reading from the start yields from its frame on, with the same numbers.
+        """Yield datagrams; from a seek point on, exactly those that a reading from the start yields from that frame on, with the same numbers.
 
-        Of a datagram with fragments on both sides of the point nothing is yielded.
+        A datagram with fragments on both sides of the point is not yielded.
 
         Raises:
-            CaptureError: the file cannot be opened, is no capture, or has a link layer that is not known.
+            CaptureError: the file cannot be opened, is no capture, or has an unknown link layer.
         """
         self.notes = notes = CaptureNotes()
         with CaptureBytes(self.path) as source:
@@ -92,12 +92,12 @@ class CaptureFile:
             yield from _datagrams(frames, notes)
 
     def seek_point_before(self, host_stamp_ns: int) -> SeekPoint:
-        """The last seek point whose frame, and all frames before it, are not later than a time; the first point where there is none.
+        """Last seek point whose frame, and all frames before it, are not later than a time; the first point if there is none.
 
-        Where the index does not reach that far yet, records are walked ahead without looking into them.
+        Where the index does not reach that far yet, it is extended by skipping over records.
 
         Raises:
-            CaptureError: as of ``datagrams``.
+            CaptureError: as in ``datagrams``.
         """
         last = self._index.last()
         if not self._index.is_complete and (last is START or last.latest_ns <= host_stamp_ns):
@@ -108,7 +108,7 @@ class CaptureFile:
 
 
 def _datagrams(frames: Iterator[Frame], notes: CaptureNotes) -> Iterator[CapturedDatagram]:
-    """Yield the datagrams of frames; takes notes."""
+    """Yield the datagrams of frames, and fill in the notes."""
     reassembly = Reassembly(notes)
     copies = CopyWatch(notes)
     for frame in frames:
@@ -138,7 +138,7 @@ def _datagrams(frames: Iterator[Frame], notes: CaptureNotes) -> Iterator[Capture
 
 
 def _put_together(frame: Frame, fragment: Fragment, reassembly: Reassembly) -> tuple[bytes, Parts] | None:
-    """The frame and parts of the datagram that a fragment completes, or None."""
+    """Frame and parts of the datagram that a fragment completes, or None."""
     whole = reassembly.add(frame, fragment)
     if whole is None:
         return None
@@ -154,19 +154,19 @@ def _count_skipped(why: Skipped, kept_size: int, notes: CaptureNotes) -> None:
 
 
 class PcapWriter:
-    """A classic PCAP file, by default with nanosecond stamps; use it as a context manager.
+    """A classic PCAP file for writing, by default with nanosecond stamps; a context manager.
 
-    Frames are gathered and written in pieces of 256 KiB. When the disk is full, the file is cut back to its last whole record, so that what
-    was kept can be read.
+    Frames are buffered and written in pieces of 256 KiB. When the disk is full, the file is truncated to its last whole record, so that
+    it stays readable.
     """
 
     def __init__(self, path: Path, *, link_type: int = LINK_ETHERNET, stamps: Stamps = "ns") -> None:
         """Create or overwrite ``path``.
 
         Args:
-            path: The file.
-            link_type: Of its frames.
-            stamps: Whether stamps count nanoseconds or, cut off, microseconds (the vendor's Cepton SDKs read no others).
+            path: Path of the file.
+            link_type: Link type of its frames.
+            stamps: Unit of the stamps: nanoseconds, or truncated microseconds (the only unit that the vendor's Cepton SDKs read).
 
         Raises:
             CaptureError: the file cannot be created.
@@ -179,7 +179,7 @@ class PcapWriter:
             self._file = path.open("wb", buffering=0)
         except OSError as error:
             raise CaptureError(f"{path}: cannot be created: {error.strerror}") from error
-        import dpkt  # noqa: PLC0415 - forty protocols: a twentieth of a second of every start
+        import dpkt  # noqa: PLC0415 - it imports forty protocols, which would take 0.05 s of every start
 
         self._writer = dpkt.pcap.Writer(self._pending, snaplen=262144, linktype=link_type, nano=stamps == "ns")
 
@@ -223,7 +223,7 @@ class PcapWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Hand everything written so far to the operating system.
+        """Write all buffered records to the operating system.
 
         Raises:
             CaptureError: the disk is full or fails.
@@ -243,7 +243,7 @@ class PcapWriter:
         self._kept_bytes += size
 
     def close(self) -> None:
-        """Flush and close; closing again does nothing.
+        """Flush and close; a second call has no effect.
 
         Raises:
             CaptureError: the disk is full or fails.
@@ -257,10 +257,10 @@ class PcapWriter:
 
 
 def _records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int32], step_ns: int) -> bytes:
-    """PCAP records of a few frames: headers and frames side by side in one array, then the unused ends left out."""
+    """PCAP records of some frames: headers and frames side by side in one array, without the unused ends."""
     count, capacity = frames.shape
     table = np.empty((count, _RECORD_HEADER_SIZE + capacity), dtype=np.uint8)
-    header = np.empty((count, 4), dtype="=u4")  # in the byte order dpkt chose for the file: the machine's
+    header = np.empty((count, 4), dtype="=u4")  # in the byte order that dpkt chose for the file: the machine's
     header[:, 0] = host_stamp_ns // NS_PER_S
     header[:, 1] = host_stamp_ns % NS_PER_S // step_ns
     header[:, 2] = sizes

@@ -1,4 +1,4 @@
-"""Where reading a capture file can start, and which of those places comes before a time."""
+"""Seek points of a capture file, and search for the point before a time."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ class ClassicLayout(NamedTuple):
 
     Attributes:
         order: Byte order as ``struct`` writes it.
-        fraction_ns: Nanoseconds in a unit of a stamp's fraction.
+        fraction_ns: Nanoseconds per unit of a stamp's fraction.
         link_type: Number of the link layer.
-        header_size: Bytes before each frame.
+        header_size: Number of bytes before each frame.
     """
 
     order: str
@@ -31,8 +31,8 @@ class Interface(NamedTuple):
 
     Attributes:
         link_type: Number of the link layer.
-        ticks_per_s: Units of time in a second.
-        offset_ns: What to add to every stamp.
+        ticks_per_s: Units of time per second.
+        offset_ns: Offset added to every stamp.
     """
 
     link_type: int
@@ -45,11 +45,11 @@ class Interface(NamedTuple):
 
 
 class SectionLayout(NamedTuple):
-    """What is known of a PCAPNG section up to some place in it.
+    """Properties of a PCAPNG section up to a position in it.
 
     Attributes:
         order: Byte order as ``struct`` writes it.
-        interfaces: In the order of their numbers.
+        interfaces: Interfaces in the order of their numbers.
     """
 
     order: str
@@ -58,14 +58,14 @@ class SectionLayout(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeekPoint:
-    """A place in a capture file at which reading can start.
+    """A position in a capture file at which reading can start.
 
     Attributes:
-        host_stamp_ns: Stamp of the frame that begins here, nanoseconds since 1970-01-01 UTC; 0 in a file without frames.
-        frame: Its number, from 1.
-        latest_ns: The latest stamp up to and including that frame's; later than ``host_stamp_ns`` where stamps go backwards.
-        offset: Where it begins among the file's decompressed bytes.
-        layout: What is known from the frames before; None at the very start, where it is still to be read.
+        host_stamp_ns: Stamp of the frame at this position, nanoseconds since 1970-01-01 UTC; 0 in a file without frames.
+        frame: Number of the frame, from 1.
+        latest_ns: Latest stamp up to and including that frame's; later than ``host_stamp_ns`` where stamps decrease.
+        offset: Offset of the frame in the decompressed file.
+        layout: Properties from earlier blocks; None at the start of the file, where they have not been read.
     """
 
     host_stamp_ns: int
@@ -79,13 +79,13 @@ START = SeekPoint(host_stamp_ns=0, frame=1, latest_ns=0, offset=0, layout=None)
 
 
 class SeekIndex:
-    """Seek points of one file in file order, added by whoever reads it first; may be shared between threads.
+    """Seek points of one file in file order, added by its first reader; may be shared between threads.
 
-    At most ``MOST_POINTS`` are kept: with more, every second is dropped and their spacing doubled.
+    It holds at most ``MOST_POINTS``: when full, every second point is dropped and the spacing doubled.
 
     Attributes:
         due: Offset from which on the next point is stored.
-        is_complete: Whether a reader came to the end of the file.
+        is_complete: Whether a reader has reached the end of the file.
     """
 
     def __init__(self, spacing_bytes: int) -> None:
@@ -99,7 +99,7 @@ class SeekIndex:
         return len(self._points)
 
     def add(self, point: SeekPoint) -> None:
-        """Keep ``point`` if it is due."""
+        """Store ``point`` if it is due."""
         with self._lock:
             if point.offset < self.due:
                 return
@@ -110,12 +110,12 @@ class SeekIndex:
             self.due = self._points[-1].offset + self._spacing_bytes
 
     def last(self) -> SeekPoint:
-        """The last point so far."""
+        """Last point so far."""
         with self._lock:
             return self._points[-1] if self._points else START
 
     def before(self, host_stamp_ns: int) -> SeekPoint:
-        """The last point with no stamp after ``host_stamp_ns`` up to and including its frame's, or the first point."""
+        """Last point with no stamp after ``host_stamp_ns`` up to and including its frame's, or the first point."""
         with self._lock:
             after = bisect_right(self._points, host_stamp_ns, key=lambda point: point.latest_ns)
             return self._points[max(after - 1, 0)] if self._points else START

@@ -1,7 +1,7 @@
-"""A capture's bytes, read forward in pieces: plain, gzip or zstd, recognised by their first bytes and not by the file's name.
+"""A capture's bytes, read sequentially: plain, gzip or zstd, recognised by the first bytes, not by the file's name.
 
-gzip: RFC 1952, members may follow each other and be padded with zeros. zstd: RFC 8878, frames may follow each other, also skippable ones.
-The libraries' own file classes are not used: where a stream is damaged or cut off, they lose what had come out whole.
+gzip: RFC 1952, with several members and zero padding. zstd: RFC 8878, with several frames, also skippable ones.
+The libraries' own file classes are not used, because they lose valid data where a stream is damaged or truncated.
 """
 
 import sys
@@ -19,18 +19,18 @@ else:
     from backports import zstd
 
 _COMPRESSED_PIECE_SIZE = 1 << 16
-_ZSTD_STEP_SIZE = 1 << 13  # a fault of the stream loses what else its step gives
+_ZSTD_STEP_SIZE = 1 << 13  # an error in the stream loses the other data of its step
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE_MAGICS = frozenset(bytes((0x50 + number, 0x2A, 0x4D, 0x18)) for number in range(16))
 
 
 class BrokenFileError(Exception):
-    """The file stops making sense here; never leaves this package."""
+    """The file is damaged from here on; caught within this package."""
 
 
 class _DamagedStreamError(Exception):
-    """A compressed stream stops making sense; ``whole`` came out of it before."""
+    """A compressed stream is damaged; ``whole`` was decompressed before the damage."""
 
     def __init__(self, whole: bytes, reason: str) -> None:
         super().__init__(reason)
@@ -38,22 +38,22 @@ class _DamagedStreamError(Exception):
 
 
 class _Member(Protocol):
-    """One compressed stream of those that may follow each other in a file."""
+    """One of the compressed streams in a file."""
 
     @property
     def needs_input(self) -> bool:
-        """Whether nothing more comes out before something goes in."""
+        """Whether it needs further input before it can produce output."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether its end was reached."""
+        """Whether its end has been reached."""
 
     @property
     def unused(self) -> bytes:
-        """What went in and belongs to what follows."""
+        """Input that belongs to the next stream."""
 
     def decompress(self, data: bytes, most: int) -> bytes:
-        """Put ``data`` in (none while ``needs_input`` is false) and take up to ``most`` bytes out."""
+        """Feed ``data`` (empty while ``needs_input`` is false) and return up to ``most`` decompressed bytes."""
 
 
 class _GzipMember:
@@ -85,9 +85,9 @@ class _GzipMember:
 
 
 def _up_to_damage(stream: "zlib._Decompress", data: bytes) -> bytes:
-    """What comes out before the byte at which zlib gives up; it would keep that to itself.
+    """Decompressed bytes before the damaged byte, which zlib does not return.
 
-    Sought by halves: a looped replay comes here in every pass.
+    It is searched by bisection, because a looped replay repeats this in every pass.
     """
     whole = bytearray()
     at, size = 0, 1 << len(data).bit_length()
@@ -129,20 +129,20 @@ class _ZstdFrame:
 
 
 class _RawFile:
-    """A file's bytes as they lie on the disk."""
+    """Bytes of a file on disk."""
 
     def __init__(self, path: Path) -> None:
         try:
             self._file = path.open("rb", buffering=0)
         except OSError as error:
             raise CaptureError(f"{path}: cannot be opened: {error.strerror}") from error
-        except ValueError as error:  # a zero character
+        except ValueError as error:  # the path contains a zero character
             raise CaptureError(f"{str(path)!r}: cannot be opened: {error}") from error
         self.name = str(path)
         self.position = 0
 
     def read(self, size: int) -> bytes:
-        """1 to ``size`` bytes, what is there at once; none at the end."""
+        """Read 1 to ``size`` bytes, as many as are available at once; none at the end."""
         try:
             data = self._file.read(size)
         except OSError as error:
@@ -151,7 +151,7 @@ class _RawFile:
         return data
 
     def skip_to(self, position: int) -> bool:
-        """Go on at ``position``, or give False where the file cannot (a pipe)."""
+        """Continue at ``position``; returns False if the file does not support seeking (a pipe)."""
         try:
             self._file.seek(position)
         except OSError:
@@ -165,11 +165,11 @@ class _RawFile:
 
 
 class CaptureBytes:
-    """The bytes of an open capture, decompressed where need be; a context manager.
+    """Bytes of an open capture, decompressed if necessary; a context manager.
 
     Attributes:
-        name: What to call the file in errors.
-        position: Where the next byte lies among the decompressed ones.
+        name: Name of the file in errors.
+        position: Offset of the next byte in the decompressed file.
         compression: ``"gzip"``, ``"zstd"`` or None.
     """
 
@@ -177,12 +177,12 @@ class CaptureBytes:
         """Open a file.
 
         Raises:
-            CaptureError: it cannot be opened or read.
+            CaptureError: the file cannot be opened or read.
         """
         self._raw = _RawFile(path)
         self.name = self._raw.name
         self.position = 0
-        self._ahead = b""  # compressed bytes that were read and not consumed yet; or plain ones that were read to recognise the file
+        self._ahead = b""  # compressed bytes read and not consumed yet; or plain ones read to recognise the format
         self._member: _Member | None = None
         self._fault: str | None = None
         try:
@@ -204,14 +204,14 @@ class CaptureBytes:
 
     @property
     def file_position(self) -> int:
-        """How many bytes of the file itself were read."""
+        """Number of bytes read from the file itself."""
         return self._raw.position
 
     def read(self, size: int) -> bytes:
-        """1 to ``size`` bytes; none at the end.
+        """Read 1 to ``size`` bytes; none at the end.
 
         Raises:
-            BrokenFileError: the compressed stream is cut off or damaged; everything before was given out.
+            BrokenFileError: the compressed stream is truncated or damaged; all earlier bytes were returned.
             CaptureError: the disk fails.
         """
         if self.compression is not None:
@@ -224,10 +224,10 @@ class CaptureBytes:
         return data
 
     def skip_to(self, position: int, piece_size: int) -> None:
-        """Go on at ``position``, which must not lie behind; where the file is compressed or a pipe, by reading what lies between.
+        """Continue at ``position``, which must not be behind the current one; for a compressed file or a pipe, by reading the bytes between.
 
         Raises:
-            BrokenFileError: the compressed stream is cut off or damaged before.
+            BrokenFileError: the compressed stream is truncated or damaged before.
             CaptureError: the disk fails.
         """
         if self.compression is None and self._raw.skip_to(position):
@@ -270,7 +270,7 @@ class CaptureBytes:
         return data
 
     def _next_member(self) -> _Member | None:
-        """What follows the last compressed stream, or None at the end of the file."""
+        """Next compressed stream, or None at the end of the file."""
         self._top_up(4)
         if self.compression == "gzip":
             while self._ahead and not self._ahead.strip(b"\x00"):
@@ -287,7 +287,7 @@ class CaptureBytes:
 
 
 def _compression(start: bytes) -> str | None:
-    """How a file that begins with ``start`` is compressed."""
+    """Compression of a file that begins with ``start``."""
     if start.startswith(_GZIP_MAGIC):
         return "gzip"
     return "zstd" if start[:4] == _ZSTD_MAGIC or start[:4] in _SKIPPABLE_MAGICS else None

@@ -1,1 +1,1 @@
-"""What a vehicle can run into: the surfaces around it, and its contacts with them."""
+"""Collisions of a vehicle: the surfaces around it, and its contacts with them."""

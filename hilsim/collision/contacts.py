@@ -1,6 +1,6 @@
-"""What a vehicle touches beyond standing on its legs, as contacts with a beginning and an end; whatever stops or pushes it is reported.
+"""Contacts of a vehicle other than resting on its legs, each with a start and an end; anything that stops or pushes the vehicle is reported.
 
-A vehicle that scrapes along a wall touches it and does not, a thousand times a second: one contact goes on until nothing has touched for ``PART_NS``.
+A vehicle that scrapes along a wall touches and separates a thousand times a second: one contact lasts until there was no touch for ``PART_NS``.
 """
 
 from enum import IntEnum, IntFlag
@@ -15,33 +15,33 @@ from hilsim.vehicle.multirotor import Multirotor, MultirotorState
 
 PART_NS = 500_000_000
 HARD_LANDING_MPS = 3.0
-"""Twice and more the speed that autopilots land with (PX4's MPC_LAND_SPEED is 0.7 m/s), below what breaks a vehicle, and above a drop from 0.4 m."""
+"""Closing speed of a hard landing: more than twice the landing speed of autopilots (PX4's MPC_LAND_SPEED is 0.7 m/s), below a crash, and above a drop from 0.4 m."""
 
 
 class Touching(IntFlag):
-    """What touches."""
+    """Kinds of contact."""
 
     OBSTACLE = 1
-    """Something steeper than ground met the sphere that holds the vehicle."""
+    """A surface steeper than ground touched the vehicle's collision sphere."""
     HULL = 2
-    """A part that is no leg lies on something."""
+    """A part other than a leg rests on a surface."""
     HARD_LANDING = 4
-    """Legs met the ground faster than ``HARD_LANDING_MPS``."""
+    """Legs touched the ground faster than ``HARD_LANDING_MPS``."""
     MOVING = 8
-    """What it touches moves itself."""
+    """The touched surface is moving."""
 
 
 class TouchWord(IntEnum):
     """Columns of ``Touch.word``."""
 
     COUNT = 0
-    """Contacts that have begun so far."""
+    """Number of contacts so far."""
     KINDS = 1
-    """``Touching`` of the contact that goes on, 0 while nothing touches."""
+    """``Touching`` of the current contact, 0 without contact."""
     BEGAN_NS = 2
-    """Rig time at which the latest began."""
+    """Rig time of the latest contact's start."""
     LAST_NS = 3
-    """Rig time at which something touched last."""
+    """Rig time of the latest touch."""
 
 
 class Touch(NamedTuple):
@@ -49,8 +49,8 @@ class Touch(NamedTuple):
 
     Attributes:
         word: ``int64[n]``, columns by ``TouchWord``.
-        closing_mps: ``float64[2]``, closing speeds of the latest contact: the fastest, and the one that it began with. The fastest may be above the speed of the vehicle: when one leg has been
-            stopped, the vehicle turns about it, and the leg on the other side comes down by up to half as fast again as it fell.
+        closing_mps: ``float64[2]``, closing speeds of the latest contact: the largest, and the first. The largest may exceed the speed of the vehicle: when one leg has been
+            stopped, the vehicle rotates about it, and the leg on the opposite side descends up to half as fast again as the vehicle fell.
     """
 
     word: npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ _OBSTACLE, _HULL, _HARD, _MOVING = constant(Touching.OBSTACLE), constant(Touchin
 
 
 def allocate_touch() -> Touch:
-    """Nothing has touched yet."""
+    """Allocate contacts, none yet."""
     return Touch(shared_words(TouchWord), np.zeros(2))
 
 
@@ -74,14 +74,14 @@ def _moves(planes: npt.NDArray[np.float64], row: int) -> bool:
 def note_touch(
     multirotor: Multirotor, state: MultirotorState, ground: npt.NDArray[np.float64], obstacles: npt.NDArray[np.float64], touch: Touch, rig_ns: int
 ) -> None:
-    """Look at what the last step touched.
+    """Record the contacts of the last step.
 
     Args:
         multirotor: The vehicle.
-        state: After the step.
-        ground: ``float64[p, PLANE_SIZE]``, as the step had it.
-        obstacles: ``float64[k, PLANE_SIZE]``.
-        touch: Changed.
+        state: State after the step.
+        ground: ``float64[p, PLANE_SIZE]``, planes of the ground in the step.
+        obstacles: ``float64[k, PLANE_SIZE]``, planes of the obstacles in the step.
+        touch: Contacts, updated.
         rig_ns: Rig time of the step.
     """
     kinds = 0

@@ -1,4 +1,4 @@
-"""The point of a triangle that is nearest to a point: where a sphere touches an edge, a corner or something thin."""
+"""The point of a triangle nearest to a given point: the contact of a sphere with an edge, a corner or a thin object."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def _dot(a: Vector, b: Vector) -> float:
 
 @kernel
 def tile_triangle(world: World, instance: int, triangle: int) -> tuple[Vector, Vector, Vector]:
-    """First corner of a triangle of a tile in the world (m), and its two edges from there."""
+    """First corner of a triangle of a tile in the world (m), and the two edges from it."""
     row = world.corners[triangle]
     place = world.geometry_origin_m[world.instance_geometry[instance]]
     corner_m = (place[0] + row[0], place[1] + row[1], place[2] + row[2])
@@ -23,7 +23,7 @@ def tile_triangle(world: World, instance: int, triangle: int) -> tuple[Vector, V
 
 @kernel
 def _nearest_shares(first_m: Vector, second_m: Vector, away_m: Vector) -> tuple[float, float]:
-    """How much of each edge leads to the point of a triangle that is nearest to a point ``away_m`` from its corner."""
+    """Coordinates, along the two edges, of the point of a triangle nearest to a point ``away_m`` from its corner."""
     d1, d2 = _dot(first_m, away_m), _dot(second_m, away_m)
     across = _dot(first_m, second_m)
     d3, d4 = d1 - _dot(first_m, first_m), d2 - across
@@ -50,7 +50,7 @@ def _nearest_shares(first_m: Vector, second_m: Vector, away_m: Vector) -> tuple[
 
 @kernel
 def nearest_on_triangle(point_m: Vector, corner_m: Vector, first_m: Vector, second_m: Vector) -> Vector:
-    """The point (m) of a triangle, given by a corner and two edges from there, that is nearest to a point.
+    """The point (m) of a triangle, given by a corner and the two edges from it, that is nearest to a point.
 
     By the regions of corners, edges and face: Ericson, "Real-Time Collision Detection" (2005), section 5.1.5.
     """

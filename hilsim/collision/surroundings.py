@@ -1,7 +1,7 @@
-"""What a vehicle can touch: the ground under each of its points, and the nearest obstacles about it, found by casting rays into the scene.
+"""Surfaces that a vehicle can touch: the ground under each of its points, and the nearest obstacles, found by casting rays into the scene.
 
-Surfaces near a vehicle change slowly beside its steps, so the caller looks around a hundred times a second and keeps the planes in between; those of things that move go on with
-their own velocity (``carry_planes``).
+Surfaces near a vehicle change slowly compared with its steps, so the caller searches a hundred times a second and reuses the planes in between; planes of moving objects move with
+the objects' velocity (``carry_planes``).
 """
 
 import math
@@ -23,42 +23,42 @@ from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorStat
 
 LOOK_NS = 10_000_000
 _ABOVE_M = 0.5
-"""Rays down begin this much above a point: one that begins inside the ground still finds it."""
+"""Height above a point at which downward rays start, so that a point inside the ground still finds it."""
 _CLEAR_M = 0.1
-"""A surface that is higher than this above a point and above the centre of mass may be over the vehicle (a car's body, a ceiling): what lies below goes before it."""
+"""A surface higher than this above a point and above the centre of mass may be over the vehicle (a car's body, a ceiling): a surface below takes precedence."""
 _MOMENT_NS = 1_000_000
-"""Over which a surface's velocity is taken."""
+"""Interval over which a surface's velocity is computed."""
 _DEEP_M = 200.0
 _LEVEL = 0.35
-"""Surfaces steeper than this (cosine to the vertical) are obstacles, not ground."""
+"""Smallest cosine to the vertical of ground; steeper surfaces are obstacles."""
 _MARGIN_M = 0.05
 _BEHIND_M = 0.01
-"""A point no farther than this before a plane is behind it: facets of something round are one obstacle."""
+"""A point less than this in front of a plane counts as behind it, so that facets of a round object are one obstacle."""
 _SAME_M = 1e-3
-"""Two surfaces nearer to each other than this along a ray are one."""
+"""Surfaces nearer to each other than this along a ray count as one."""
 _RING = 32
-"""Level directions in which obstacles are looked for: a pole 8 cm thick is found before it enters a sphere of 0.4 m."""
+"""Number of horizontal directions searched for obstacles: a pole 8 cm thick is found before it enters a sphere of 0.4 m."""
 _HEADING_MPS = 0.3
-"""Above this speed a ray is cast along the velocity."""
+"""Speed above which a ray is cast along the velocity."""
 
 
 @by_reference
 class Surroundings(NamedTuple):
-    """Planes about a vehicle of ``p`` points, and working arrays.
+    """Planes around a vehicle of ``p`` points, and working arrays.
 
-    The last ray is a probe, for questions about single hits.
+    The last ray is a probe for single queries.
 
     Attributes:
         ground: ``float64[p, PLANE_SIZE]``, see ``vehicle.contact``.
-        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, the nearest first.
-        found_m: ``float64[MOST_OBSTACLES, 3]``, where a ray met each obstacle at the last look; NaN for none. The next look casts a ray there again.
-        height_m: ``float64[1]``, of the centre of mass above the ground under it; ``inf`` where there is none.
-        origin_m: ``float64[n, 3]``.
-        direction: ``float32[n, 3]``.
-        time_ns: ``int64[n]``.
-        range_m: ``float32[n]``.
-        instance: ``int32[n]``.
-        triangle: ``int32[n]``.
+        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, nearest first.
+        found_m: ``float64[MOST_OBSTACLES, 3]``, point of each obstacle in the last search; NaN for none. The next search casts a ray there again.
+        height_m: ``float64[1]``, height of the centre of mass above the ground; ``inf`` without ground.
+        origin_m: ``float64[n, 3]``, origins of the rays.
+        direction: ``float32[n, 3]``, directions of the rays.
+        time_ns: ``int64[n]``, rig times of the rays.
+        range_m: ``float32[n]``, ranges of the hits.
+        instance: ``int32[n]``, instances of the hits.
+        triangle: ``int32[n]``, triangles of the hits.
     """
 
     ground: npt.NDArray[np.float64]
@@ -74,7 +74,7 @@ class Surroundings(NamedTuple):
 
 
 def _feelers() -> npt.NDArray[np.float32]:
-    """Directions in which obstacles are looked for, ``float32[50, 3]``: to the faces, edges and corners of a cube, and closer together on the level, because thin things are mostly upright."""
+    """Directions searched for obstacles, ``float32[50, 3]``: faces, edges and corners of a cube, and denser in the horizontal plane, because thin objects are mostly upright."""
     steps: list[tuple[float, float, float]] = [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
     steps += [(math.cos(turn), math.sin(turn), 0.0) for turn in 2.0 * math.pi / _RING * np.arange(_RING) if round(turn * 4.0 / math.pi, 6) % 1.0]
     vectors = np.array(steps, dtype=np.float64)
@@ -83,7 +83,7 @@ def _feelers() -> npt.NDArray[np.float32]:
 
 
 def build_surroundings(multirotor: Multirotor) -> Surroundings:
-    """Nothing about a vehicle yet."""
+    """Allocate surroundings without any surface."""
     points, feelers = multirotor.point.shape[0], _feelers()
     rays = points + 1 + len(feelers) + 1 + MOST_OBSTACLES + 1
     direction = np.zeros((rays, 3), np.float32)
@@ -133,7 +133,7 @@ def _mover_pose(world: World, mover: int, time_ns: int) -> tuple[Vector, tuple[f
 
 @kernel
 def surface_velocity(world: World, instance: int, point_m: Vector, time_ns: int) -> Vector:
-    """Velocity (m/s) of what moves at a point of its surface, in the world; zero if it is at rest."""
+    """Velocity (m/s) in the world of a mover's surface at a point; zero for a static instance."""
     mover = instance - world.tile_count
     if mover < 0 or world.key_count[mover] < 2:
         return 0.0, 0.0, 0.0
@@ -147,7 +147,7 @@ def surface_velocity(world: World, instance: int, point_m: Vector, time_ns: int)
 
 @kernel
 def carry_planes(around: Surroundings, step_s: float) -> None:
-    """Move the planes of what moves on by a step."""
+    """Advance the planes of moving surfaces by a step."""
     for planes in (around.ground, around.obstacles):
         for row in range(planes.shape[0]):
             along = planes[row, 0] * planes[row, 4] + planes[row, 1] * planes[row, 5] + planes[row, 2] * planes[row, 6]
@@ -156,7 +156,7 @@ def carry_planes(around: Surroundings, step_s: float) -> None:
 
 @kernel
 def _normal_of_hit(world: World, around: Surroundings, ray: int) -> tuple[float, float, float]:
-    """Unit normal of what a ray met, towards where the ray came from."""
+    """Unit normal of a ray's hit, pointing towards the ray's origin."""
     row, instance = around.triangle[ray], around.instance[ray]
     nx, ny, nz = triangle_normal(world.corners, row)
     if instance >= world.tile_count:
@@ -178,7 +178,7 @@ def _hit_point(around: Surroundings, ray: int) -> Vector:
 
 @kernel
 def _put_plane(world: World, around: Surroundings, planes: npt.NDArray[np.float64], row: int, ray: int, point_m: Vector, normal: Vector) -> None:
-    """Write the plane through a point of what a ray met."""
+    """Write the plane of a ray's hit through a given point."""
     vx, vy, vz = surface_velocity(world, around.instance[ray], point_m, around.time_ns[ray])
     for axis in range(3):
         planes[row, axis] = normal[axis]
@@ -190,7 +190,7 @@ def _put_plane(world: World, around: Surroundings, planes: npt.NDArray[np.float6
 
 @kernel
 def _has_foot(world: World, around: Surroundings, ray: int, normal: Vector) -> bool:
-    """Whether the plane of what a ray met is a surface where it is nearest to the ray's origin; beyond an edge it is none."""
+    """Whether the foot of the perpendicular from the ray's origin to the hit's plane is on a surface; beyond an edge it is not."""
     probe = around.range_m.size - 1
     away_m = 0.0
     for axis in range(3):
@@ -213,10 +213,10 @@ def _has_foot(world: World, around: Surroundings, ray: int, normal: Vector) -> b
 
 @kernel
 def _put_obstacle(world: World, around: Surroundings, row: int, ray: int) -> Vector:
-    """Write the plane that a sphere about a ray's origin touches first of what the ray met: the surface's own, or at an edge the one that faces the origin; returns its point."""
+    """Write the plane of a ray's hit that a sphere about the ray's origin touches first: the surface's own, or at an edge the one facing the origin; returns its point."""
     normal = _normal_of_hit(world, around, ray)
     point_m = _hit_point(around, ray)
-    # What moves keeps its whole plane: the front of a car does not pass over a vehicle on the ground, whose sphere is higher than the vehicle.
+    # Movers keep their whole plane: the front of a car does not pass over a vehicle on the ground, whose sphere is higher than the vehicle.
     if around.instance[ray] < world.tile_count and not _has_foot(world, around, ray, normal):
         centre_m = (around.origin_m[ray, 0], around.origin_m[ray, 1], around.origin_m[ray, 2])
         corner_m, first_m, second_m = tile_triangle(world, around.instance[ray], around.triangle[ray])
@@ -232,7 +232,7 @@ def _put_obstacle(world: World, around: Surroundings, row: int, ray: int) -> Vec
 
 @kernel
 def _is_behind(around: Surroundings, count: int, point_m: Vector) -> bool:
-    """Whether a point is on or behind one of the first planes, which keep a sphere from it: another part of a flat wall, or of something convex."""
+    """Whether a point is on or behind one of the first planes, which keep a sphere from it: another part of a flat wall, or of a convex object."""
     for row in range(count):
         plane = around.obstacles[row]
         if plane[0] * point_m[0] + plane[1] * point_m[1] + plane[2] * point_m[2] - plane[3] < _BEHIND_M:
@@ -242,7 +242,7 @@ def _is_behind(around: Surroundings, count: int, point_m: Vector) -> bool:
 
 @kernel
 def _look_below(world: World, around: Surroundings, ray: int, highest_m: float) -> None:
-    """Where a ray down met something that is higher than ``highest_m``, take what is below that instead, if there is anything; what moves is never left over a vehicle."""
+    """Where a downward ray hit a surface above ``highest_m``, use the surface below instead if there is one; moving surfaces are always kept."""
     if around.triangle[ray] < 0 or around.origin_m[ray, 2] - around.range_m[ray] <= highest_m:
         return
     was_m, instance, triangle, begin_m = around.range_m[ray], around.instance[ray], around.triangle[ray], around.origin_m[ray, 2]
@@ -266,14 +266,14 @@ def _look_below(world: World, around: Surroundings, ray: int, highest_m: float) 
 
 @stage_kernel
 def look_around(world: World, multirotor: Multirotor, state: MultirotorState, rig_ns: int, around: Surroundings) -> None:
-    """Find the planes that a vehicle can touch before the next look.
+    """Find the planes that a vehicle can touch before the next search.
 
     Args:
-        world: The scene at rig time ``rig_ns``.
+        world: Scene at rig time ``rig_ns``.
         multirotor: The vehicle.
-        state: Where it is.
-        rig_ns: Now.
-        around: Written.
+        state: State of the vehicle.
+        rig_ns: Current rig time.
+        around: Surroundings, written.
     """
     points = multirotor.point.shape[0]
     x, y, z = position_of(state)
@@ -328,7 +328,7 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
 
 @kernel
 def _aim_ray(around: Surroundings, ray: int, towards: Vector) -> None:
-    """Turn a ray along a vector, which must have a length."""
+    """Point a ray along a vector of non-zero length."""
     x, y, z = towards
     size = math.sqrt(x * x + y * y + z * z)
     around.direction[ray, 0] = x / size
@@ -338,20 +338,20 @@ def _aim_ray(around: Surroundings, ray: int, towards: Vector) -> None:
 
 @kernel
 def _aim(around: Surroundings, centre_m: Vector, velocity_mps: Vector) -> None:
-    """Turn the rays before the probe along the velocity and to where obstacles were found at the last look: what is thin is not lost between the fixed directions."""
+    """Point the rays before the probe along the velocity and at the obstacles of the last search, so that thin objects are not lost between the fixed directions."""
     first = around.range_m.size - 2 - MOST_OBSTACLES
     vx, vy, vz = velocity_mps
     if vx * vx + vy * vy + vz * vz > _HEADING_MPS * _HEADING_MPS:
         _aim_ray(around, first, velocity_mps)
     for row in range(MOST_OBSTACLES):
         towards = (around.found_m[row, 0] - centre_m[0], around.found_m[row, 1] - centre_m[1], around.found_m[row, 2] - centre_m[2])
-        if abs(towards[0]) + abs(towards[1]) + abs(towards[2]) > TOUCH_M:  # false where there was none
+        if abs(towards[0]) + abs(towards[1]) + abs(towards[2]) > TOUCH_M:  # false for no obstacle
             _aim_ray(around, first + 1 + row, towards)
 
 
 @kernel
 def _keep_nearest(world: World, around: Surroundings, down: int) -> None:
-    """Planes of the nearest obstacles; what others hide is left out."""
+    """Keep the planes of the nearest obstacles; obstacles hidden by others are excluded."""
     count, last = 0, around.range_m.size - 1
     for _ in range(last - down):
         best = -1
@@ -362,7 +362,7 @@ def _keep_nearest(world: World, around: Surroundings, down: int) -> None:
             break
         point_m = _put_obstacle(world, around, count, best)
         around.triangle[best] = -1
-        # What is level is ground, and the legs' business.
+        # A level surface is ground, which the legs touch.
         if around.obstacles[count, 2] < _LEVEL and not _is_behind(around, count, point_m):
             hit_m = _hit_point(around, best)
             for axis in range(3):

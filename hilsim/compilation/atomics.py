@@ -1,7 +1,7 @@
-"""Loads that acquire and stores that release, on elements of ``int64`` arrays, for kernels that share memory between threads.
+"""Acquiring loads and releasing stores on elements of ``int64`` arrays, for kernels that share memory between threads.
 
-They are needed, not decoration: LLVM hoists a plain load out of a waiting loop, so a kernel spinning on ``flag[0]`` never sees the flag change.
-On x86-64 both are plain moves. Under ``NUMBA_DISABLE_JIT=1`` plain indexing takes their place (CPython's own lock orders it), so that
+They are required: LLVM hoists a plain load out of a waiting loop, so a kernel spinning on ``flag[0]`` would never see the flag change.
+On x86-64 both are plain moves. Under ``NUMBA_DISABLE_JIT=1`` they are plain indexing (ordered by the GIL), so that
 coverage can see the kernels that use them.
 """
 
@@ -21,17 +21,17 @@ from numba.extending import intrinsic
 from hilsim.compilation.jit import kernel
 
 _LINE_WORDS = 8
-"""Of a cache line: arrays that different threads write share none."""
+"""Words of a cache line: arrays written by different threads must not share one."""
 _WORD_SIZE = 8
 _MACHINE = platform.machine()
 _INT = ir.IntType(32)
-_YIELD_HINT = 1  # of Arm's HINT instruction
+_YIELD_HINT = 1  # operand of Arm's HINT instruction
 
 
 def shared_words(columns: type[IntEnum], rows: int | None = None) -> npt.NDArray[np.int64]:
-    """Zeros for words that threads share: ``int64[n]`` or ``int64[rows, n]`` with a column for each member, in whole cache lines.
+    """Allocate zeros for words shared by threads: ``int64[n]`` or ``int64[rows, n]`` with a column for each member, in whole cache lines.
 
-    Kernels index them by the enum and Numba does not check bounds, so their size comes from it and from nowhere else.
+    Kernels index them by the enum without bounds checks, so the size is always derived from the enum.
     """
     width = -(-(max(columns) + 1) // _LINE_WORDS) * _LINE_WORDS
     return np.zeros(width if rows is None else (rows, width), np.int64)
@@ -109,19 +109,19 @@ def _nothing() -> None:
 _compiled = not numba.config.DISABLE_JIT
 
 load_acquire: Callable[[Any, tuple[int, ...]], int] = intrinsic(_load_acquire) if _compiled else _plain_load
-"""``load_acquire(array i64[…], index tuple) -> int``: what was written before the matching ``store_release`` is visible afterwards."""
+"""``load_acquire(array i64[…], index tuple) -> int``: all writes before the matching ``store_release`` are visible afterwards."""
 
 store_release: Callable[[Any, tuple[int, ...], int], None] = intrinsic(_store_release) if _compiled else _plain_store
-"""``store_release(array i64[…], index tuple, value)``: publishes everything written before it."""
+"""``store_release(array i64[…], index tuple, value)``: publishes all earlier writes."""
 
 fence_acquire: Callable[[], None] = intrinsic(_fence("acquire")) if _compiled else _nothing
-"""What was loaded before it was loaded before everything behind it: for a reader that looks again whether a writer came by while it copied. On x86-64 it costs nothing."""
+"""Fence: loads before it are not reordered with later accesses; for a reader that checks, after copying, whether a writer has interfered. On x86-64 it costs nothing."""
 
 fence_release: Callable[[], None] = intrinsic(_fence("release")) if _compiled else _nothing
-"""What was stored before it is visible before anything stored behind it: for a writer that begins to write over what it published. On x86-64 it costs nothing."""
+"""Fence: stores before it are visible before later stores; for a writer that starts to overwrite published data. On x86-64 it costs nothing."""
 
 pause: Callable[[], None] = intrinsic(_pause) if _compiled else _nothing
-"""Tells the CPU that a loop is spinning (x86 ``pause``, arm64 ``yield``), which leaves the core's other hyper-thread its time."""
+"""Hint to the CPU that a loop is spinning (x86 ``pause``, arm64 ``yield``), which frees the core for its other hyper-thread."""
 
 
 @kernel

@@ -1,12 +1,12 @@
-"""Where compiled kernels are kept between runs: who may be trusted with them, what makes an entry fresh, and how processes share them.
+"""The cache of compiled kernels on disk: trusted directories, freshness of entries, and sharing between processes.
 
-A cache entry is a pickle with machine code, so whoever can write it can run code as us. A directory is therefore used only if it is ours alone
-(mode 0700) and only we and root can put another one in its place. What cannot be used is named in ``refusals``, never passed over in silence.
+A cache entry is a pickle with machine code, so any user who can write it can run code in this process. A directory is therefore used only if it belongs to this user alone
+(mode 0700) and only this user and root can replace it. Rejected directories are always listed in ``refusals``.
 
-Numba's own rules for what is fresh look at the one file that contains a kernel, at its time stamp and at the directory it was installed to. A kernel that
-inlines another one from a changed file would be served stale, and each clone or environment would compile anew. Here each module gets a directory
-named by the hash of its own source, of every ``hilsim`` module it imports, transitively, of Numba's version and of who compiles: the same sources find the same kernels
-wherever they are installed.
+Numba's own freshness rules check the one file that contains a kernel, its time stamp and its installation directory. A kernel that
+inlines another one from a changed file would be outdated, and each clone or environment would compile anew. Here each module has a directory
+named by the hash of its own source, of every ``hilsim`` module that it imports, transitively, of Numba's version and of the compiler: equal sources use the same kernels
+in any installation.
 """
 
 import fcntl
@@ -26,12 +26,12 @@ import numba
 from hilsim.compilation.internals import unknown_internals
 
 KEEP_DIRECTORIES_PER_MODULE = 3
-"""Versions of one module's sources: a checkout and an installed release can take turns without compiling."""
+"""Number of versions of one module's sources to keep: a checkout and an installed release can alternate without compiling."""
 KEEP_BYTES = 256_000_000
-"""Of all kernels: some 20 complete versions; the least recently made go first."""
+"""Maximum size of all kernels: some 20 complete versions; the oldest are removed first."""
 
 CLAIM_S = 120.0
-"""More than compiling any one kernel takes, on a busy machine too."""
+"""Timeout for another process's compilation: more than any one kernel takes, on a busy machine too."""
 
 _CLAIM_POLL_S = 0.01
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -39,11 +39,11 @@ _IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.M
 _PRIVATE = 0o700
 
 refusals: list[str] = []
-"""Why a directory is not used or an entry could not be written, one sentence each; filled as it is found."""
+"""Reasons that a directory is not used or an entry could not be written, one sentence each, appended as they occur."""
 
 
 def candidates() -> list[Path]:
-    """Where compiled kernels may live, best first: the operator's word, systemd's CacheDirectory=, the user's cache."""
+    """Candidate directories for compiled kernels, best first: the operator's setting, systemd's CacheDirectory=, the user's cache."""
     places = []
     if os.environ.get("NUMBA_CACHE_DIR"):
         places.append(Path(os.environ["NUMBA_CACHE_DIR"]))
@@ -57,7 +57,7 @@ def candidates() -> list[Path]:
 
 @cache
 def cache_directory() -> Path | None:
-    """The directory for compiled kernels, or None when none can be trusted and written (kernels are then compiled at each start)."""
+    """Directory for compiled kernels, or None when none is trusted and writable (kernels are then compiled at each start)."""
     for place in candidates():
         directory = place / "kernels"
         reason = refusal(directory)
@@ -69,7 +69,7 @@ def cache_directory() -> Path | None:
 
 
 def refusal(directory: Path) -> str:
-    """Why a directory must not hold our kernels, empty if it may; makes it, for us alone, where it is missing."""
+    """Reason that a directory must not contain kernels, empty if it may; a missing directory is created, private to this user."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -84,7 +84,7 @@ def refusal(directory: Path) -> str:
         reason = _foreign_hands(place, found)
         if reason:
             return f"kernels are not kept in {directory}: {reason}, and be emptied"
-        place.chmod(_PRIVATE)  # older versions made it by the umask
+        place.chmod(_PRIVATE)  # older versions created it with the umask
         _lock_file(place).touch(mode=0o600)
     except OSError as error:
         return f"kernels are not kept in {directory}: {error.strerror}"
@@ -92,7 +92,7 @@ def refusal(directory: Path) -> str:
 
 
 def _foreign_hands(path: Path, found: os.stat_result) -> str:
-    """Why another user could replace the contents of a directory; empty if only root and we can."""
+    """Reason that another user could replace the contents of a directory; empty if only root and this user can."""
     if found.st_uid not in {0, os.geteuid()}:
         return f"{path} must belong to root or to user {os.geteuid()}, got user {found.st_uid}"
     is_open = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
@@ -107,7 +107,7 @@ def _lock_file(root: Path) -> Path:
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """One process at a time: two that give the same number to different entries of an index would leave one with the other's code."""
+    """Lock the index for one process: two that assign the same number to different entries would mix up their code."""
     with _lock_file(root).open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
@@ -115,10 +115,10 @@ def locked(root: Path) -> Iterator[None]:
 
 @contextmanager
 def claimed(what: str, wait_s: float | None = None) -> Iterator[None]:
-    """Compile one thing, by the name of ``what``, in one process at a time: another waits here, and then finds it in the cache.
+    """Compile one object, identified by ``what``, in one process at a time: other processes wait here, and then find it in the cache.
 
-    Who compiles may claim more meanwhile. Kernels do not call each other in circles, so no two processes wait for each other; a process that ends gives its
-    claims up, and one that does not go on (it may be stopped) is waited for no longer than ``wait_s`` (``CLAIM_S``).
+    The compiling process may make further claims meanwhile. Kernels have no circular calls, so processes do not deadlock; the claims of a process end with
+    it, and the wait for one that does not continue (it may be stopped) is limited to ``wait_s`` (``CLAIM_S``).
     """
     root = cache_directory()
     if root is None:
@@ -135,7 +135,7 @@ def claimed(what: str, wait_s: float | None = None) -> Iterator[None]:
 
 
 def is_claimed(what: str) -> bool:
-    """Whether another process compiles it now."""
+    """Whether another process is compiling it."""
     root = cache_directory()
     if root is None:
         return False
@@ -147,20 +147,20 @@ def is_claimed(what: str) -> bool:
 
 
 def _place(what: str) -> int:
-    """Of a byte that is locked: nothing is written there."""
+    """Offset of the byte that is locked; no byte is written."""
     return int.from_bytes(hashlib.sha256(what.encode()).digest()[:7], "big")
 
 
 @cache
 def _claims(root: Path) -> int:
-    """Descriptor of the file whose bytes are claimed. It stays open: closing it would give up all of the process's claims."""
+    """Descriptor of the file with the claimed bytes. It stays open: closing it would release all of the process's claims."""
     return os.open(root / "claims", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _taken(descriptor: int, place: int) -> bool:
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
-    except OSError:  # another process has it
+    except OSError:  # locked by another process
         return False
     return True
 
@@ -183,7 +183,7 @@ def source_closure(module: str) -> frozenset[tuple[str, str]]:
 
 @cache
 def _sources() -> dict[str, str]:
-    """File of each hilsim module, by name."""
+    """Files of the hilsim modules, by name."""
     root = str(_PACKAGE.parent)
     found = {}
     for directory, _, files in os.walk(_PACKAGE):
@@ -196,7 +196,7 @@ def _sources() -> dict[str, str]:
 
 @cache
 def _source_and_imports(module: str) -> tuple[str, tuple[str, ...]]:
-    """Hash of a hilsim module's source, and the hilsim modules it imports. A regular expression, because parsing 60 modules takes 0.15 s of a start."""
+    """Hash of a hilsim module's source, and the hilsim modules it imports. It uses a regular expression, because parsing 60 modules takes 0.15 s of a start."""
     sources = _sources()
     with open(sources[module], "rb") as file:  # noqa: PTH123 - a path of Path's is three times as slow, for 260 modules
         source = file.read()
@@ -210,7 +210,7 @@ def _source_and_imports(module: str) -> tuple[str, tuple[str, ...]]:
 
 @cache
 def module_directory(module: str) -> Path | None:
-    """Where a hilsim module's kernels of its present sources live; None for other modules, and where nothing can be kept."""
+    """Directory of the kernels of a hilsim module's current sources; None for other modules, and without a cache."""
     root = cache_directory()
     if root is None or module not in _sources():
         return None
@@ -219,14 +219,14 @@ def module_directory(module: str) -> Path | None:
 
 
 def make_directory(place: Path) -> None:
-    """Make a module's directory; another version's may have to go for it."""
+    """Make a module's directory; another version's may be removed for it."""
     if not place.is_dir():
         place.mkdir(mode=_PRIVATE, exist_ok=True)
         prune(place.parent)
 
 
 def prune(root: Path, *, keep_bytes: int = KEEP_BYTES, keep_per_module: int = KEEP_DIRECTORIES_PER_MODULE) -> None:
-    """Drop the oldest directories of former sources: beyond a few a module, and beyond a size in all."""
+    """Remove the oldest directories of former sources: beyond a number per module, and beyond a total size."""
     places = sorted((entry for entry in root.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime, reverse=True)
     kept: dict[str, int] = {}
     total_bytes = 0

@@ -1,4 +1,4 @@
-"""What ``hilsim.compilation.jit`` asks of its two ways to compile: the modules ``dispatcher`` and ``plain`` have these functions."""
+"""Interface of the two compilers that ``hilsim.compilation.jit`` uses: the modules ``dispatcher`` and ``plain``."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,16 +11,16 @@ class Compiler(Protocol):
     """A module that makes kernels."""
 
     def compile_kernel(self, function: Callable[..., Any], /) -> Any:
-        """A dispatcher of a function."""
+        """Dispatcher of a function."""
 
     def compile_stage(self, function: Callable[..., Any], /) -> Any:
-        """A dispatcher of a function that takes long to compile and microseconds to run."""
+        """Dispatcher of a function that takes long to compile and microseconds to run."""
 
     def compile_inlined(self, function: Callable[..., Any], /) -> Any:
-        """A dispatcher that becomes part of each caller before compiling."""
+        """Dispatcher of a function that is inlined into each caller before compiling."""
 
     def compile_types(self, function: Callable[..., Any], arguments: tuple[Any, ...], /) -> None:
         """Compile a kernel for Numba types, or load it."""
 
     def pass_by_reference(self, cls: type, /) -> None:
-        """Have kernels take named tuples of a class by their address, where that is possible."""
+        """Pass named tuples of a class to kernels by address, where that is possible."""

@@ -1,16 +1,16 @@
-"""How kernels are put together, so that a first start compiles each of them once and nothing for nothing.
+"""Compilation and linking of kernels, such that a first start compiles each of them only once.
 
-Numba makes the code of every kernel that another one calls part of the caller, and optimises it there once more; it makes two wrappers by which Python
-could call a kernel, for kernels that only kernels call too; and it passes a tuple by value, some hundred numbers at each call. Together that was
+Numba includes the code of every called kernel in the caller, and optimises it there again; it makes two wrappers by which Python
+could call a kernel, also for kernels called only by kernels; and it passes a tuple by value, some hundred numbers at each call. Together that was
 half the time of compiling. Here
 
-- a kernel has no wrapper until Python calls it: then a small kernel is compiled between them;
-- a kernel's code is linked and optimised once for each kernel that runs by itself, and not at each level of calls (``hilsim.compilation.linking``);
-- a *stage* is called by its address (``hilsim.compilation.linking.CallTarget``), and not made part of its callers; its annotation gives its return type, so
-  that its callers can be compiled beside it, by another process;
-- a large tuple is passed by its address (``hilsim.compilation.references``): kernels read its fields where they lie.
+- a kernel has no wrapper until Python calls it: then a small kernel is compiled between Python and the kernel;
+- a kernel's code is linked and optimised once for each kernel that is run directly, and not at each level of calls (``hilsim.compilation.linking``);
+- a *stage* is called by its address (``hilsim.compilation.linking.CallTarget``), and not included in its callers; its annotation gives its return type, so
+  that its callers can be compiled in parallel with it, by another process;
+- a large tuple is passed by its address (``hilsim.compilation.references``): kernels read its fields in place.
 
-It offers what ``hilsim.compilation.compiler.Compiler`` lists, and only ``hilsim.compilation.jit`` uses it.
+It implements ``hilsim.compilation.compiler.Compiler``, and only ``hilsim.compilation.jit`` uses it.
 """
 
 import inspect
@@ -37,13 +37,13 @@ __all__ = ["Kernel", "compile_inlined", "compile_kernel", "compile_stage", "comp
 
 
 class _WithoutWrappers(_FunctionCompiler):
-    """Compiles what kernels call."""
+    """Compiles functions that kernels call."""
 
     is_stage = False
-    """Its machine code is required, and stored in the cache."""
+    """Whether its machine code is required, and stored in the cache."""
 
     def compile(self, args: Any, return_type: Any) -> Any:
-        """What was compiled."""
+        """Compile, and return the result."""
         compiled = super().compile(args, return_type)
         if self.is_stage:
             compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
@@ -56,7 +56,7 @@ class _WithoutWrappers(_FunctionCompiler):
 
 
 class _WithoutCWrapper(_FunctionCompiler):
-    """Compiles what Python calls."""
+    """Compiles functions that Python calls."""
 
     def _customize_flags(self, flags: Any) -> Any:
         flags.no_cfunc_wrapper = True
@@ -64,12 +64,12 @@ class _WithoutCWrapper(_FunctionCompiler):
 
 
 def _call_from_python(*arguments: Any) -> Any:
-    """Body of the function between Python and a kernel; its global is set where it is copied."""
+    """Body of the function between Python and a kernel; ``inner`` is set in each copy."""
     return inner(*arguments)  # type: ignore[name-defined]  # noqa: F821
 
 
 class _Dispatcher(CPUDispatcher):
-    """Numba's dispatcher, for several processes at once: what one compiles, the others wait for."""
+    """Numba's dispatcher, for several processes at once: when one compiles, the others wait for it."""
 
     def compile(self, sig: Any) -> Any:
         """Compile for argument types, or load from the cache on disk."""
@@ -83,32 +83,32 @@ class _Dispatcher(CPUDispatcher):
             return entry
 
     def _compiled(self, arguments: tuple[Any, ...]) -> None:
-        """What else is to be done with what was compiled for some types, or loaded."""
+        """Hook after compiling or loading for some types."""
 
 
 class Kernel(_Dispatcher):
-    """Numba's dispatcher of a function, for other kernels; called by Python, it compiles the function between them.
+    """Numba's dispatcher of a function, for other kernels; when Python calls it, it compiles the function between them.
 
     Args:
-        py_func: The function.
-        locals: Types of its variables, as Numba has it.
-        targetoptions: Numba's.
-        pipeline_class: Numba's.
+        py_func: Python function.
+        locals: Types of its variables, as in Numba.
+        targetoptions: Numba's target options.
+        pipeline_class: Numba's pipeline class.
     """
 
     def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None, **pipeline: Any) -> None:  # noqa: A002 - Numba's name
         super().__init__(py_func, locals or {}, targetoptions, **pipeline)
-        self._compiler.__class__ = _WithoutWrappers  # Numba has no option for it, and to make another one takes time at each import
+        self._compiler.__class__ = _WithoutWrappers  # Numba has no option for it, and making another compiler takes time at each import
         self._outer: _Dispatcher | None = None
         self._parameters: inspect.Signature | None = None
         self._result: Any = None  # of a stage: Numba's type
         keep(self, py_func)
 
     def make_stage(self) -> None:
-        """Have its callers call it by its address.
+        """Make it a stage, which its callers call by address.
 
         Raises:
-            TypeError: its annotation does not say what it returns, or kernels cannot return that.
+            TypeError: its annotation does not give its return type, or kernels cannot return that type.
         """
         annotations = self.py_func.__annotations__
         if "return" not in annotations:
@@ -116,14 +116,14 @@ class Kernel(_Dispatcher):
         self._compiler.is_stage, self._result = True, _result_type(annotations["return"])
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """The kernel's result, with arguments as Python has them."""
+        """Call the kernel with Python's arguments, and return its result."""
         if keywords:
             self._parameters = self._parameters or inspect.signature(self.py_func)
             arguments = self._parameters.bind(*arguments, **keywords).args
         return (self._outer or self.from_python())(*arguments)
 
     def from_python(self) -> _Dispatcher:
-        """What Python calls: a kernel that does nothing else than call this one."""
+        """Dispatcher for calls from Python: a kernel that only calls this one."""
         if self._outer is None:
             function, code = self.py_func, _call_from_python.__code__
             place = {"co_filename": function.__code__.co_filename, "co_firstlineno": function.__code__.co_firstlineno, "co_name": function.__name__}
@@ -137,11 +137,11 @@ class Kernel(_Dispatcher):
 
     @property
     def stats(self) -> Any:
-        """How often what Python calls was found in the cache on disk, or not."""
+        """Statistics of the cache on disk for calls from Python."""
         return self.from_python().stats
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Numba's, for a caller's types: it compiles what is called, but not a stage."""
+        """Numba's hook for a caller's types: it compiles the callee, but not a stage."""
         if self._result is None:
             return super().get_call_template(args, kws)
         parameters, arguments = self._compiler.fold_argument_types(args, kws)
@@ -150,7 +150,7 @@ class Kernel(_Dispatcher):
         return template, parameters, arguments, {}
 
     def get_overload(self, sig: Any) -> Any:
-        """Numba's, for a caller's code: what its context knows the callee by."""
+        """Numba's hook for a caller's code: the callee as known in its context."""
         if self._result is None:
             return super().get_overload(sig)
         arguments, _ = sigutils.normalize_signature(sig)
@@ -161,7 +161,7 @@ class Kernel(_Dispatcher):
         return target
 
     def _compiled(self, arguments: tuple[Any, ...]) -> None:
-        """Give a stage the name by which its callers find it."""
+        """Set the symbol by which callers find a stage."""
         if self._result is None:
             return
         function, compiled = self.py_func, self.overloads[arguments]
@@ -175,7 +175,7 @@ _SCALARS = {None: types.none, bool: types.boolean, int: types.int64, float: type
 
 
 def _result_type(annotation: Any) -> Any:
-    """Numba's type of what an annotation says."""
+    """Numba's type of an annotation."""
     if get_origin(annotation) is tuple:
         return types.BaseTuple.from_types([_result_type(each) for each in get_args(annotation)])
     if annotation not in _SCALARS:
@@ -184,7 +184,7 @@ def _result_type(annotation: Any) -> Any:
 
 
 def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
-    """Give a dispatcher its cache on disk; Numba sets the same attribute for ``cache=True``."""
+    """Attach the cache on disk to a dispatcher; Numba sets the same attribute for ``cache=True``."""
     if dispatcher is not function and module_directory(function.__module__) is not None:
         dispatcher._cache = KernelCache(function)  # noqa: SLF001 - as Dispatcher.enable_caching does, with our class
 
@@ -193,25 +193,25 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
 
 
 def compile_kernel(function: Callable[..., Any]) -> Any:
-    """A dispatcher of a function."""
+    """Dispatcher of a function."""
     return Kernel(function, None, OPTIONS)
 
 
 def compile_stage(function: Callable[..., Any]) -> Any:
-    """A dispatcher whose callers call it by its address."""
+    """Dispatcher of a stage, whose callers call it by its address."""
     stage = Kernel(function, None, OPTIONS)
     stage.make_stage()
     return stage
 
 
 def compile_inlined(function: Callable[..., Any]) -> Any:
-    """A dispatcher that becomes part of each caller before compiling."""
+    """Dispatcher of a function that is inlined into each caller before compiling."""
     inlined = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
     keep(inlined, function)
     return inlined
 
 
 def compile_types(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Compile a kernel for Numba types, or load it; anything else is left alone."""
+    """Compile a kernel for Numba types, or load it; other functions are ignored."""
     if isinstance(function, Kernel):
         function.compile(arguments)

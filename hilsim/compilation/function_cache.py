@@ -1,4 +1,4 @@
-"""Numba's cache of a function, at the place that ``hilsim.compilation.cache`` gives it, for several processes at once."""
+"""Numba's cache of a function, in the directory of ``hilsim.compilation.cache``, for several processes at once."""
 
 import pickle
 from collections.abc import Callable
@@ -14,53 +14,53 @@ _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportErr
 
 
 class _Locator:
-    """Tells Numba where a kernel's entries live, and that the directory's name says all about their freshness."""
+    """Numba's locator of a kernel's entries; the directory's name alone determines their freshness."""
 
     def __init__(self, function: Callable[..., Any], path: str, place: Path) -> None:
-        self._py_file = path  # Numba's name for it: where a warning points to
+        self._py_file = path  # Numba's name for it: the location in warnings
         self._line_number = function.__code__.co_firstlineno
         self._place = place
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], path: str) -> Self | None:
-        """For a function of a module that has a directory."""
+        """Locator for a function of a module that has a directory; otherwise None."""
         place = module_directory(function.__module__)
         return None if place is None else cls(function, path, place)
 
     def ensure_cache_path(self) -> None:
-        """Make the directory; another version's may have to go for it."""
+        """Make the directory; another version's may be removed for it."""
         make_directory(self._place)
 
     def get_cache_path(self) -> str:
-        """The directory."""
+        """Directory of the entries."""
         return str(self._place)
 
     def get_source_stamp(self) -> str:
-        """Always the same: other sources have another directory."""
+        """Constant stamp: other sources have another directory."""
         return self._place.name
 
     def get_disambiguator(self) -> str:
-        """Tells functions of one name in one file apart."""
+        """Text that distinguishes functions of the same name in one file."""
         return str(self._line_number)
 
 
 class _Implementation(CompileResultCacheImpl):
-    """Numba's entries, at our place."""
+    """Numba's cache implementation with this locator."""
 
     _locator_classes = (_Locator,)
 
 
 class KernelCache(FunctionCache):
-    """Numba's cache of a function, for several processes at once, and without the power to end one: what cannot be read is compiled."""
+    """Numba's cache of a function, for several processes at once; an unreadable entry is compiled again instead of raising an error."""
 
     _impl_class = _Implementation
 
     def load_overload(self, sig: object, target_context: object) -> Any:
-        """What was kept for a signature; None where there is nothing, or nothing that can be read."""
+        """Load the entry for a signature; None if there is none, or it is unreadable."""
         try:
             rtsys.initialize(target_context)  # machine code calls it
             with self._guard_against_spurious_io_errors():
-                # Numba's own way here first has at hand all that it can compile: 0.1 s of a start, for nothing that is loaded.
+                # Numba's own method first loads everything for compilation: 0.1 s of a start, not needed to load an entry.
                 found = self._load_overload(sig, target_context)
         except _DAMAGED as error:
             refusals.append(f"kernels kept in {self.cache_path} cannot be read: {error}; they are compiled again")
@@ -71,7 +71,7 @@ class KernelCache(FunctionCache):
         return found
 
     def save_overload(self, sig: object, data: object) -> None:
-        """Keep what was compiled; a full disk costs a compile at the next start and nothing else."""
+        """Store a compiled function; a full disk only costs a compilation at the next start."""
         root = cache_directory()
         if root is None:
             return
@@ -84,7 +84,7 @@ class KernelCache(FunctionCache):
                 refusals.append(reason)
 
     def flush(self) -> None:
-        """Forget what was kept for the function."""
+        """Remove the function's entries."""
         try:
             super().flush()
         except OSError:

@@ -1,6 +1,6 @@
-"""Whether the installed Numba is one whose private parts are known: a series that was tried, with every private name that is used here.
+"""Check that the private parts of the installed Numba are known: a tested series of versions, with every private name that is used here.
 
-``docs/reference/numba.md`` lists the names, why each is used and the versions that were tried. With any other Numba kernels are compiled by its public
+``docs/reference/numba.md`` lists the names, their use and the tested versions. With any other Numba, kernels are compiled by its public
 decorators (``hilsim.compilation.plain``).
 """
 
@@ -15,20 +15,20 @@ from typing import Any, NamedTuple
 import numba
 
 TRIED_SERIES = ("0.68",)
-"""First two numbers of the versions, oldest first: a patch release is taken to be like those before it, as long as every name below is there."""
+"""Tested series of versions (first two numbers), oldest first: a patch release is assumed to be compatible if every name below exists."""
 PLAIN_VARIABLE = "HILSIM_PLAIN_NUMBA"
-"""Environment variable: any value but the empty one has kernels compiled by plain Numba."""
+"""Environment variable: any non-empty value makes plain Numba compile the kernels."""
 _CONSEQUENCE = "kernels are compiled by plain Numba: starts take longer, packets are the same"
 
 
 class Internal(NamedTuple):
-    """A class or function of Numba that is not public.
+    """A private class or function of Numba.
 
     Attributes:
-        module: Where it is.
-        name: Its name there.
-        parameters: Names of the parameters of a function, or of methods by their names; empty where they do not matter.
-        attributes: Names that a class or its instances must have.
+        module: Module of the object.
+        name: Name in the module.
+        parameters: Names of the parameters of a function, or of methods by their names; empty if they do not matter.
+        attributes: Required attributes of a class or its instances.
     """
 
     module: str
@@ -97,11 +97,11 @@ INTERNALS = (
     Internal("numba.core.typing.typeof", "_typeof_tuple", {"": ("val", "c")}),
     Internal("numba.np.linalg", "ensure_blas", {"": ()}),
 )
-"""What is replaced or called of Numba and is no part of its documented interface."""
+"""Objects of Numba that are replaced or called and are not part of its documented interface."""
 
 
 def unknown_internals() -> str:
-    """One sentence that says why the private parts of the installed Numba are not used; empty where they are."""
+    """Reason that the private parts of the installed Numba are not used, one sentence; empty if they are."""
     return _found(numba.__version__, os.environ.get(PLAIN_VARIABLE, ""))
 
 
@@ -116,7 +116,7 @@ def _found(version: str, wanted: str) -> str:
 
 
 def differences(internals: tuple[Internal, ...]) -> Iterator[str]:
-    """Full names of what is missing, or takes other parameters."""
+    """Full names of objects that are missing or have other parameters."""
     for internal in internals:
         name = f"{internal.module}.{internal.name}"
         try:
@@ -134,12 +134,12 @@ def differences(internals: tuple[Internal, ...]) -> Iterator[str]:
 def _parameters(function: Any) -> tuple[str, ...] | None:
     try:
         return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # no function
+    except (TypeError, ValueError):  # not a function
         return None
 
 
 def _attributes(found: Any) -> set[str]:
-    """Names of what an object has; of a class also what its methods use, which is how instances get theirs."""
+    """Names of an object's attributes; for a class also of those that its methods use, which are those of its instances."""
     names = set(dir(found))
     for cls in found.__mro__ if isinstance(found, type) else ():
         for method in vars(cls).values():

@@ -1,9 +1,9 @@
 """The only module that calls Numba's decorators.
 
-Why a module of its own: typing (``mypy --strict`` needs no ignores elsewhere), one place for the flags every kernel must have (``nogil``),
-one for how kernels are put together (``hilsim.compilation.dispatcher``, or ``plain`` where Numba is not known), and one for the cache they are kept
-in (``hilsim.compilation.cache``).
-Numba's ``cache=True`` raises ``RuntimeError`` at import when no directory is writable; here kernels are compiled in memory then.
+It is a separate module for typing (``mypy --strict`` needs no ignores elsewhere), and to have one place for the flags of all kernels (``nogil``),
+for the choice of the compiler (``hilsim.compilation.dispatcher``, or ``plain`` for an unknown Numba), and for the cache on disk
+(``hilsim.compilation.cache``).
+Numba's ``cache=True`` raises ``RuntimeError`` at import when no directory is writable; here kernels are then compiled in memory.
 """
 
 import logging
@@ -21,9 +21,9 @@ TupleT = TypeVar("TupleT", bound=type)
 
 
 def _compiler() -> Compiler:
-    """The way that fits the installed Numba."""
+    """Compiler for the installed Numba."""
     if reason := unknown_internals():
-        from hilsim.compilation import plain  # noqa: PLC0415 - the other way imports what this Numba may not have
+        from hilsim.compilation import plain  # noqa: PLC0415 - the other compiler imports names that this Numba may lack
 
         logging.getLogger(__name__).warning(reason)
         return plain
@@ -36,12 +36,12 @@ _COMPILER = _compiler()
 
 
 def constant(value: int) -> int:
-    """An integer constant for kernels that does not multiply them: for each plain Python constant it is passed, Numba compiles a copy of the callee."""
+    """Integer constant for kernels that avoids copies: Numba compiles a copy of the callee for each plain Python constant passed to it."""
     return cast("int", np.int64(value))
 
 
 def kernel(function: F) -> F:
-    """Compile a kernel for the CPU: ``nopython``, without the GIL, division by zero as in NumPy, kept on disk where that is possible.
+    """Compile a kernel for the CPU: ``nopython``, without the GIL, division by zero as in NumPy, cached on disk where possible.
 
     With ``NUMBA_DISABLE_JIT=1`` the plain Python function is returned, so that coverage can see it.
     """
@@ -49,23 +49,23 @@ def kernel(function: F) -> F:
 
 
 def stage_kernel(function: F) -> F:
-    """A kernel that its callers call, and do not make part of themselves: for what takes a second to compile, and microseconds to run.
+    """Compile a kernel that is called by address and not included in its callers: for one that takes a second to compile and microseconds to run.
 
-    It must be found by its name in its module, and its annotation must say what it returns.
+    It must be found by its name in its module, and its annotation must give its return type.
     """
     return function if numba.config.DISABLE_JIT else cast("F", _COMPILER.compile_stage(function))
 
 
 def inlined_kernel(function: F) -> F:
-    """A kernel that becomes part of each kernel that calls it, before compiling.
+    """Compile a kernel that is inlined into each kernel that calls it, before compiling.
 
-    For what only strings other kernels together: each level of calls costs seconds of linking and optimising all that is below it once more.
+    For a kernel that only calls others: each level of calls costs seconds, because all code below it is linked and optimised again.
     """
     return function if numba.config.DISABLE_JIT else cast("F", _COMPILER.compile_inlined(function))
 
 
 def by_reference(cls: TupleT) -> TupleT:
-    """Pass a class of named tuples to kernels by address: for large ones that Python makes and kernels read. Kernels can neither make nor unpack one."""
+    """Pass a class of named tuples to kernels by address: for large ones made by Python and read by kernels. Kernels can neither make nor unpack them."""
     _COMPILER.pass_by_reference(cls)
     return cls
 
@@ -78,5 +78,5 @@ def compile_for(function: Callable[..., Any], *arguments: Any) -> None:
 
 @inlined_kernel
 def signed(value: Any) -> Any:
-    """A packet's unsigned field as a number to calculate with: Numba makes a float of what mixes unsigned and signed 64 bits."""
+    """Convert a packet's unsigned field for arithmetic: Numba would convert a mix of unsigned and signed 64-bit integers to a float."""
     return np.int64(value)

@@ -1,4 +1,4 @@
-"""Functions of sixteen numbers at a time: sines, cosines, logarithms. Made of IEEE arithmetic alone, so their bits are the same on every CPU."""
+"""Functions of sixteen numbers at a time: sines, cosines, logarithms. They use IEEE arithmetic only, so their bits are the same on every CPU."""
 
 import math
 
@@ -17,9 +17,9 @@ _BIAS = 1023.0
 
 @kernel
 def sines_and_cosines(turns: Doubles) -> tuple[Doubles, Doubles]:
-    """Of angles in turns, up to 2^40 of them; both within 3e-16, whatever the angle.
+    """Sines and cosines of angles in turns, up to 2^40; both within 3e-16 for any angle.
 
-    An angle is taken to within an eighth of a turn of the nearest quarter, which is exact, and Taylor's series does the rest: what it leaves out is
+    An angle is reduced to within an eighth of a turn of the nearest quarter, which is exact, and Taylor's series is used; the omitted terms are
     below 5e-17.
     """
     quarters = floor_lanes(turns * 4.0 + 0.5)
@@ -47,9 +47,9 @@ def sines_and_cosines(turns: Doubles) -> tuple[Doubles, Doubles]:
 
 @kernel
 def logarithms(x: Doubles) -> Doubles:
-    """Natural logarithms of numbers above 0 that are neither denormal nor infinite; within 4e-16 of their size, or 1e-16.
+    """Natural logarithms of positive numbers that are neither denormal nor infinite; relative error below 4e-16, or absolute below 1e-16.
 
-    With ``x = 2^e m``, ``m`` from 0.71 to 1.41, the series of the area tangent of ``(m - 1) / (m + 1)`` leaves out less than 1e-17.
+    With ``x = 2^e m``, ``m`` from 0.71 to 1.41, the omitted terms of the series of the area tangent of ``(m - 1) / (m + 1)`` are below 1e-17.
     """
     bits = bit_patterns(x)
     exponent = signed_doubles(bits >> _EXPONENT) - _BIAS

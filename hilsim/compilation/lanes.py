@@ -1,9 +1,9 @@
-"""Sixteen numbers side by side, one for each of sixteen rays, for kernels: one instruction of the CPU calculates all of them.
+"""Vectors of sixteen numbers, one for each of sixteen rays, for kernels: one instruction of the CPU computes all of them.
 
-LLVM makes of them what the CPU has: one register of AVX-512, two of AVX2, four of SSE or NEON. Results are those of scalar float32 arithmetic, number
-by number: nothing is contracted or reordered. Under ``NUMBA_DISABLE_JIT=1`` they are NumPy arrays of 16 elements, which know the same operators.
+LLVM maps them to the CPU's registers: one of AVX-512, two of AVX2, four of SSE or NEON. Results equal scalar float32 arithmetic, number
+by number: operations are not contracted or reordered. Under ``NUMBA_DISABLE_JIT=1`` they are NumPy arrays of 16 elements with the same operators.
 
-A float32 scalar beside lanes counts as sixteen times itself. Comparisons give a ``Mask``; masks know ``&`` and ``|``.
+A float32 scalar combined with lanes is repeated sixteen times. Comparisons give a ``Mask``; masks support ``&`` and ``|``.
 """
 
 import operator
@@ -22,15 +22,15 @@ from hilsim.compilation import plain_lanes
 WIDTH = plain_lanes.WIDTH
 
 Lanes = Any
-"""``float32`` sixteen times."""
+"""Vector of sixteen ``float32``."""
 Doubles = Any
-"""``float64`` sixteen times."""
+"""Vector of sixteen ``float64``."""
 Numbers = Any
-"""``int32`` sixteen times."""
+"""Vector of sixteen ``int32``."""
 Words = Any
-"""``uint64`` sixteen times."""
+"""Vector of sixteen ``uint64``."""
 Mask = Any
-"""``bool`` sixteen times."""
+"""Vector of sixteen ``bool``."""
 
 _INT, _LONG, _SHORT = ir.IntType(32), ir.IntType(64), ir.IntType(WIDTH)
 
@@ -56,7 +56,7 @@ class _LanesModel(models.PrimitiveModel):
 
 
 def _spread(builder: Any, value: Any) -> Any:
-    """A scalar in every lane."""
+    """Repeat a scalar in every lane."""
     if isinstance(value.type, ir.VectorType):
         return value
     vector = ir.VectorType(value.type, WIDTH)
@@ -65,7 +65,7 @@ def _spread(builder: Any, value: Any) -> Any:
 
 
 def _common(one: Any, other: Any) -> _LanesType | None:
-    """The lanes that two types make together: the same, or lanes beside their scalar."""
+    """Common type of two operands: equal lanes, or lanes and their scalar; otherwise None."""
     for kind in (_LANES, _DOUBLES, _NUMBERS, _WORDS):
         if kind in (one, other) and {one, other} <= {kind, kind.scalar}:
             return kind
@@ -73,7 +73,7 @@ def _common(one: Any, other: Any) -> _LanesType | None:
 
 
 def _define(function: Any, kinds: tuple[_LanesType, ...], result: _LanesType | None, emit: Callable[[Any, Any, Any], Any]) -> None:
-    """An operator between lanes, or lanes and a scalar; None: it gives what it takes."""
+    """Define an operator between lanes, or lanes and a scalar; ``result`` None: the operands' type."""
 
     @type_callable(function)
     def _type(_context: Any) -> Callable[[Any, Any], Any]:
@@ -180,7 +180,7 @@ def _gather(_typing: Any, array: Any, rows: Any, column: Any) -> Any:
         found = context.make_array(array)(context, builder, arguments[0])
         column_ = context.cast(builder, arguments[2], signature_.args[2], types.intp)
         gathered = ir.Constant(kind.vector, ir.Undefined)
-        for lane in range(WIDTH):  # a CPU's own gathering is no faster, where it has any
+        for lane in range(WIDTH):  # a CPU's own gather instruction is no faster, if it has one
             row = builder.sext(builder.extract_element(arguments[1], _INT(lane)), column_.type)
             pointer = cgutils.get_item_pointer(context, builder, array, found, [row, column_], wraparound=False)
             gathered = builder.insert_element(gathered, builder.load(pointer), _INT(lane))
@@ -310,86 +310,86 @@ if not _compiled:
     plain_lanes.permit_infinities()
 
 load_lanes: Callable[[Any, int], Any] = intrinsic(_load) if _compiled else plain_lanes.load
-"""``load_lanes(array [n, 16], row)``: a row of float32, float64 or int32."""
+"""``load_lanes(array [n, 16], row)``: load a row of float32, float64 or int32."""
 
 store_lanes: Callable[[Any, int, Any], None] = intrinsic(_store) if _compiled else plain_lanes.store
-"""``store_lanes(array [n, 16], row, lanes)``."""
+"""``store_lanes(array [n, 16], row, lanes)``: store a row."""
 
 gather: Callable[[Any, Any, int], Any] = intrinsic(_gather) if _compiled else plain_lanes.gather
-"""``gather(array [n, m], rows, column)``: of each lane's row."""
+"""``gather(array [n, m], rows, column)``: load an element of each lane's row."""
 
 spread: Callable[[Any], Any] = intrinsic(_spread_out) if _compiled else plain_lanes.spread
-"""A scalar sixteen times."""
+"""Repeat a scalar in every lane."""
 
 select: Callable[[Any, Any, Any], Any] = intrinsic(_select) if _compiled else plain_lanes.select
-"""``select(mask, one, other)``: where the mask is true the one, else the other; either may be a scalar."""
+"""``select(mask, one, other)``: ``one`` where the mask is true, else ``other``; either may be a scalar."""
 
 lesser_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme("<")) if _compiled else plain_lanes.lesser
-"""The lesser of two, as ``render.intersect.lesser``."""
+"""Lesser of two in each lane, as ``render.intersect.lesser``."""
 
 greater_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme(">")) if _compiled else plain_lanes.greater
-"""The greater of two, as ``render.intersect.greater``."""
+"""Greater of two in each lane, as ``render.intersect.greater``."""
 
 singles: Callable[[Any], Any] = (
     intrinsic(_conversion(_DOUBLES, _LANES, lambda builder, values, vector: builder.fptrunc(values, vector)))
     if _compiled
     else lambda values: values.astype(np.float32)
 )
-"""float32 of float64."""
+"""Convert float64 to float32."""
 
 doubles: Callable[[Any], Any] = (
     intrinsic(_conversion(_LANES, _DOUBLES, lambda builder, values, vector: builder.fpext(values, vector)))
     if _compiled
     else lambda values: values.astype(np.float64)
 )
-"""float64 of float32."""
+"""Convert float32 to float64."""
 
 lane_numbers: Callable[[], Any] = intrinsic(_lane_numbers) if _compiled else plain_lanes.lane_numbers
-"""Each lane's own number, 0 to 15, as uint64."""
+"""Number of each lane, 0 to 15, as uint64."""
 
 signed_doubles: Callable[[Any], Any] = (
     intrinsic(_conversion(_WORDS, _DOUBLES, lambda builder, values, vector: builder.sitofp(values, vector)))
     if _compiled
     else lambda values: values.astype(np.int64).astype(np.float64)
 )
-"""float64 of what uint64 hold as signed numbers."""
+"""Convert uint64, interpreted as signed integers, to float64."""
 
 bit_patterns: Callable[[Any], Any] = (
     intrinsic(_conversion(_DOUBLES, _WORDS, lambda builder, values, vector: builder.bitcast(values, vector)))
     if _compiled
     else lambda values: values.view(np.uint64)
 )
-"""The bits of float64, in uint64."""
+"""Bits of float64, as uint64."""
 
 from_bit_patterns: Callable[[Any], Any] = (
     intrinsic(_conversion(_WORDS, _DOUBLES, lambda builder, values, vector: builder.bitcast(values, vector)))
     if _compiled
     else lambda values: values.view(np.float64)
 )
-"""The float64 that bits in uint64 are."""
+"""float64 with the bits of uint64."""
 
 scatter: Callable[[Any, Any, int, Any], None] = intrinsic(_scatter) if _compiled else plain_lanes.scatter
-"""``scatter(array [n, m], rows, column, lanes)``: to each lane's row, in order: of lanes with the same row the last one stays."""
+"""``scatter(array [n, m], rows, column, lanes)``: store an element to each lane's row, in order: for lanes with the same row the last one remains."""
 
 floor_lanes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("floor"))) if _compiled else np.floor
-"""The largest whole numbers that are not larger, of float64."""
+"""Floor of float64."""
 
 magnitudes: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("fabs"))) if _compiled else np.abs
-"""Of float64."""
+"""Absolute values of float64."""
 
 roots: Callable[[Any], Any] = intrinsic(_conversion(_DOUBLES, _DOUBLES, _by_llvm("sqrt"))) if _compiled else np.sqrt
-"""Square roots, of float64."""
+"""Square roots of float64."""
 
 bits_of: Callable[[Any], int] = intrinsic(_bits) if _compiled else plain_lanes.bits
-"""A mask as an integer: bit k is lane k."""
+"""Integer of a mask: bit k is lane k."""
 
 mask_of: Callable[[Any], Any] = intrinsic(_mask) if _compiled else plain_lanes.mask
-"""An integer as a mask."""
+"""Mask of an integer."""
 
 count_bits: Callable[[Any], int] = intrinsic(_of_integer(lambda builder, bits: builder.ctpop(bits))) if _compiled else plain_lanes.count
-"""How many bits of an integer are set."""
+"""Number of bits set in an integer."""
 
 first_bit: Callable[[Any], int] = (
     intrinsic(_of_integer(lambda builder, bits: builder.cttz(bits, ir.IntType(1)(1)))) if _compiled else plain_lanes.first
 )
-"""The lowest bit of an integer that is set; there must be one."""
+"""Lowest bit set in an integer; there must be one."""

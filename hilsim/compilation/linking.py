@@ -1,6 +1,6 @@
-"""A kernel's code is linked and optimised once for each kernel that runs by itself, and a stage's is called by its address.
+"""Linking of kernels: a kernel's code is linked and optimised once for each kernel that is run directly, and a stage is called by its address.
 
-Numba links and optimises the code of all that is below a kernel at each level of calls again.
+Numba instead links and optimises all code below a kernel again at each level of calls.
 """
 
 import hashlib
@@ -27,20 +27,20 @@ from hilsim.compilation.cache import is_claimed, module_directory
 
 
 class _CodeOnDemand(JITCodeLibrary):
-    """What Numba has compiled, neither linked with what it calls nor optimised until its address is requested.
+    """A compiled kernel, neither linked with its callees nor optimised until its address is requested.
 
-    Most kernels only become part of others and never run by themselves. Numba links all that is below a kernel into it, and optimises all that, at each
-    level of calls again; here each kernel's own code is linked and optimised once for each kernel that does run.
+    Most kernels are only included in others and never run directly. Numba links all code below a kernel into it, and optimises it, at each
+    level of calls again; here each kernel's own code is linked and optimised once for each kernel that is run.
     """
 
     _IN_PARTS, _AS_CODE = "parts", "code"
 
     _is_unlinked = False
     _kept: Any = ()
-    """Environments of what was loaded as part of others: Numba looks them up by their names, as long as they are referenced."""
+    """Environments of kernels loaded as part of others: Numba looks them up by name while they are referenced."""
 
     def finalize(self) -> None:
-        """Numba's: nothing is to be added any more."""
+        """Numba's hook: no further code is added."""
         require_global_compiler_lock()
         self._codegen._check_llvm_bugs()  # noqa: SLF001 - as Numba's own
         self._raise_if_finalized()
@@ -49,7 +49,7 @@ class _CodeOnDemand(JITCodeLibrary):
         self._finalized = self._is_unlinked = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Address of a function, 0 where there is none of that name."""
+        """Address of a function, 0 if there is none of that name."""
         self._ensure_finalized()
         if self._is_unlinked and self._defines(name):
             self._compile_stages()
@@ -68,13 +68,13 @@ class _CodeOnDemand(JITCodeLibrary):
             return False
 
     def _link(self) -> None:
-        """Add the code of all that is called, directly or not."""
+        """Add the code of all direct and indirect callees."""
         for library in self._all_below():
             self._final_module.link_in(_module_of(library), preserve=True)
         self._shared_module, self._is_unlinked = None, False
 
     def _all_below(self) -> list[Any]:
-        """The libraries of all that is called, callers first: LLVM links only what has been called for so far."""
+        """Libraries of all callees, callers first: LLVM links only code that has been referenced so far."""
         ended: dict[Any, None] = {}
 
         def visit(library: Any) -> None:
@@ -87,11 +87,11 @@ class _CodeOnDemand(JITCodeLibrary):
         return list(reversed(ended))[1:]
 
     def own_module(self) -> Any:
-        """What others can link in: its own code, and once it is linked all of it."""
+        """Code for linking into others: its own, and once it is linked all of it."""
         return super()._get_module_for_linking()
 
     def _whole_module(self) -> Any:
-        """Self-contained code: with all that it calls but stages."""
+        """Self-contained code: with all callees except stages."""
         module = self.own_module()
         if self._is_unlinked:
             module = module.clone()
@@ -100,7 +100,7 @@ class _CodeOnDemand(JITCodeLibrary):
         return module
 
     def _get_module_for_linking(self) -> Any:
-        """Numba's, for libraries that make their machine code at once."""
+        """Numba's hook for libraries that generate their machine code at once."""
         self._compile_stages()
         return self._whole_module()
 
@@ -108,7 +108,7 @@ class _CodeOnDemand(JITCodeLibrary):
         _compile_all({each for each in self._reload_init if isinstance(each, CallTarget)})
 
     def serialize_using_object_code(self) -> tuple[str, str, Any]:
-        """What the cache keeps: machine code, for what runs is never part of others; or else what callers compile."""
+        """Data for the cache: machine code for a kernel that is run directly, otherwise code for its callers to compile."""
         self._ensure_finalized()
         if self._is_unlinked:
             whole = self._whole_module()
@@ -135,7 +135,7 @@ class _CodeOnDemand(JITCodeLibrary):
 
 
 def _environments(module: Any) -> Iterator[tuple[str, Any]]:
-    """Name and environment of each function in a module: what its errors are made of, as Python objects."""
+    """Names and environments of the functions in a module: the environment makes their errors, as Python objects."""
     for variable in module.global_variables:
         if not variable.is_declaration and (environment := lookup_environment(variable.name)) is not None:
             yield variable.name, environment
@@ -147,7 +147,7 @@ def _module_of(library: Any) -> Any:
 
 @contextmanager
 def libraries_on_demand() -> Iterator[None]:
-    """What is compiled within is linked on request; what else uses Numba in this process is left alone. For who has the compiler's lock."""
+    """Link code compiled within the block on request; other uses of Numba in this process are unaffected. The caller must hold the compiler's lock."""
     _prepare_numba()
     codegen = cpu_target.target_context.codegen()
     before, codegen._library_class = codegen._library_class, _CodeOnDemand  # noqa: SLF001 - Numba has no option for it
@@ -159,7 +159,7 @@ def libraries_on_demand() -> Iterator[None]:
 
 @cache
 def _prepare_numba() -> None:
-    """What Numba shall do in other ways in this process."""
+    """Changes of Numba's behaviour in this process."""
     codegen = cpu_target.target_context.codegen()
     rtsys.initialize(cpu_target.target_context)  # Numba looks for an address in it while it links a function that calls itself
     set_environment = codegen.set_env
@@ -173,9 +173,9 @@ def _prepare_numba() -> None:
 
 
 def _skip_search_for_blas() -> None:
-    """Numba imports ``scipy.linalg`` to know whether matrices can be multiplied: 0.14 s of every start, and no kernel multiplies any.
+    """Skip Numba's import of ``scipy.linalg``, which checks for matrix multiplication: 0.14 s of every start, and no kernel multiplies matrices.
 
-    One that does finds it then.
+    A kernel that does triggers the import then.
     """
     search = linalg.ensure_blas
     linalg.ensure_blas = lambda: None
@@ -190,12 +190,12 @@ def _skip_search_for_blas() -> None:
 
 @dataclass(frozen=True)
 class CallTarget:
-    """A kernel compiled for some types; of a stage, as its callers' machine code names it. Called when such code is loaded, it sees that there is one.
+    """A kernel compiled for some types, referenced by its callers' machine code. Numba calls it when such code is loaded, and it ensures that the kernel exists.
 
     Attributes:
-        module: Where the kernel is.
-        name: Of the kernel there.
-        arguments: Numba types.
+        module: Module of the kernel.
+        name: Name of the kernel in the module.
+        arguments: Numba types of the arguments.
     """
 
     module: str
@@ -204,23 +204,23 @@ class CallTarget:
 
     @property
     def symbol(self) -> str:
-        """The name: the same in every process with the same sources."""
+        """Symbol of the kernel: the same in every process with the same sources."""
         place = module_directory(self.module)
         what = repr((self.module if place is None else place.name, self.name, self.arguments))
         return f"{self.module}.{self.name}.{hashlib.sha256(what.encode()).hexdigest()[:24]}"
 
     @property
     def claim(self) -> str:
-        """What a process that compiles it claims."""
+        """Name of the claim for compiling it."""
         return f"{self.module}.{self.name} {self.arguments}"
 
     def __call__(self) -> None:
-        """Load or compile it: machine code that calls an unbound name ends the process."""
+        """Load or compile the kernel: machine code that calls an unbound symbol would crash the process."""
         getattr(importlib.import_module(self.module), self.name).compile(self.arguments)
 
 
 def _compile_all(targets: set[CallTarget]) -> None:
-    """Compile those first that no other process compiles."""
+    """Compile the targets, first those that no other process is compiling."""
     waiting = sorted(targets, key=lambda target: target.symbol)
     while waiting:
         chosen = next((target for target in waiting if not is_claimed(target.claim)), waiting[0])
@@ -229,12 +229,12 @@ def _compile_all(targets: set[CallTarget]) -> None:
 
 
 def external_call(result: Any, names: tuple[str, ...], target: CallTarget) -> Any:
-    """Lowers a call of a function that another library has; as ``numba.core.imputils.user_function``, which links the library in.
+    """Lower a call of a function in another library; unlike ``numba.core.imputils.user_function``, it does not link that library in.
 
     Args:
-        result: Numba's type of what it returns.
-        names: Its arguments' first.
-        target: The function.
+        result: Numba's type of the return value.
+        names: Numba's names of the arguments, the first word of each.
+        target: Called function.
     """
 
     def call(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Kernels as plain Numba compiles them: for versions whose private parts are not known (``hilsim.compilation.internals``).
+"""Compilation of kernels by plain Numba: for versions whose private parts are not known (``hilsim.compilation.internals``).
 
-Only what Numba documents is used, ``numba.extending`` and its events included. A caller's machine code holds that of all it calls, every kernel has
-its wrappers, and tuples are passed by value: compiling takes several times as long. The arithmetic is the same, and so are the bytes.
+Only Numba's documented interface is used, including ``numba.extending`` and its events. A caller's machine code contains that of all its callees, every kernel has
+its wrappers, and tuples are passed by value: compiling takes several times as long. The arithmetic and the bytes are the same.
 
-Entries on disk are in the directories of ``hilsim.compilation.cache``, so they are as fresh and as trusted as others. Numba numbers the entries of an
-index without looking at other processes, and has no place for a lock around that; so one process at a time compiles or loads.
+Entries on disk are in the directories of ``hilsim.compilation.cache``, with the same freshness and trust. Numba numbers the entries of an
+index without regard to other processes, and has no hook for a lock around that; so only one process at a time compiles or loads.
 """
 
 import threading
@@ -21,7 +21,7 @@ from hilsim.compilation.cache import claimed, make_directory, module_directory, 
 from hilsim.compilation.compiler import OPTIONS
 
 _WAIT_S = 3_600.0
-"""For another process that compiles: more than all kernels of a rig take."""
+"""Timeout for another process that compiles: more than all kernels of a rig take."""
 
 
 class _OneProcess(event.Listener):
@@ -33,14 +33,14 @@ class _OneProcess(event.Listener):
         self._claim = ExitStack()
 
     def on_start(self, event: object) -> None:  # noqa: ARG002 - Numba's signature
-        """A thread asks for the lock."""
+        """Handle a thread's request for the lock."""
         with self._guard:
             if self._threads == 0:
                 self._claim.enter_context(claimed("plain Numba", _WAIT_S))
             self._threads += 1
 
     def on_end(self, event: object) -> None:  # noqa: ARG002 - Numba's signature
-        """A thread has given it back."""
+        """Handle a thread's release of the lock."""
         with self._guard:
             self._threads -= 1
             if self._threads == 0:
@@ -61,7 +61,7 @@ def _compile(function: Callable[..., Any], **more: Any) -> Any:
         try:
             make_directory(place)
             return numba.jit(cache=True, **options)(function)
-        except (OSError, RuntimeError) as error:  # a full disk, or no place that Numba accepts
+        except (OSError, RuntimeError) as error:  # a full disk, or no directory that Numba accepts
             reason = f"kernels are not kept in {place.parent}: {error}"
             if reason not in refusals:
                 refusals.append(reason)
@@ -71,24 +71,24 @@ def _compile(function: Callable[..., Any], **more: Any) -> Any:
 
 
 def compile_kernel(function: Callable[..., Any]) -> Any:
-    """A dispatcher of a function."""
+    """Dispatcher of a function."""
     return _compile(function)
 
 
 compile_stage = compile_kernel
-"""Its callers hold its code."""
+"""Dispatcher of a stage, which plain Numba includes in its callers."""
 
 
 def compile_inlined(function: Callable[..., Any]) -> Any:
-    """A dispatcher that becomes part of each caller before compiling."""
+    """Dispatcher of a function that is inlined into each caller before compiling."""
     return _compile(function, inline="always")
 
 
 def compile_types(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Compile a kernel for Numba types, or load it; anything else is left alone."""
+    """Compile a kernel for Numba types, or load it; other functions are ignored."""
     if is_jitted(function):
         cast("Any", function).compile(arguments)
 
 
 def pass_by_reference(cls: type) -> None:
-    """Nothing: kernels take named tuples by value."""
+    """Do nothing: plain Numba passes named tuples by value."""

@@ -1,6 +1,6 @@
-"""Large tuples are passed to kernels by their address, and read where they lie.
+"""Passing of large tuples to kernels by address, with their fields read in place.
 
-Numba passes a tuple by value: some hundred numbers at each call, each of them code to compile.
+Numba passes a tuple by value: some hundred numbers at each call, each with code to compile.
 """
 
 from typing import Any
@@ -18,26 +18,26 @@ _REFERRED: set[type] = set()
 
 
 class TupleReference(types.Type):
-    """Address of a named tuple, valid as long as the kernel runs that Python called with it."""
+    """Address of a named tuple, valid while the kernel runs that Python called with it."""
 
     def __init__(self, tuple_type: Any) -> None:
         self.tuple_type = tuple_type
         super().__init__(f"reference({tuple_type})")
 
     def index(self, field: str) -> int:
-        """Place of a field; -1 where there is none of that name."""
+        """Index of a field; -1 if there is none of that name."""
         fields = self.tuple_type.fields
         return fields.index(field) if field in fields else -1
 
 
 def pass_by_reference(cls: type) -> None:
-    """Have kernels take named tuples of a class, and those of such classes within, by their address. Kernels can neither make nor unpack one."""
+    """Pass named tuples of a class, and nested ones of such classes, to kernels by address. Kernels can neither make nor unpack them."""
 
     def reference(value: Any, context: Any) -> Any:
         found = _typeof_tuple(value, context)
         if found is None:
             return None
-        within = [each.tuple_type if isinstance(each, TupleReference) else each for each in found.types]  # they lie in it, not elsewhere
+        within = [each.tuple_type if isinstance(each, TupleReference) else each for each in found.types]  # they are stored inside it
         return TupleReference(types.BaseTuple.from_types(within, cls))
 
     _REFERRED.add(cls)
@@ -59,7 +59,7 @@ class _Fields(AttributeTemplate):
     key = TupleReference
 
     def generic_resolve(self, reference: TupleReference, field: str) -> Any:
-        """Type of a field; None where there is none of that name."""
+        """Type of a field; None if there is none of that name."""
         index = reference.index(field)
         found = reference.tuple_type.types[index] if index >= 0 else None
         return TupleReference(found) if _is_reference(found) else found

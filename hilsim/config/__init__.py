@@ -1,1 +1,1 @@
-"""TOML in, frozen specifications out: every fault at once, with file and key."""
+"""Configuration: TOML files parsed into frozen specifications; every fault is reported at once, with file and key."""

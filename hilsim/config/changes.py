@@ -1,4 +1,4 @@
-"""What a command line changes of a rig: ``--to``, ``--no-noise`` and ``--set``, made in the rig's table before it is checked, so that every rule holds for them too."""
+"""Changes of a rig by the command line: ``--to``, ``--no-noise`` and ``--set``, applied to the rig's table before it is checked, so that all rules apply to them."""
 
 import copy
 import re
@@ -19,12 +19,12 @@ Location = tuple[int | str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Options of the command line that change a rig; a reload makes them again.
+    """Command-line options that change a rig; a reload applies them again.
 
     Attributes:
-        to: ``HOST`` or ``HOST:PORT`` that every sensor, replay and rover sends to; empty: as set in the rig.
-        no_noise: Rovers send the contents of their files, or their pose and scan, without noise.
-        settings: ``KEY=VALUE`` each, made in their order after the others; the key as ``hilsim check`` prints it, or with an entry's name for its number
+        to: ``HOST`` or ``HOST:PORT``, destination of all sensors, replays and rovers; empty: as in the rig.
+        no_noise: Whether rovers send the contents of their files, or their pose and scan, without noise.
+        settings: ``KEY=VALUE`` each, applied in order after the others; the key as printed by ``hilsim check``, or with an entry's name in place of its number
             (``sensor.roof.sub_rays=1``); the value as in TOML, and what is not TOML as text.
     """
 
@@ -33,17 +33,17 @@ class Changes:
     settings: tuple[str, ...] = ()
 
     def naming(self, host: str) -> str:
-        """Which options name a host, in brackets; empty where none does."""
+        """Options that name a host, in brackets; empty if none does."""
         options = [f"--to {self.to}"] if self.to.partition(":")[0] == host else []
         options += [f"--set {text}" for text in self.settings if text.partition("=")[2].strip(" \"'") == host]
         return f" ({', '.join(options)})" if options else ""
 
     def made_in(self, table: Mapping[str, Any], directory: Path) -> "Changed":
-        """A rig's table with the changes, and what could not be made.
+        """Apply the changes to a rig's table; returns the table and the faults.
 
         Args:
-            table: What the rig file holds; stays as it is.
-            directory: The rig's own, for profiles it names.
+            table: Table of the rig file; not modified.
+            directory: Directory of the rig, for the profiles it names.
         """
         changed = Changed(table=copy.deepcopy(dict(table)), directory=directory)
         if self.to:
@@ -57,13 +57,13 @@ class Changes:
 
 @dataclass(kw_only=True)
 class Changed:
-    """A table that was changed.
+    """A table with changes applied.
 
     Attributes:
-        table: The table.
-        directory: The rig's own.
-        faults: Options that could not be made, a sentence each.
-        options: Which option set the value at which place.
+        table: Changed table.
+        directory: Directory of the rig.
+        faults: Options that could not be applied, one sentence each.
+        options: Option that set the value, by location.
     """
 
     table: dict[str, Any]
@@ -72,7 +72,7 @@ class Changed:
     options: dict[Location, str] = field(default_factory=dict)
 
     def send(self, to: str) -> None:
-        """``--to``."""
+        """Apply ``--to``."""
         option = f"--to {to}"
         host, colon, port = to.rpartition(":") if ":" in to else (to, "", "")
         if not host or (colon and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535)):
@@ -95,7 +95,7 @@ class Changed:
                 self._put(port_at, int(port), option)
 
     def silence(self) -> None:
-        """``--no-noise``."""
+        """Apply ``--no-noise``."""
         entries = self.table.get("rover")
         count = len(entries) if isinstance(entries, list) else 0
         if not count:
@@ -108,7 +108,7 @@ class Changed:
                     self._put(("rover", entry, "drift", key), 0.0, "--no-noise")
 
     def set(self, text: str) -> None:
-        """``--set``."""
+        """Apply ``--set``."""
         key, equals, value = text.partition("=")
         option = f"--set {text}"
         key = key.strip()
@@ -121,12 +121,12 @@ class Changed:
             self.faults.append(str(error) if str(error).startswith("--set") else f"{option}: {error}")
 
     def named(self, fault: str) -> str:
-        """A fault of the changed table, with the options that set what it is about."""
+        """Fault of the changed table, followed by the options that set the value."""
         options = [option for place, option in self.options.items() if _is_about(fault, place)]
         return f"{fault} ({', '.join(dict.fromkeys(options))})" if options else fault
 
     def _located(self, key: str) -> Location:
-        """The place that a key names, with numbers for names.
+        """Location of a key, with numbers in place of names.
 
         Raises:
             ConfigError: no entry has that name or number.
@@ -141,7 +141,7 @@ class Changed:
             elif is_number:
                 raise ConfigError(f"{key_path(tuple(parts))} must be a list for [{part}], got {'a table' if isinstance(node, dict) else 'none'}")
             elif part == "model" and len(parts) == 2 and parts[0] == "sensor":
-                part = "override"  # `check` prints the profile with what the rig overrides
+                part = "override"  # `check` prints the profile with the rig's override applied
             parts.append(part)
         return tuple(parts)
 
@@ -152,10 +152,10 @@ class Changed:
         return node
 
     def _put(self, place: Location, value: Any, option: str) -> None:
-        """Set a value, with the tables around it.
+        """Set a value, and create missing tables around it.
 
         Raises:
-            ConfigError: something else than a table is around it.
+            ConfigError: a value other than a table is around it.
         """
         node: Any = self.table
         for depth, part in enumerate(place[:-1]):
@@ -168,7 +168,7 @@ class Changed:
         self.options[place] = option
 
     def _profile_part(self, place: Location) -> dict[str, Any]:
-        """What an override replaces only a part of: the profile's own table; elsewhere an empty one."""
+        """Profile's own table that an override replaces in part; empty for other locations."""
         if len(place) != 4 or place[0] != "sensor" or place[2] != "override":
             return {}
         try:
@@ -180,7 +180,7 @@ class Changed:
 
 
 def _entry(entries: list[Any], part: int | str, where: str) -> int:
-    """Which entry of a list of tables a number or a name means."""
+    """Index of an entry of a list of tables, from a number or a name."""
     if isinstance(part, int):
         if part < len(entries):
             return part
@@ -194,12 +194,12 @@ def _entry(entries: list[Any], part: int | str, where: str) -> int:
 
 
 def _is_about(fault: str, place: Location) -> bool:
-    """Whether a fault names a place or something in it."""
+    """Whether a fault concerns a location or one inside it."""
     return any(re.search(rf"(?<![\w.\]]){re.escape(path)}(?![\w-])", fault) for path in _spelled(place))
 
 
 def _spelled(place: Location) -> Iterator[str]:
-    """How faults spell a place."""
+    """Spellings of a location in faults."""
     yield key_path(place)
     if len(place) > 3 and place[2] == "override":
         yield f"{key_path(place[:3])}: {key_path(place[3:])}"

@@ -1,6 +1,6 @@
-"""What other distributions add to hilsim, found by their entry points (``importlib.metadata``).
+"""Plug-ins of other distributions, found by their entry points (``importlib.metadata``).
 
-Nothing is looked up before a rig names what hilsim itself has not: looking takes milliseconds, and importing a foreign module may take any time.
+They are searched only when a rig names an object that hilsim does not have: searching takes milliseconds, and importing a foreign module any time.
 """
 
 from importlib import metadata
@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 from hilsim.errors import ConfigError
 
 SINKS = "hilsim.sinks"
-"""``SinkPlugin`` by the ``kind`` of a ``[[sink]]``."""
+"""Entry point group of sinks: ``SinkPlugin`` by the ``kind`` of a ``[[sink]]``."""
 FAMILIES = "hilsim.families"
-"""Classes of lidar families by the ``family`` of a sensor profile."""
+"""Entry point group of lidar families: classes by the ``family`` of a sensor profile."""
 PROFILES = "hilsim.profiles"
-"""Paths of sensor profiles by the name that a ``[[sensor]]`` gives as ``profile``."""
+"""Entry point group of sensor profiles: paths by the ``profile`` of a ``[[sensor]]``."""
 
 
 class Found(NamedTuple):
-    """What an entry point gives.
+    """Object of an entry point.
 
     Attributes:
-        thing: It.
-        origin: Whose it is, for people: distribution, version and entry point.
+        thing: Imported object.
+        origin: Origin for messages: distribution, version and entry point.
     """
 
     thing: Any
@@ -29,20 +29,20 @@ class Found(NamedTuple):
 
 
 def offered(group: str) -> list[str]:
-    """Names in a group, sorted; nothing is imported."""
+    """Sorted names in a group; nothing is imported."""
     return sorted({point.name for point in metadata.entry_points(group=group)})
 
 
 def find(group: str, name: str, subject: str) -> Found | None:
-    """Object of a name in a group, imported now; None where no distribution has the name.
+    """Import the object of a name in a group; None if no distribution has the name.
 
     Args:
-        group: One of those above.
-        name: Of the entry point.
-        subject: What messages begin with: the key that has the name, and the name.
+        group: One of the groups above.
+        name: Name of the entry point.
+        subject: Start of messages: the key that has the name, and the name.
 
     Raises:
-        ConfigError: several distributions have it, or it cannot be imported; the text names them.
+        ConfigError: several distributions have the name, or the import fails; the message names them.
     """
     points = list(metadata.entry_points(group=group, name=name))
     if not points:
@@ -52,7 +52,7 @@ def find(group: str, name: str, subject: str) -> Found | None:
         raise ConfigError(f"{subject} must come from one distribution, got {' and '.join(origins)}: uninstall all but one")
     try:
         return Found(points[0].load(), origins[0])
-    except (Exception, SystemExit) as error:  # the import of a stranger's module may raise anything
+    except (Exception, SystemExit) as error:  # the import of a foreign module may raise any exception
         raise ConfigError(f"{subject}: {origins[0]} must be importable, got {type(error).__name__}: {' '.join(str(error).split())}") from error
 
 

@@ -1,4 +1,4 @@
-"""Names of hosts in a rig become addresses: once at a start, and once at each reload, so that packets never wait for a name server."""
+"""Resolution of host names in a rig: once at the start, and once at each reload, so that packets never wait for a name server."""
 
 from dataclasses import replace
 
@@ -11,14 +11,14 @@ _RECORDED = "recorded"
 
 
 def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
-    """The rig with an address in place of each name of a host; ``Rig.hosts`` lists the names and their addresses, ``Rig.sources`` the sources that ``--to`` took.
+    """Replace each host name of a rig by its address; ``Rig.hosts`` lists names and addresses, ``Rig.sources`` the sources replaced because of ``--to``.
 
     Args:
-        rig: A rig, checked.
-        changes: What the command line changed of it, to name the option that named a host.
+        rig: Checked rig.
+        changes: Changes by the command line, to name the option with a host.
 
     Raises:
-        ConfigError: naming each name that has no address, one a line; or ``--to`` leads nowhere.
+        ConfigError: a name has no address, reported one per line; or there is no route to the host of ``--to``.
     """
     found = _with_addresses(rig, changes or Changes())
     return _from_here(found, changes.to) if changes is not None and changes.to else found
@@ -53,10 +53,10 @@ def _with_addresses(rig: Rig, changes: Changes) -> Rig:
 
 
 def _from_here(rig: Rig, to: str) -> Rig:
-    """The rig with an address of this host as source of each sensor that ``--to`` sends away from it, in place of a loopback one, which no other host can reach.
+    """Replace the loopback source of each sensor that ``--to`` sends to another host by an address of this host, because another host cannot reach loopback.
 
     Raises:
-        ConfigError: no route leads there, or several sensors would leave from one address and could not be distinguished.
+        ConfigError: there is no route, or several sensors would have the same source address and be indistinguishable.
     """
     sources: dict[str, str] = {}
     for sensor in rig.spec.sensor:

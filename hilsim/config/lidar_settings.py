@@ -1,4 +1,4 @@
-"""The lidars of a rig, and of its rovers: the rig's table of each, with its profile."""
+"""Settings of the lidars of a rig and of its rovers: the rig's table of each, with its profile."""
 
 import math
 from dataclasses import fields
@@ -16,11 +16,11 @@ from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 
 _ROVER_STREAMS = 10_000
-"""Of random draws: beyond those of a rig's sensors, which are fewer."""
+"""First random stream of rovers' lidars, above those of a rig's sensors."""
 
 
 def rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: Path, faults: list[str]) -> LidarSetting | None:
-    """The setting of a rover's lidar, None without one; its random draws are none of the rig's sensors'. What is wrong is added to ``faults``."""
+    """Setting of a rover's lidar, None without one; its random stream is separate from the sensors'. Faults are added to ``faults``."""
     lidar = rover.drive.lidar if rover.drive is not None else None
     if lidar is None:
         return None
@@ -40,18 +40,18 @@ def rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: P
 
 
 def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path, place: str = "") -> LidarSetting:
-    """The setting of a sensor, with its profile.
+    """Setting of a sensor with its profile.
 
     Args:
-        sensor: The rig's table.
-        weather: What light passes through.
-        number: Of its random draws.
-        rig_path: The rig file.
-        place: Where in it the sensor is, for faults; empty: ``sensor[number]``.
+        sensor: Table of the sensor in the rig.
+        weather: Weather of the rig.
+        number: Number of its random stream.
+        rig_path: Path of the rig file.
+        place: Location of the sensor in it, for faults; empty: ``sensor[number]``.
 
     Raises:
-        ConfigError: the profile cannot be had, or is not sound.
-        ValueError: profile and rig do not go together; faults joined by "; ".
+        ConfigError: the profile is missing or invalid.
+        ValueError: profile and rig are inconsistent; faults joined by "; ".
     """
     place = place or f"sensor[{number}]"
     try:

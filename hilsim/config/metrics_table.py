@@ -1,4 +1,4 @@
-"""What can be set about metrics."""
+"""Settings of the metrics server."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -10,13 +10,13 @@ DEFAULT_PORT = 9464
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsServerSpec:
-    """Where the metrics are served.
+    """Settings of the metrics server.
 
     Attributes:
-        address: IP address to listen on; loopback unless set otherwise, because the page shows what the bench does.
-        port: TCP port; 0 lets the kernel choose.
-        enabled: Whether they are served at all.
-        names: Host names that requests may be addressed to, beside IP addresses, ``localhost`` and this host's own name.
+        address: IP address to listen on; loopback by default, because the page exposes the activity of the bench.
+        port: TCP port; 0 for any free one.
+        enabled: Whether to serve metrics.
+        names: Host names permitted in requests, beside IP addresses, ``localhost`` and this host's own name.
     """
 
     address: str = "127.0.0.1"

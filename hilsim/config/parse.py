@@ -1,6 +1,6 @@
-"""From a TOML table to a frozen dataclass, strictly: unknown keys, wrong types and broken rules are all reported together.
+"""Strict parsing of a TOML table into a frozen dataclass: unknown keys, wrong types and violated rules are all reported together.
 
-Values go through JSON because pydantic's strict JSON mode takes lists for tuples but never text for numbers.
+Values are converted through JSON because pydantic's strict JSON mode accepts lists for tuples but never text for numbers.
 """
 
 import difflib
@@ -28,15 +28,15 @@ _ENTRY = re.compile(r"\[[0-9]+\]")
 
 
 def parse_table(kind: type[T], table: dict[str, Any], where: str) -> T:
-    """``table`` as a ``kind``.
+    """Parse ``table`` as a ``kind``.
 
     Args:
-        kind: A frozen dataclass.
-        table: What ``read_toml`` gave.
-        where: What messages begin with, usually the file.
+        kind: Frozen dataclass.
+        table: Table of ``read_toml``.
+        where: Start of messages, usually the file.
 
     Raises:
-        ConfigError: naming every fault, one a line.
+        ConfigError: the table has faults; the message names all, one per line.
     """
     value, faults = collect_faults(kind, table)
     if value is None:
@@ -45,12 +45,12 @@ def parse_table(kind: type[T], table: dict[str, Any], where: str) -> T:
 
 
 def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list[str]]:
-    """``(value, [])``, or ``(None, faults)`` with one sentence a fault.
+    """Parse a table; returns ``(value, [])``, or ``(None, faults)`` with one sentence per fault.
 
-    A dataclass may have a class method ``completed(table) -> (table, faults)`` that fills in what other values of the table settle.
+    A dataclass may have a class method ``completed(table) -> (table, faults)`` that fills in values determined by others.
 
-    A dataclass's own rules run only when its parts are sound. So a faulty part is taken out and the rest is checked again until nothing new is
-    found: a person mends a rig in one go. Of faults without end the first hundred are named.
+    A dataclass's own rules run only when its parts are valid. So a faulty part is removed and the rest is checked again until nothing new is
+    found: all faults of a rig are reported in one run. The number of reported faults is limited to a hundred.
     """
     adapter = TypeAdapter(kind)
     complete = getattr(kind, "completed", None)
@@ -66,7 +66,7 @@ def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list
                 location = _in_table(fault["loc"], remaining)
                 is_absent = fault["type"] == "missing" and isinstance(fault["loc"][-1], str)
                 if is_absent and location in removed:
-                    location = location[:-1]  # the hole was made here: give up the table around it
+                    location = location[:-1]  # the value was removed here: remove the table around it as well
                 else:
                     holes = _holes(remaining, location, removed)
                     faults.update(dict.fromkeys(sentence for sentence in _sentences(fault, location, kind) if not _speaks_of(sentence, holes)))
@@ -80,20 +80,20 @@ def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list
 
 
 def _named(faults: Iterable[str]) -> list[str]:
-    """The first so many, and that there are more."""
+    """Faults up to the limit, with a note if there are more."""
     named = list(faults)
-    more = [f"more faults than {TOML_FAULTS.bound} were found: mend these first"] if len(named) > TOML_FAULTS.bound else []
+    more = [f"more faults than {TOML_FAULTS.bound} were found: fix these first"] if len(named) > TOML_FAULTS.bound else []
     return named[: TOML_FAULTS.bound] + more
 
 
 def _in_table(location: Iterable[int | str], table: Any) -> Location:
-    """The part of pydantic's location that exists in the table (it also names union members), plus the first missing key."""
+    """Part of pydantic's location that exists in the table (it also names union members), plus the first missing key."""
     found: list[int | str] = []
     node = table
     for part in location:
         if isinstance(node, dict) and isinstance(part, str):
             if part not in node and part == node.get("kind"):
-                continue  # which of several kinds of table it is
+                continue  # name of a union member
             found.append(part)
             node = node.get(part)
         elif isinstance(node, list) and isinstance(part, int) and part < len(node):
@@ -103,9 +103,9 @@ def _in_table(location: Iterable[int | str], table: Any) -> Location:
 
 
 def _take_out(table: Any, locations: Iterable[Location]) -> bool:
-    """Take faulty values out of their tables; a faulty item takes its whole list with it, but only once nothing smaller is left to take.
+    """Remove faulty values from their tables; a faulty item removes its whole list, but only when nothing smaller is left to remove.
 
-    (Items keep their numbers that way, and all of a list's items have been checked by then.) Returns whether anything was taken.
+    (Items keep their numbers that way, and all of a list's items have been checked by then.) Returns whether anything was removed.
     """
     taken = [_remove(table, location) for location in locations if isinstance(location[-1], str)]
     if not any(taken):
@@ -114,7 +114,7 @@ def _take_out(table: Any, locations: Iterable[Location]) -> bool:
 
 
 def _remove(table: Any, location: Location) -> bool:
-    """Take the key at a location out of its table; False if it is gone already."""
+    """Remove the key at a location from its table; False if it is already gone."""
     node: Any = table
     for part in location[:-1]:
         in_list = isinstance(node, list) and isinstance(part, int) and part < len(node)
@@ -125,12 +125,12 @@ def _remove(table: Any, location: Location) -> bool:
 
 
 def _holes(table: Any, location: Location, removed: set[Location]) -> set[str]:
-    """Keys of the table at a location that were taken out of it: its rules report them as if they had not been given."""
+    """Keys removed from the table at a location, which its rules would report as missing."""
     node: Any = table
     for part in location:
         if not (isinstance(node, dict) and part in node) and not (isinstance(node, list) and isinstance(part, int)):
             return set()
-        node = node[part]  # type: ignore[index] # a list was met with a number
+        node = node[part]  # type: ignore[index] # a list has an integer index
     inner = {str(place[len(location)]) for place in removed if len(place) > len(location) and place[: len(location)] == location}
     return {name for name in inner if isinstance(node, dict) and name not in node}
 
@@ -168,7 +168,7 @@ def _sentence(fault: Any, path: str, location: Location, kind: type[Any]) -> str
 
 
 def _kind_sentence(path: str, context: dict[str, Any]) -> str:
-    """Fault of a table that may be of several kinds and names none, or another."""
+    """Fault of a table of several possible kinds that names none, or an unknown one."""
     if "tag" not in context:
         return f"{path} must be given"
     return f"{path} must be {' or '.join(context['expected_tags'].split(', '))}, got {_shown(context['tag'])}"
@@ -191,18 +191,18 @@ def _suggestion(kind: type[Any], location: Location) -> str:
 
 
 def _moved_to(kind: type[Any], location: Location) -> str:
-    """New place of a former key, by its table's ``moved_keys``; empty: there is none."""
+    """New location of a former key, by its table's ``moved_keys``; empty if there is none."""
     tables = [hint for hint in _types_at(kind, location[:-1]) if is_dataclass(hint)]
     return next((moved[str(location[-1])] for table in tables if str(location[-1]) in (moved := getattr(table, "moved_keys", {}))), "")
 
 
 def _keys_at(kind: Any, location: Sequence[int | str]) -> list[str]:
-    """Keys that the table at a location may have; where it may be of several kinds, those of all of them."""
+    """Permitted keys of the table at a location; for several possible kinds, those of all."""
     return list(dict.fromkeys(field.name for hint in _types_at(kind, location) if is_dataclass(hint) for field in fields(hint)))
 
 
 def _length_at(kind: Any, location: Sequence[int | str]) -> int:
-    """How many entries the list at a location must have; 0: any number."""
+    """Required length of the list at a location; 0 for any."""
     lengths = {len(get_args(hint)) for hint in _types_at(kind, location) if get_origin(hint) is tuple and Ellipsis not in get_args(hint)}
     return lengths.pop() if len(lengths) == 1 else 0
 
@@ -218,7 +218,7 @@ def _is_of_tables(kind: Any, location: Sequence[int | str]) -> bool:
 
 
 def _types_at(kind: Any, location: Sequence[int | str]) -> list[Any]:
-    """Types that the value at a location may have: several where it is of a union."""
+    """Types of the value at a location: several for a union."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _types_at(parts[0], location)

@@ -1,4 +1,4 @@
-"""Where shipped profiles are, and which there are: in the wheel beside the package, in a checkout at its top. Imports nothing slow."""
+"""Location and names of shipped profiles: in a wheel beside the package, in a checkout at its top. Imports nothing slow."""
 
 import difflib
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _OTHER_NAMES = {
     "hr80w": "hr80w-like",
     "x90": "x90-generic",
 }
-"""What people call sensors that a shipped profile stands in for."""
+"""Common names of sensors with a shipped profile."""
 _ONLY_READ = {
     "vlp32c": "VLP-32C",
     "vlp32": "VLP-32C",
@@ -24,18 +24,18 @@ _ONLY_READ = {
     "hdl64": "HDL-64E",
     "vls128": "VLS-128",
 }
-"""Models whose captures are read, by their plain names; listed only while no profile of the model is shipped."""
+"""Models whose captures can be read, by their plain names; listed only if no profile of the model is shipped."""
 
 
 SDF_SUFFIXES = (".sdf", ".world")
-"""Endings of files that replace a rig: their lidars are published to Gazebo's subscribers."""
+"""Suffixes of SDF files accepted as a rig: their lidars are published to Gazebo's subscribers."""
 
 
 def profiles_directory() -> Path:
-    """The directory of shipped profiles.
+    """Directory of the shipped profiles.
 
     Raises:
-        ConfigError: the installation has none.
+        ConfigError: the installation has no profiles.
     """
     for place in (_PACKAGE / "_profiles", _PACKAGE.parent / "profiles"):
         if place.is_dir():
@@ -49,10 +49,10 @@ def shipped_names(kind: str) -> list[str]:
 
 
 def rig_path(text: str) -> Path:
-    """Path of a rig: as given, or a shipped one by its name.
+    """Path of a rig: a given path, or a shipped rig by its name.
 
     Raises:
-        ConfigError: it is neither; the text lists the shipped ones.
+        ConfigError: it is neither; the message lists the shipped rigs.
     """
     path = Path(text)
     if path.suffix in {".toml", *SDF_SUFFIXES} or path.exists():
@@ -66,12 +66,12 @@ def rig_path(text: str) -> Path:
 
 
 def did_you_mean(word: str, known: Iterable[str], *, of_models: bool = False) -> str:
-    """Suggestion for an unknown word, as the end of a sentence: ``'; did you mean "run"?'``, or nothing where no known word is near.
+    """Suggestion for an unknown word, as the end of a sentence: ``'; did you mean "run"?'``, or empty without a similar known word.
 
     Args:
-        word: What was given, like ``"VLP-16"``; case, dashes and the like do not count.
-        known: What it could have been.
-        of_models: They are names of sensors: what people call them is known, and so are models of which captures are read alone.
+        word: Unknown word, such as ``"VLP-16"``; case and dashes are ignored.
+        known: Known words.
+        of_models: Whether they are names of sensors: common names are then included, and models whose captures can only be read.
     """
     by_plain = {_plain(name): name for name in known}
     plain, note = _plain(word), ""

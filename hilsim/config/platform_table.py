@@ -1,4 +1,4 @@
-"""``[platform]`` of a rig: what carries the sensors."""
+"""``[platform]`` of a rig: the carrier of the sensors."""
 
 import math
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from hilsim.vehicle.disturbance import DisturbanceSpec
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformSpec:
-    """What carries the sensors, and how it moves.
+    """The carrier of the sensors, and its motion.
 
     Attributes:
-        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (where the scene's background was captured), or
-            ``vehicle`` (what ``[vehicle]`` flies).
-        position_m: Of a fixed platform in the world.
-        rotation_deg: Roll, pitch, yaw of a fixed platform.
+        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (at the pose of the background's capture), or
+            ``vehicle`` (the vehicle of ``[vehicle]``).
+        position_m: Position of a fixed platform in the world.
+        rotation_deg: Roll, pitch and yaw of a fixed platform.
         file: Trajectory file (CSV or TUM), relative to the rig.
-        loop: Repeat the trajectory for ever; its ends must meet.
-        disturbance: A disturbance between platform and sensors.
+        loop: Whether to repeat the trajectory; its first and last pose must be equal.
+        disturbance: Disturbance between platform and sensors.
     """
 
     kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"

@@ -1,4 +1,4 @@
-"""Profiles, found by their names."""
+"""Search for profiles by name."""
 
 import os
 from pathlib import Path
@@ -16,11 +16,11 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
 
     Args:
         kind: ``sensors``, ``vehicles`` or ``rigs``.
-        name: A shipped profile's name (``vlp16``), that of a sensor profile which another distribution brings, or a path, relative to the rig's own directory.
-        rig_directory: The directory of the rig that names it.
+        name: Name of a shipped profile (``vlp16``) or of a plug-in's sensor profile, or a path relative to the rig's own directory.
+        rig_directory: Directory of the rig that names it.
 
     Raises:
-        ConfigError: there is none; the text lists the shipped ones.
+        ConfigError: there is no such profile; the message lists the shipped ones.
     """
     if name.endswith(".toml") or "/" in name:
         path = rig_directory / name
@@ -42,10 +42,10 @@ def find_profile(kind: str, name: str, rig_directory: Path) -> Path:
 
 
 def _elsewhere(name: str) -> Path | None:
-    """Path of the sensor profile that another distribution brings under a name.
+    """Path of a plug-in's sensor profile.
 
     Raises:
-        ConfigError: what it gives is no path of a file.
+        ConfigError: its entry point is not a path of a file.
     """
     subject = f'profile "{name[:80]}"'
     found = find(PROFILES, name, subject)

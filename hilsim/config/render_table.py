@@ -1,4 +1,4 @@
-"""What can be set about rendering."""
+"""Settings of rendering."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,20 +8,20 @@ from hilsim.errors import require
 Backend = Literal["auto", "cpu", "cuda"]
 
 REAL_TIME_SHARE = 0.65
-"""What is left of the cores is a quarter of a core and more for each ordinary busy process."""
+"""Default share of the cores; the rest leaves a quarter of a core and more for each ordinary busy process."""
 
 _MOST_REAL_TIME_SHARE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
 class RenderSpec:
-    """How what the sensors see is rendered.
+    """Settings of rendering.
 
     Attributes:
-        backend: ``cpu``: this machine's cores cast the rays; ``cuda``: an NVIDIA GPU does (extra ``cuda``), or the cores where there is none, which health reports;
-            ``auto``: the cores, and a GPU where they cannot render all that the rig asks for.
-        real_time_share: Of the cores, that rendering takes at most under SCHED_FIFO, 0 to 0.9: with more, more sensors are punctual on a busy machine, and ordinary
-            programs have less of it.
+        backend: ``cpu``: the CPU casts the rays; ``cuda``: an NVIDIA GPU does (extra ``cuda``), or the CPU if there is none, which health reports;
+            ``auto``: the CPU, and a GPU if the CPU cannot render everything in time.
+        real_time_share: Largest share of the cores for rendering under SCHED_FIFO, 0 to 0.9: a larger share keeps more sensors punctual on a busy machine, and leaves less to ordinary
+            programs.
     """
 
     backend: Backend = "auto"

@@ -1,4 +1,4 @@
-"""What one daemon emulates: the rig file as frozen specifications."""
+"""The rig file of one daemon, as frozen specifications."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -39,17 +39,17 @@ from hilsim.vehicle.specs import VehicleSpec
 CaptureStamps = Literal["ns", "us"]
 
 AUTO_LEAD_MS = 0.0
-"""The lead is left to hilsim."""
+"""The lead is chosen by hilsim."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlSpec:
-    """Where a running daemon takes commands.
+    """Command interfaces of a running daemon.
 
     Attributes:
-        socket: Path of a Unix socket that ``hilsim control`` talks to, relative to the rig; empty: none. Its owner alone may use it.
+        socket: Path of a Unix socket for ``hilsim control``, relative to the rig; empty: none. Only its owner may use it.
         listen: ``ADDRESS:PORT`` for commands by UDP (``hilsim control udp:ADDRESS:PORT``), one datagram each, from any user of the host; empty: none.
-        peers: IPv4 addresses whose datagrams are obeyed; empty: any, which only a loopback address may have. A sender's address can be forged.
+        peers: IPv4 addresses whose datagrams are accepted; empty: any, which is permitted only for a loopback address. A sender's address can be forged.
     """
 
     socket: str = ""
@@ -78,28 +78,28 @@ class ControlSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RigSpec:
-    """Everything one daemon emulates.
+    """Contents of a rig file.
 
     Attributes:
-        name: For people and logs.
-        seed: Of every random draw, 0 to 2^63 - 1.
-        lead_ms: How long before its deadline a packet is rendered, 1 to 1000; pose-to-wire latency is a little more. 0: 40, and up to 60 where packets are late; with a
+        name: Name in messages and logs.
+        seed: Seed of all random numbers, 0 to 2^63 - 1.
+        lead_ms: Time before its deadline at which a packet is rendered, 1 to 1000; pose-to-wire latency is slightly more. 0: 40, and up to 60 if packets are late; with a
             vehicle 2.5, and up to 12.
-        scene: What there is to see.
-        weather: What light passes through.
-        platform: What carries the sensors.
-        vehicle: What flies, under a flight controller or on its own.
+        scene: Scene of the sensors.
+        weather: Weather of the scene.
+        platform: Carrier of the sensors.
+        vehicle: Vehicle, flown by a flight controller or the position hold.
         sensor: The lidars.
         rangefinder: Range sensors on serial ports of their own.
         replay: Captures that are replayed.
         rover: Rovers that send poses and scans, and take commands.
-        gazebo: Publish the lidars of the scene's SDF file to Gazebo's subscribers.
-        render: How what the sensors see is rendered.
-        transmit: How packets are sent.
-        metrics: Where metrics are served.
-        record: Where what was sent is recorded.
-        sink: What else follows what was sent: sinks that plug-ins bring. Each has a ``kind``, a ``name`` (by default its kind), and the keys of its kind.
-        control: Where it takes commands while it runs.
+        gazebo: Publication of the lidars of the scene's SDF file to Gazebo's subscribers.
+        render: Settings of rendering.
+        transmit: Settings of sending.
+        metrics: Settings of the metrics server.
+        record: Recording of sent packets.
+        sink: Further sinks of sent packets, from plug-ins. Each has a ``kind``, a ``name`` (by default its kind), and the keys of its kind.
+        control: Command interfaces of the running daemon.
     """
 
     name: str
@@ -159,24 +159,24 @@ class RigSpec:
 
     @property
     def serial_devices(self) -> tuple[SerialSpec, ...]:
-        """Every device on a serial port of its own, whatever its table: it makes a rig by itself, and its port is no other's."""
+        """All devices with a serial port of their own: one is enough for a rig, and no two may share a port."""
         return self.rangefinder
 
     def _rover_rules(self) -> Iterator[tuple[bool, str]]:
-        """A number, which means ports, is one rover's."""
+        """Check that rovers have different numbers, which determine their ports."""
         repeated = sorted(number for number, count in Counter(rover.number for rover in self.rover).items() if count > 1)
         yield not repeated, f"number of rovers must differ, got {', '.join(map(str, repeated))} more than once"
         yield len(self.rover) <= MOST_ROVERS, f"rover must have at most {MOST_ROVERS} entries, got {len(self.rover)}"
 
     def _port_rules(self) -> Iterator[tuple[bool, str]]:
-        """A serial port has one device."""
+        """Check that serial ports have one device each."""
         ports = [spec.port for spec in self.serial_devices]
         ports += [self.vehicle.controller.port] if self.vehicle is not None and self.vehicle.controller.port else []
         repeated = sorted(port for port, count in Counter(ports).items() if count > 1)
         yield not repeated, f"port of serial devices and controller must differ, got {', '.join(repeated)} more than once"
 
     def _scan_rules(self) -> Iterator[tuple[bool, str]]:
-        """The lidars whose scans are to be sent to the controller are there."""
+        """Check that the lidars for the controller's obstacle messages exist."""
         if self.vehicle is None:
             return
         names = [sensor.name for sensor in self.sensor]
@@ -188,19 +188,19 @@ class RigSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Rig:
-    """A rig file, checked, with its profiles.
+    """A checked rig file with its profiles.
 
     Attributes:
-        path: The rig file.
-        spec: Its contents, with ``record.stamps`` decided.
-        lidars: One setting a sensor, in the rig's order.
-        rover_lidars: The same of each rover; None of one whose rays are ideal.
-        vehicle: The vehicle's profile; None without a vehicle.
-        sinks: Those of ``spec.sink``.
-        hosts: Names that destinations had, and the addresses that replace them (``config.hosts``).
-        sources: Sensors whose loopback source has become an address of this host, and that address.
-        table: The table that was checked, changes made.
-        script: Timed changes that it plays from its start; None: it changes only when it is asked to.
+        path: Path of the rig file.
+        spec: Contents, with ``record.stamps`` resolved.
+        lidars: Settings of the sensors, in the rig's order.
+        rover_lidars: Settings of the rovers' lidars; None for ideal rays.
+        vehicle: Profile of the vehicle; None without a vehicle.
+        sinks: Sinks of ``spec.sink``.
+        hosts: Host names of destinations and the addresses that replace them (``config.hosts``).
+        sources: Sensors whose loopback source was replaced by an address of this host, and that address.
+        table: Checked table, with changes applied.
+        script: Timed changes that it plays from its start; None: it changes only on request.
     """
 
     path: Path
@@ -216,7 +216,7 @@ class Rig:
 
     @property
     def name(self) -> str:
-        """What the rig calls itself."""
+        """Name of the rig."""
         return self.spec.name
 
     @property
@@ -226,7 +226,7 @@ class Rig:
 
     @property
     def directory(self) -> Path:
-        """Files that the rig names are relative to this."""
+        """Directory that the rig's file names are relative to."""
         return self.path.parent
 
 
@@ -234,11 +234,11 @@ def load_rig(path: Path, changes: Changes | None = None) -> Rig:
     """Read and check a rig and the profiles it names.
 
     Args:
-        path: The rig file, or a world or model of Gazebo's (``places.SDF_SUFFIXES``), whose lidars are published then.
-        changes: What the command line changes of it.
+        path: Rig file, or a world or model of Gazebo (``places.SDF_SUFFIXES``), whose lidars are then published.
+        changes: Changes by the command line.
 
     Raises:
-        ConfigError: with every fault of the rig, the changes and its profiles, one a line.
+        ConfigError: the rig, the changes or the profiles have faults; the message names all, one per line.
     """
     return rig_of_table(rig_table(path), path, changes)
 
@@ -247,12 +247,12 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     """Check a rig and the profiles it names.
 
     Args:
-        table: What a rig file holds.
-        path: The rig file, or its substitute: faults begin with it, and files that the rig names are relative to its directory.
-        changes: What is changed of it.
+        table: Contents of a rig file.
+        path: Path of the rig file, or a substitute: faults start with it, and the rig's file names are relative to its directory.
+        changes: Changes of the rig.
 
     Raises:
-        ConfigError: with every fault of the rig, the changes and its profiles, one a line.
+        ConfigError: the rig, the changes or the profiles have faults; the message names all, one per line.
     """
     changed = (changes or Changes()).made_in(table, path.parent)
     spec, faults = collect_faults(RigSpec, changed.table)
@@ -295,10 +295,10 @@ def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:
 
 
 def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
-    """The rig with keys of its ``[record]`` replaced by those given on the command line.
+    """Replace keys of the rig's ``[record]`` by those of the command line.
 
     Raises:
-        ConfigError: together they are not sound.
+        ConfigError: the keys are inconsistent.
     """
     if not values:
         return rig
@@ -311,7 +311,7 @@ def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
 
 
 def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
-    """A fault for each source address that several senders share."""
+    """Faults for source addresses that several senders share."""
     families = {lidar.name: lidar.family for lidar in lidars}
     by_source: dict[tuple[str, str], list[str]] = {}
     by_flow: dict[tuple[str, str, int], list[str]] = {}
@@ -328,7 +328,7 @@ def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
         flow = (replay.source, replay.destination, replay.destination_port)
         if flow in by_flow:
             by_flow[flow].append(replay.name)
-    of_flows: dict[tuple[str, ...], str] = {}  # one fault for those who share both ports
+    of_flows: dict[tuple[str, ...], str] = {}  # one fault for flows that share both ports
     for (source, destination, port), names in by_flow.items():
         if len(names) > 1:
             of_flows.setdefault(
@@ -347,6 +347,6 @@ def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
 
 
 def _capture_stamps(spec: RigSpec, lidars: list[LidarSetting]) -> CaptureStamps:
-    """How fine a capture's stamps are by default: what the software for these sensors reads; nanoseconds where it does not agree, or something is replayed."""
+    """Default unit of a capture's stamps: the one that the software for these sensors reads; nanoseconds if they differ, or with a replay."""
     stamps = {lidar.family.capture_stamps for lidar in lidars}
     return stamps.pop() if len(stamps) == 1 and not spec.replay else "ns"

@@ -1,4 +1,4 @@
-"""What a file that a person names as a rig holds."""
+"""Table of a file given as a rig."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,13 +10,13 @@ from hilsim.errors import ConfigError
 
 
 def rig_table(path: Path) -> Mapping[str, Any]:
-    """Contents of a rig file; for a world or model of Gazebo's, the rig made from it.
+    """Contents of a rig file; for a world or model of Gazebo, a rig made from it.
 
     Raises:
-        ConfigError: it cannot be read, or is no TOML.
+        ConfigError: the file cannot be read, or is not TOML.
     """
     if path.suffix.lower() not in SDF_SUFFIXES:
         return read_toml(path)
     if not path.is_file():
-        raise ConfigError(f"{path}: must be a file that is there")
+        raise ConfigError(f"{path}: file not found")
     return {"name": path.stem, "scene": {"sdf": path.name}, "gazebo": {}}

@@ -1,4 +1,4 @@
-"""Sensors that stand in for lidars of the scene's SDF file: they are mounted where those are."""
+"""Mounting of sensors at the poses of lidars in the scene's SDF file."""
 
 import math
 from dataclasses import replace
@@ -19,13 +19,13 @@ _NOWHERE = (0.0, 0.0, 0.0)
 
 
 def mounted(sensors: tuple[SensorSpec, ...], scene: SceneSpec, platform: PlatformSpec, directory: Path) -> tuple[tuple[SensorSpec, ...], list[str]]:
-    """The sensors with the mountings of those lidars, and faults of what cannot be.
+    """Sensors with the mountings of those lidars, and faults.
 
     Args:
-        sensors: Of the rig.
-        scene: Of the rig.
-        platform: Of the rig.
-        directory: Of the rig.
+        sensors: Sensors of the rig.
+        scene: Scene of the rig.
+        platform: Platform of the rig.
+        directory: Directory of the rig.
     """
     if not any(sensor.sdf_sensor for sensor in sensors):
         return sensors, []
@@ -33,7 +33,7 @@ def mounted(sensors: tuple[SensorSpec, ...], scene: SceneSpec, platform: Platfor
         return sensors, ["sensor.sdf_sensor must come with scene.sdf"]
     if platform.kind != "fixed" or platform.disturbance is not None:
         return sensors, [f'platform must stand still (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
-    from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs need it not
+    from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs do not need it
 
     try:
         lidars = {lidar.name: lidar for lidar in read_sdf(directory / scene.sdf, [directory / place for place in scene.sdf_path]).lidars}

@@ -1,4 +1,4 @@
-"""Sensor profiles, read: which family of specification one is."""
+"""Parsing of sensor profiles by family."""
 
 import inspect
 from typing import Any
@@ -14,27 +14,27 @@ from hilsim.sensor.specs import LidarSpec
 
 
 def parse_profile(table: dict[str, Any], where: str) -> LidarSpec:
-    """A sensor profile's table as a specification, by its ``family``.
+    """Parse a sensor profile's table as the specification of its ``family``.
 
     Args:
-        table: What ``read_toml`` gave.
-        where: What messages begin with, usually the file.
+        table: Table of ``read_toml``.
+        where: Start of messages, usually the file.
 
     Raises:
-        ConfigError: naming every fault, one a line.
+        ConfigError: the profile has faults; the message names all, one per line.
     """
     return parse_table(profile_family(table, where).profile, table, where)
 
 
 def profile_family(table: dict[str, Any], where: str) -> type[LidarFamily[Any]]:
-    """The family that a profile's table names: one of hilsim's, or else one that another distribution brings.
+    """Family of a profile's table: one of hilsim's, or a plug-in's.
 
     Args:
-        table: What ``read_toml`` gave.
-        where: What messages begin with, usually the file.
+        table: Table of ``read_toml``.
+        where: Start of messages, usually the file.
 
     Raises:
-        ConfigError: there is no such family, or it cannot be used.
+        ConfigError: there is no such family, or it is not usable.
     """
     wanted = table.get("family", FAMILIES[0].name)
     for family in FAMILIES:
@@ -54,7 +54,7 @@ def profile_family(table: dict[str, Any], where: str) -> type[LidarFamily[Any]]:
 
 
 def _fault(thing: Any, name: str) -> str:
-    """What keeps a thing from being the family of a name, behind "must give"; empty where nothing does."""
+    """Reason that an object cannot be the family of a name, after "must give"; empty if it can."""
     if not (isinstance(thing, type) and issubclass(thing, LidarFamily)):
         return f"a class of LidarFamily, got {thing!r}"
     if inspect.isabstract(thing):

@@ -1,4 +1,4 @@
-"""The keys of a rig's ``[[sensor]]``: which lidar, where it is mounted, how it is set up, and how its packets reach the wire."""
+"""The keys of a rig's ``[[sensor]]``: model, mounting, setup and network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,21 +20,21 @@ def _is_mac(text: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSpec:
-    """How a sensor's datagrams reach the wire.
+    """Network settings of a sensor.
 
     Attributes:
-        mode: ``udp``: ordinary sockets (TTL, do-not-fragment and checksum as the real sensor's where a socket can); ``ethernet``: whole frames with the
+        mode: ``udp``: ordinary sockets (TTL, do-not-fragment and checksum as in the real sensor where a socket can); ``ethernet``: whole frames with the
             real sensor's headers bit for bit (needs CAP_NET_RAW).
-        source: The sensor's IPv4 address. ``udp`` needs it on this host (any 127.x.y.z is).
-        destination: Where packets go: a unicast, multicast or broadcast address, or the name of a host, looked up once at the start and at each reload.
-        broadcast: Must be true for a broadcast destination: everyone on the network gets it.
-        data_port: Destination port of data packets; by default the model's: 2368, or 8808 for a Cepton-style sensor (its information packets go there too).
-        position_port: Destination port of position packets, 8308 by default; not for a sensor that has none.
-        source_ports: ``sensor``: packets leave from the real sensor's ports (2368 and 8308; 8808); ``any``: from free ports, so that a receiver on this
-            very host can bind 0.0.0.0:2368 (``udp`` only).
-        interface: Name of the network interface; needed for ``ethernet``, optional for ``udp``.
+        source: The sensor's IPv4 address. For ``udp`` it must be on this host (any 127.x.y.z is).
+        destination: Destination of packets: a unicast, multicast or broadcast address, or a host name, resolved once at the start and at each reload.
+        broadcast: Must be true for a broadcast destination: all hosts on the network receive the packets.
+        data_port: Destination port of data packets; by default the model's: 2368, or 8808 for a Cepton-style sensor (also for its information packets).
+        position_port: Destination port of position packets, 8308 by default; only for a sensor that has them.
+        source_ports: ``sensor``: the real sensor's source ports (2368 and 8308; 8808); ``any``: free ports, so that a receiver on
+            this host can bind 0.0.0.0:2368 (``udp`` only).
+        interface: Name of the network interface; required for ``ethernet``, optional for ``udp``.
         source_mac: The sensor's MAC address in frames; by default the model's prefix and the sensor's number.
-        destination_mac: For frames to a unicast address.
+        destination_mac: Destination MAC address of frames to a unicast address.
     """
 
     mode: Literal["udp", "ethernet"] = "udp"
@@ -73,10 +73,10 @@ class NetworkSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileChoice:
-    """Which model a sensor is, and what it is called.
+    """Model and name of a sensor.
 
     Attributes:
-        name: Unique within the rig; a label of metrics.
+        name: Name, unique within the rig; a label of metrics.
         profile: A shipped model (``vlp16``, ``hr80w-like`` …) or the path of a profile, relative to the rig.
         override: Values that replace the profile's, e.g. ``{ range_noise_m = 0.0 }``.
     """
@@ -91,9 +91,9 @@ class SensorSpec(SensorSetup, ProfileChoice):
     """One lidar of the rig.
 
     Attributes:
-        network: How its packets reach the wire.
-        sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a platform that stands still, and does not see the
-            collisions that the other begins within.
+        network: Network settings.
+        sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a fixed platform, and ignores the
+            collisions that contain the lidar's origin.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"thinning": "decimation"}

@@ -1,4 +1,4 @@
-"""The ``[[sink]]`` tables of a rig: sinks that other distributions bring."""
+"""The ``[[sink]]`` tables of a rig: sinks of plug-ins."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ PCAP_SINK = "record"
 
 @dataclass(frozen=True, kw_only=True)
 class SinkSetting:
-    """A sink as a rig asks for it, checked.
+    """Checked sink of a rig.
 
     Attributes:
-        name: In the rig.
+        name: Name in the rig.
         kind: Name of the entry point.
-        settings: What its kind makes it from.
+        settings: Settings of its kind.
     """
 
     name: str
@@ -34,8 +34,8 @@ class SinkKind(NamedTuple):
     """A kind of sink.
 
     Attributes:
-        plugin: What makes its sinks.
-        origin: Whose it is, for people.
+        plugin: Plug-in that makes the sinks.
+        origin: Origin for messages.
     """
 
     plugin: SinkPlugin[Any]
@@ -43,10 +43,10 @@ class SinkKind(NamedTuple):
 
 
 def sink_kind(kind: str) -> SinkKind:
-    """The kind of a name.
+    """Kind of a sink by its name.
 
     Raises:
-        ConfigError: no distribution brings it, or it cannot be used; the text begins with the key.
+        ConfigError: no distribution provides it, or it is not usable; the message starts with the key.
     """
     subject = f'kind "{kind[:80]}"'
     found = find(SINKS, kind, subject)
@@ -60,7 +60,7 @@ def sink_kind(kind: str) -> SinkKind:
 
 
 def sink_settings(tables: Sequence[Mapping[str, Any]]) -> tuple[tuple[SinkSetting, ...], list[str]]:
-    """A setting for each table that is sound, and a sentence for each fault, which begins with the key."""
+    """Settings of the valid tables, and a sentence for each fault, which starts with the key."""
     settings: list[SinkSetting] = []
     faults: list[str] = []
     for number, table in enumerate(tables):
@@ -96,10 +96,10 @@ def _checked(kind: SinkKind, table: dict[str, Any], subject: str) -> tuple[Any, 
     """Settings of a kind, and a sentence for each fault.
 
     Raises:
-        ConfigError: checking raised what no rule may raise.
+        ConfigError: the check raised an exception that no rule may raise.
     """
     try:
         return collect_faults(kind.plugin.settings, table)
-    except Exception as error:  # a stranger's class: types that cannot be read from a file, rules that break
+    except Exception as error:  # a foreign class: types that cannot be read from a file, faulty rules
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise ConfigError(f"{subject}: {kind.origin} must have settings that can be checked, got {reason}") from error

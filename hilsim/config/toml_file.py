@@ -1,7 +1,7 @@
-"""A TOML file as a table, within the limits of what a person writes.
+"""Reading of a TOML file as a table, with limits on its size and nesting.
 
-The reader of TOML calls itself for each level, and takes the square of a dotted key's length and of a number's digits in time. So a text is looked over
-once, from front to back, before it is read; the table is looked over after that, because headers, dotted keys and inline tables nest each other.
+The TOML parser is recursive, and its time is quadratic in the length of a dotted key and of a number. So a text is scanned
+once before it is parsed; the table is checked afterwards, because headers, dotted keys and inline tables nest each other.
 """
 
 import codecs
@@ -14,7 +14,7 @@ from typing import Any
 from hilsim.errors import ConfigError
 from hilsim.limits import TOML_DIGITS, TOML_FILE_BYTES, TOML_ITEMS, TOML_NESTING, TOML_TEXT
 
-# Texts and comments, each to its end or the file's, so that every letter is looked at once.
+# Texts and comments, each to its end or the file's, so that every character is scanned once.
 _TEXT_OR_COMMENT = re.compile(
     r'"""[^"\\]*(?:(?:\\.|"{1,2}(?!"))[^"\\]*)*(?:"{3,5}|\Z)'
     r"|'''.*?(?:'{3,5}|\Z)"
@@ -29,10 +29,10 @@ _LARGEST, _SMALLEST = 2**63 - 1, -(2**63)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The table of a TOML file.
+    """Read the table of a TOML file.
 
     Raises:
-        ConfigError: the file is missing, unreadable, no TOML, or beyond a limit; the text names file and line or key.
+        ConfigError: the file is missing, unreadable, not TOML, or beyond a limit; the message names file and line or key.
     """
     try:
         with path.open("rb") as file:
@@ -60,14 +60,14 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def check_limits(table: Mapping[str, Any], where: str) -> None:
-    """Refuse a table that is larger than what a person writes.
+    """Reject a table beyond the limits.
 
     Args:
-        table: As TOML makes them.
-        where: What messages begin with.
+        table: Table with the types of TOML.
+        where: Start of messages.
 
     Raises:
-        ConfigError: naming every fault, one a line.
+        ConfigError: the table has faults; the message names all, one per line.
     """
     faults = list(_faults(table))
     if faults:
@@ -75,14 +75,14 @@ def check_limits(table: Mapping[str, Any], where: str) -> None:
 
 
 def toml_value(text: str, where: str) -> Any:
-    """A value in the syntax that follows ``=`` in TOML; anything else is text, as if in quotes.
+    """Parse a value in the syntax after ``=`` in TOML; anything else is text, as if in quotes.
 
     Args:
-        text: The value.
-        where: What messages begin with.
+        text: Text of the value.
+        where: Start of messages.
 
     Raises:
-        ConfigError: it is beyond a limit.
+        ConfigError: the value is beyond a limit.
     """
     TOML_TEXT.enforce(len(text), where, ConfigError)
     try:
@@ -96,7 +96,7 @@ def toml_value(text: str, where: str) -> Any:
 
 
 def key_path(location: tuple[int | str, ...]) -> str:
-    """``sensor[0].network.mode``."""
+    """Path of a key in messages: ``sensor[0].network.mode``."""
     text = ""
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -104,7 +104,7 @@ def key_path(location: tuple[int | str, ...]) -> str:
 
 
 def _look_over(text: str, where: str) -> None:
-    """Refuse what would take the reader of TOML too long or too deep."""
+    """Reject a text that would take the TOML parser too long or too deep."""
     bare = _TEXT_OR_COMMENT.sub(_placeholder, text)
     depth, line = 0, 1
     for match in re.finditer(r"[\[{\]}\n]", bare):
@@ -120,12 +120,12 @@ def _look_over(text: str, where: str) -> None:
 
 
 def _placeholder(match: re.Match[str]) -> str:
-    """Replacement of a text or a comment: as many lines, and a letter, so that quoted keys still have their dots between them."""
+    """Replacement of a text or a comment: as many lines, and a letter, so that quoted keys keep the dots between them."""
     return "t" + "\n" * match[0].count("\n")
 
 
 def _faults(table: Mapping[str, Any]) -> Iterator[str]:
-    """What is beyond a limit in a table, without a call for each level."""
+    """Values of a table beyond a limit, without recursion."""
     waiting: list[tuple[tuple[int | str, ...], Any]] = [((), table)]
     while waiting:
         location, value = waiting.pop()

@@ -1,4 +1,4 @@
-"""A table as the text of a TOML file: for rigs that a program makes. One line a key of the top; what ``read_toml`` reads back is the same table."""
+"""Writing of a table as TOML text, for rigs made by a program. One line per top-level key; ``read_toml`` reads the same table back."""
 
 import json
 import math
@@ -11,19 +11,19 @@ from hilsim.errors import ConfigError
 
 
 def toml_text(table: Mapping[str, Any]) -> str:
-    """The text of a table of texts, numbers, truth values, paths, sequences (also NumPy arrays and scalars) and tables.
+    """TOML text of a table of texts, numbers, booleans, paths, sequences (also NumPy arrays and scalars) and tables.
 
     Raises:
-        ConfigError: TOML has no way to write a value; the text names its place.
+        ConfigError: TOML cannot represent a value; the message names its location.
     """
     return "".join(f"{_key(key, ())} = {_value(value, (key,))}\n" for key, value in table.items())
 
 
 def setting_text(key: str, value: Any) -> str:
-    """``KEY=VALUE``, as ``--set`` takes it.
+    """``KEY=VALUE`` for ``--set``.
 
     Raises:
-        ConfigError: TOML has no way to write the value.
+        ConfigError: TOML cannot represent the value.
     """
     return f"{key}={_value(value, (key,))}"
 
@@ -52,5 +52,5 @@ def _value(value: Any, place: tuple[int | str, ...]) -> str:
 
 
 def _text(text: str) -> str:
-    """A basic string: JSON's escapes are TOML's too, but for DEL."""
+    """Basic string: JSON's escapes are valid in TOML too, except for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

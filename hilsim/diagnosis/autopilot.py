@@ -1,6 +1,6 @@
-"""From a probe result to what keeps hardware in the loop from working, and the setting that mends it.
+"""Findings from a probe result about hardware in the loop, with the setting that corrects each problem.
 
-Sources: PX4 v1.12 (src/modules/mavlink, ROMFS/px4fmu_common/init.d) and what was measured on it; newer PX4 where named.
+Sources: PX4 v1.12 (src/modules/mavlink, ROMFS/px4fmu_common/init.d) and measurements of it; newer PX4 where named.
 """
 
 from hilsim.diagnosis.findings import Finding, Verdict, bad, fair, good
@@ -39,7 +39,7 @@ _READY_FLAGS = 0x37F
 _BUSY = 0.9
 _ERROR = 3
 _MOST_TEXTS = 8
-_SYMPTOMS = (  # the first that is part of a text, in small letters
+_SYMPTOMS = (  # lower-case parts of texts; the first one found is used
     (
         "navigation failure",
         "physics ran on while the link was down, or another simulator feeds this controller; restart the controller before the next flight",
@@ -59,7 +59,7 @@ _SYMPTOMS = (  # the first that is part of a text, in small letters
 
 
 def diagnose(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
-    """All findings; hardware in the loop can begin if nothing is ``bad``."""
+    """All findings; hardware in the loop can start if none is ``bad``."""
     first = (*_port(link), *_noise(link, result))
     beat = result.beat
     if beat is None:
@@ -96,7 +96,7 @@ def _port(link: Link) -> tuple[Finding, ...]:
 
 
 def _noise(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
-    """Bytes between frames; some come before the first whole frame."""
+    """Finding on bytes between frames; some occur before the first whole frame."""
     if result.skipped_bytes <= max(0.01 * result.received_bytes, 300):
         return ()
     advice = "see that no other program reads the port (it takes a share of the bytes)"
@@ -136,7 +136,7 @@ def _armed(beat: Beat) -> Finding:
 
 
 def _others(result: ProbeResult) -> tuple[Finding, ...]:
-    """Other senders on this link."""
+    """Findings on other senders on this link."""
     findings = []
     for beat in result.others:
         who = f"system {beat.system} component {beat.component}"
@@ -159,7 +159,7 @@ def _hil(beat: Beat, result: ProbeResult) -> Finding:
 
 
 def _sensors(result: ProbeResult) -> tuple[Finding, ...]:
-    """Findings from SYS_STATUS; no sensors are sent now, so unhealthy ones are no fault."""
+    """Findings from SYS_STATUS; no sensor frames are sent now, so unhealthy sensors are normal."""
     health = result.health
     if health is None:
         return ()
@@ -185,7 +185,7 @@ def _estimator(result: ProbeResult) -> Finding:
 
 
 def _texts(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
-    """Its last texts; errors with an explanation if known."""
+    """Findings on its latest texts; errors with an explanation if known."""
     findings = []
     for text in texts[-_MOST_TEXTS:]:
         advice = next((advice for symptom, advice in _SYMPTOMS if symptom in text.text.lower()), "")

@@ -8,13 +8,13 @@ Verdict = Literal["good", "fair", "bad"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing looked at.
+    """One finding.
 
     Attributes:
-        subject: What.
+        subject: Examined subject.
         verdict: ``good``; ``fair`` works with limits; ``bad`` does not work.
-        fact: What was found.
-        advice: What to change, a line a step; empty when nothing need be.
+        fact: Observed fact.
+        advice: Advice, one step per line; empty if no change is needed.
     """
 
     subject: str

@@ -1,4 +1,4 @@
-"""How many sensors this machine carries: a rig's first sensor many times over in its own scene, estimated from what one costs, then tried over real sockets."""
+"""Number of sensors that this machine supports: a rig's first sensor many times in its own scene, estimated from the cost of one, then tried over real sockets."""
 
 import threading
 import time
@@ -28,25 +28,25 @@ _COST_S = 2.0
 _SETTLING_S = 2.0
 _PACE_INTERVAL_S = 0.5
 _LEFT_OUT_RATIO = 1e-4
-"""A host that is shared stands still now and then; what a fleet is too large for loses more than one packet in ten thousand."""
+"""Permitted ratio of lost packets: a shared host stalls now and then; an overloaded machine loses more than one packet in ten thousand."""
 _MOST_TRIALS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class FleetTrial:
-    """What came of so many sensors.
+    """Result of a trial with a number of sensors.
 
     Attributes:
-        sensors: How many.
-        rays_per_beam: That were asked for.
-        rays_given_up: Some sensors were rendered with fewer, to keep up.
-        seconds: How long was counted.
-        packets: Data packets sent meanwhile.
-        left_out_packets: Late and dropped, refused by the kernel, or never rendered.
-        lateness_p50_us: Of data packets: time sent minus deadline.
-        lateness_p99_us: The same.
-        used_cores: That the whole process took.
-        scheduling: Of the sending loop.
+        sensors: Number of sensors.
+        rays_per_beam: Requested rays per beam.
+        rays_given_up: Whether some sensors were rendered with fewer rays, to keep up.
+        seconds: Duration of counting.
+        packets: Number of data packets sent in that time.
+        left_out_packets: Number of packets late, dropped, refused by the kernel, or not rendered.
+        lateness_p50_us: Median lateness of data packets: time sent minus deadline.
+        lateness_p99_us: Lateness of data packets, 99th percentile.
+        used_cores: Cores used by the whole process.
+        scheduling: Scheduling of the sending loop.
     """
 
     sensors: int
@@ -62,20 +62,20 @@ class FleetTrial:
 
     @property
     def holds(self) -> bool:
-        """Whether the machine carries them: every packet with all its rays, but for standstills of the machine."""
+        """Whether the machine supports them: every packet with all its rays, except for stalls of the machine."""
         return not self.rays_given_up and self.left_out_packets <= _LEFT_OUT_RATIO * (self.packets + self.left_out_packets)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """How many sensors of a kind the machine carries.
+    """Number of sensors of one kind that the machine supports.
 
     Attributes:
-        model: Of the sensor.
-        load: What one costs.
-        beside_others: How many fit, by that, and leave others a third of each core.
-        alone: How many fit, by that, where nothing else runs.
-        trials: What was tried: of ``beside_others``, then of fewer as long as it did not hold.
+        model: Model of the sensor.
+        load: Cost of one sensor.
+        beside_others: Estimated number that leaves other programs a third of each core.
+        alone: Estimated number without other programs.
+        trials: Trials: with ``beside_others``, then with fewer until one succeeded.
     """
 
     model: str
@@ -86,21 +86,21 @@ class Fleet:
 
     @property
     def carried(self) -> int:
-        """How many were tried and held; 0 where none did."""
+        """Largest number tried successfully; 0 if none was."""
         return next((trial.sensors for trial in self.trials if trial.holds), 0)
 
 
 def fleet_rig(path: Path, sensors: int, rays_per_beam: int, ports: tuple[int, int]) -> Rig:
-    """A rig's first sensor so many times, each with an address of its own, in the same world; all send to these ports of this machine.
+    """Rig with a number of copies of a rig's first sensor, each with its own address, in the same world; all send to these ports of this machine.
 
     Args:
-        path: The rig.
-        sensors: How many.
-        rays_per_beam: Of each.
-        ports: Where data packets and position packets go.
+        path: Path of the rig.
+        sensors: Number of sensors.
+        rays_per_beam: Rays per beam of each sensor.
+        ports: Destination ports of data packets and position packets.
 
     Raises:
-        ConfigError: the rig is not sound, has no sensor, or its sensor is carried by a vehicle that is flown.
+        ConfigError: the rig is invalid, has no sensor, or its sensor is on a vehicle.
     """
     table = rig_table(path)
     whole = rig_of_table(table, path)
@@ -124,19 +124,19 @@ def fleet_rig(path: Path, sensors: int, rays_per_beam: int, ports: tuple[int, in
 
 
 def measure_fleet(path: Path, rays_per_beam: int, seconds: float, report: Callable[[str], object], most: int = SENSORS.bound) -> Fleet:
-    """Measure what one sensor costs, and try as many as should fit for so long.
+    """Measure the cost of one sensor, and try as many as should fit.
 
     Args:
-        path: The rig whose first sensor is meant; its kernels are compiled.
-        rays_per_beam: Of each sensor.
-        seconds: Of each trial.
-        report: Called with the present step.
-        most: Sensors that are tried.
+        path: Rig whose first sensor is used; its kernels are compiled.
+        rays_per_beam: Rays per beam of each sensor.
+        seconds: Duration of each trial.
+        report: Called with the current step.
+        most: Maximum number of sensors to try.
 
     Raises:
-        ConfigError: as ``fleet_rig``.
+        ConfigError: as in ``fleet_rig``.
         AssetError: a file of the rig cannot be used.
-        TransmitError: a socket cannot be had.
+        TransmitError: a socket cannot be opened.
     """
     one = fleet_rig(path, 1, rays_per_beam, (1, 2))
     rays = f"{rays_per_beam} ray{'s' if rays_per_beam > 1 else ''} a beam"
@@ -157,7 +157,7 @@ def measure_fleet(path: Path, rays_per_beam: int, seconds: float, report: Callab
 
 
 def try_fleet(path: Path, sensors: int, rays_per_beam: int, seconds: float) -> FleetTrial:
-    """Render and send for so long, to sockets that take everything and read nothing; errors as of ``measure_fleet``."""
+    """Render and send for a time, to sockets that are not read; errors as in ``measure_fleet``."""
     with ExitStack() as stack:
         sinks = [stack.enter_context(socket(AF_INET, SOCK_DGRAM)) for _ in range(2)]
         for sink in sinks:
@@ -191,7 +191,7 @@ def try_fleet(path: Path, sensors: int, rays_per_beam: int, seconds: float) -> F
 
 @dataclass(frozen=True, kw_only=True)
 class _Counts:
-    """Of data packets, since the start."""
+    """Counts of data packets since the start."""
 
     sent: int
     left_out: int
@@ -208,7 +208,7 @@ class _Counts:
 
 
 class _Pacing:
-    """Lets a rig keep within what the machine has, twice a second, while the block runs."""
+    """Paces a rig twice a second, to keep within the machine's capacity, while the block runs."""
 
     def __init__(self, running: RunningRig) -> None:
         self._running, self._over = running, threading.Event()

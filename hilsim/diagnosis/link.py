@@ -1,4 +1,4 @@
-"""Probes a flight controller at its port: opens it, exchanges frames by ``diagnosis.probe``, closes it; nothing is flown."""
+"""Probing of a flight controller at its port: open it, exchange frames by ``diagnosis.probe``, close it; no flight."""
 
 import contextlib
 import errno
@@ -27,13 +27,13 @@ def examine_link(end: SerialSpec | str, *, is_uart: bool | None, seconds: float)
     """Listen at a port.
 
     Args:
-        end: A serial port, or an address ``a.b.c.d:port`` to wait there for PX4's simulator link.
-        is_uart: Whether it is a true UART; None: found out from the device.
-        seconds: How long to wait for a heartbeat at most, and how long to listen from then on.
+        end: Serial port, or an address ``a.b.c.d:port`` to wait there for PX4's simulator link.
+        is_uart: Whether it is a true UART; None to detect it from the device.
+        seconds: Timeout for a heartbeat, and duration of listening after it.
 
     Raises:
-        ConfigError: the port or a figure cannot be used.
-        LinkError: the port cannot be had, or it went away meanwhile.
+        ConfigError: the port or a number is invalid.
+        LinkError: the port cannot be opened, or was disconnected.
     """
     try:
         probe = Probe(ProbeSpec(wait_s=seconds, listen_s=seconds, asks=isinstance(end, SerialSpec)))
@@ -55,7 +55,7 @@ def _plugged_in(spec: SerialSpec, *, is_uart: bool | None) -> Iterator[tuple[int
 
 @contextmanager
 def _connected(address: str, seconds: float) -> Iterator[tuple[int, Link]]:
-    """PX4's simulator link: the controller connects here, and tries again until it is let in."""
+    """PX4's simulator link: the controller connects here, and retries until it is accepted."""
     if not is_address(address):
         raise ConfigError(f'--link tcp:{address}: the address must be like "tcp:127.0.0.1:4560"')
     with listen_tcp(*host_and_port(address)) as listener:
@@ -97,7 +97,7 @@ def _converse(probe: Probe, descriptor: int, where: str) -> ProbeResult:
 
 
 def _read(descriptor: int) -> bytes:
-    """What is there; the end of a stream is a fault."""
+    """Available bytes; the end of a stream is an error."""
     try:
         data = os.read(descriptor, _CHUNK)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""What this machine can do for real-time sending and rendering, and what to change; every finding is a measured fact."""
+"""Capability of this machine for real-time sending and rendering, with advice; every finding is a measured fact."""
 
 import platform
 import resource
@@ -24,19 +24,19 @@ from hilsim.version import __version__
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23
 _PORTS = (2368, 8308, 9464)
-_HELD_PACKET_SIZE = 2304  # what a datagram of 1206 bytes takes of the kernel's memory (skb truesize), by which the queue is limited
+_HELD_PACKET_SIZE = 2304  # kernel memory of a datagram of 1206 bytes (skb truesize), which limits the queue
 _FEW_HELD = 4
 
 
 RENDERED_S = 3.0
-"""Of each sensor's stream, to know what it costs: long enough to pass by what is near and what is not."""
+"""Duration of each sensor's stream to measure its cost: long enough to include near and far surroundings."""
 
 
 def examine(rig: Rig) -> tuple[Finding, ...]:
-    """Look at everything; takes about half a second, and what it takes to build the rig's scene and to render three seconds of each sensor.
+    """Examine everything; takes about half a second, plus the time to build the rig's scene and to render three seconds of each sensor.
 
     Args:
-        rig: What is to be rendered here.
+        rig: Rig to render.
     """
     return (
         _version(),
@@ -92,7 +92,7 @@ def _processor() -> Finding:
 
 
 def _rendering(rig: Rig) -> tuple[Finding, ...]:
-    """What rendering the rig costs, where that can be found out without compiling for a minute, and how many of its sensors the machine carries."""
+    """Cost of rendering the rig, if its kernels are compiled, and the number of its sensors that the machine supports."""
     subject = f"rendering {rig.spec.name}"
     if not rig.lidars:
         return (good(subject, "no sensor is rendered"),)
@@ -116,7 +116,7 @@ def _rendering(rig: Rig) -> tuple[Finding, ...]:
 
 
 def _carried(model: str, load: SensorLoad, one_ray: SensorLoad, capacity: Capacity) -> Finding:
-    """How many sensors like one the machine carries, as its rig has it and with a single ray a beam."""
+    """Number of sensors of one kind that the machine supports, as configured in the rig and with a single ray per beam."""
     cores, share = capacity.cores, capacity.real_time_share
     lighter = "" if one_ray.rays == load.rays else f", {carried_sentence(one_ray, cores, share)}"
     return Finding(
@@ -127,7 +127,7 @@ def _carried(model: str, load: SensorLoad, one_ray: SensorLoad, capacity: Capaci
 
 
 def capabilities() -> int:
-    """This process's effective capability bits."""
+    """Effective capability bits of this process."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").split("\n"):
         if line.startswith("CapEff:"):
             return int(line.split()[1], 16)
@@ -164,7 +164,7 @@ def _memory_lock() -> Finding:
 
 
 def _wake_up() -> Finding:
-    """How late a plain sleep wakes: the floor under an unprivileged sender."""
+    """Lateness of a plain sleep's wake-up: a lower bound for an unprivileged sender."""
     lateness_us = []
     for _ in range(200):
         deadline_ns = time.monotonic_ns() + 1_000_000
@@ -240,7 +240,7 @@ def _reverse_path_filter() -> Finding:
 
 
 def _neighbour_queue() -> Finding:
-    """Packets that wait in the kernel for the receiver's hardware address leave all at once when it answers: the only burst that is not the daemon's to prevent."""
+    """Packets that wait in the kernel for the receiver's hardware address are sent at once when it answers: the only burst that the daemon cannot prevent."""
     limits = Path("/proc/sys/net/ipv4/neigh").glob("*/unres_qlen_bytes")
     held = max((int(path.read_text(encoding="utf-8")) // _HELD_PACKET_SIZE for path in limits if path.parent.name != "lo"), default=0)
     fact = f"up to {max(held, 1)} packets for a receiver whose hardware address is not known yet are held back by the kernel"

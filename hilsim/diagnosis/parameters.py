@@ -16,7 +16,7 @@ _MANUAL = {0: "a transmitter at the board's own receiver", 1: "a joystick at the
 
 
 def parameter_findings(result: ProbeResult) -> tuple[Finding, ...]:
-    """A finding for each setting that matters and was answered, and what was not."""
+    """Findings on each answered setting that matters, and on unanswered ones."""
     values = result.parameters
     has_flag = result.beat is not None and result.beat.has_hil
     return (
@@ -76,7 +76,7 @@ def _calibration(name: str, value: int, wanted: int) -> Finding:
 
 
 def _manual_control(values: Mapping[str, float]) -> tuple[Finding, ...]:
-    """Without a transmitter or joystick PX4 goes into a failsafe as soon as it flies."""
+    """Finding on manual control: without a transmitter or joystick PX4 enters a failsafe as soon as it flies."""
     if "NAV_RCL_ACT" not in values:
         return ()
     action, source = int(values["NAV_RCL_ACT"]), int(values.get("COM_RC_IN_MODE", 0))

@@ -1,7 +1,7 @@
-"""The probe of a flight controller: which bytes go out when, and what those that come in show; without a clock and without a port.
+"""The probe of a flight controller: bytes to send and their times, and interpretation of received bytes; without a clock or a port.
 
-Heartbeats go out alone until the controller's own has come, because a board starts MAVLink on USB only after it has read one. Then parameters are asked for one
-by one, several times if need be. Nothing that steers, sets or simulates is ever sent, and nothing at all to a controller that is armed.
+Until the controller's own heartbeat is received, only heartbeats are sent, because a board starts MAVLink on USB only after reading one. Then parameters are requested one
+by one, several times if necessary. The probe never sends commands, settings or sensor data, and sends nothing to an armed controller.
 """
 
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ PARAMETERS = (
     *(f"MAV_{instance}_{what}" for instance in range(3) for what in ("CONFIG", "RATE")),
     *(f"SER_TEL{port}_BAUD" for port in range(1, 5)),
 )
-"""What decides whether PX4 flies in the loop."""
+"""Parameters that determine whether PX4 flies in the loop."""
 
 _ASK_NS = 20_000_000
 _ROUND_NS = 700_000_000
@@ -52,19 +52,19 @@ _SILENT_NS = 50_000_000
 _SAMPLE_BYTES = 4096
 _MOST_TEXTS = 50
 _VALUE_DTYPES = {1: "u1", 2: "i1", 3: "<u2", 4: "<i2", 5: "<u4", 6: "<i4", 9: "<f4"}
-"""MAV_PARAM_TYPE to what PX4 puts into the value's four bytes."""
+"""Types of a parameter's value by MAV_PARAM_TYPE, as PX4 stores it in the value's four bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSpec:
-    """How long is listened, and who asks.
+    """Settings of a probe.
 
     Attributes:
-        wait_s: At most, for the first heartbeat.
-        listen_s: From the first heartbeat on.
-        asks: Whether parameters are asked for; PX4's simulator link does not know them.
-        system: Of hilsim in MAVLink.
-        component: Of hilsim in MAVLink.
+        wait_s: Timeout for the first heartbeat.
+        listen_s: Duration of listening after the first heartbeat.
+        asks: Whether to request parameters; PX4's simulator link does not support them.
+        system: hilsim's MAVLink system id.
+        component: hilsim's MAVLink component id.
     """
 
     wait_s: float = 8.0
@@ -85,7 +85,7 @@ class ProbeSpec:
 
 @dataclass(eq=False)
 class Probe:
-    """One conversation; ``now_ns`` counts from its beginning."""
+    """One conversation; ``now_ns`` counts from its start."""
 
     spec: ProbeSpec
     _stream: Any = field(default_factory=allocate_stream)
@@ -119,12 +119,12 @@ class Probe:
         self._own.record["system_status"] = 4  # active
 
     def prepare(self) -> None:
-        """Compile what reads and writes frames, which must not hold up the probe."""
+        """Compile the kernels for reading and writing frames, so that they do not delay the probe."""
         other = Probe(self.spec)
         other.receive(other.advance(0), 0)
 
     def receive(self, data: bytes, now_ns: int) -> None:
-        """Take what came."""
+        """Process received bytes."""
         self._received_bytes += len(data)
         self._sample += data[: _SAMPLE_BYTES - len(self._sample)]
         rest = np.frombuffer(data, np.uint8)
@@ -134,7 +134,7 @@ class Probe:
         self._last_ns = now_ns
 
     def advance(self, now_ns: int) -> bytes:
-        """What is to be sent now."""
+        """Bytes to send now."""
         if pending(self._stream) > 0 and now_ns - self._last_ns > _SILENT_NS:
             abandon(self._stream)
             self._take_frames(now_ns)
@@ -147,13 +147,13 @@ class Probe:
         return out + self._ask(now_ns)
 
     def is_over(self, now_ns: int) -> bool:
-        """Whether enough was received: at once when nothing more may be asked."""
+        """Whether enough was received; true at once when no more requests are permitted."""
         if self._beat is None:
             return now_ns >= self.spec.wait_s * NS_PER_S
         return self._beat.is_armed or self._beat.autopilot != PX4 or now_ns - self._beat_ns >= self.spec.listen_s * NS_PER_S
 
     def result(self, now_ns: int) -> ProbeResult:
-        """All that was received until now."""
+        """Result so far."""
         has_beat = self._beat is not None
         return ProbeResult(
             waited_s=(self._beat_ns if has_beat else now_ns) / NS_PER_S,
@@ -178,7 +178,7 @@ class Probe:
         return bytes(self._frame[:size])
 
     def _ask(self, now_ns: int) -> bytes:
-        """A request, if one is due: not faster than a slow line carries the answers."""
+        """Next request, if one is due: no faster than a slow line carries the answers."""
         if self._beat is None or not self.spec.asks or now_ns < self._next_ask_ns:
             return b""
         if not self._queue and self._rounds < _ROUNDS and now_ns >= self._next_round_ns:
@@ -191,7 +191,7 @@ class Probe:
         name = self._queue.pop(0)
         self._asked[name] = None
         request = build_draft(PARAM_REQUEST_READ)
-        request.record["param_index"] = -1  # by its name
+        request.record["param_index"] = -1  # requested by name
         request.record["target_system"], request.record["target_component"] = self._beat.system, self._beat.component
         request.record["param_id"][0, : len(name)] = np.frombuffer(name.encode(), np.uint8)
         return self._write(PARAM_REQUEST_READ, request)
@@ -205,7 +205,7 @@ class Probe:
             if frame.state == FrameState.CHECKED and frame.id in self._drafts:
                 read_payload(self._stream.buffer, frame, self._drafts[frame.id].payload)
                 self._read(frame, self._drafts[frame.id], now_ns)
-            if self._beat is not None and frame.id != PARAM_VALUE.id:  # answers are no stream
+            if self._beat is not None and frame.id != PARAM_VALUE.id:  # answers do not count as a stream
                 frames, size = self._streams.get(frame.id, (0, 0))
                 self._streams[frame.id] = frames + 1, size + frame.size
 
@@ -246,7 +246,7 @@ class Probe:
             self._others[sender] = beat
 
     def _read_text(self, record: Any) -> None:
-        """Keep a text, whole: a longer one comes in pieces of 50 characters under one id."""
+        """Store a whole text: a longer one arrives in pieces of 50 characters under one id."""
         text, number = _text(record["text"]), int(record["id"])
         if number:
             self._pieces[number] = self._pieces.get(number, "") + text

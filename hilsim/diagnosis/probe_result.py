@@ -1,4 +1,4 @@
-"""The result of probing a flight controller at a port, as values: the material of a diagnosis."""
+"""Result of probing a flight controller at a port: input of a diagnosis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,18 +8,18 @@ from hilsim.autopilot.session import ARMED_FLAG, HIL_FLAG
 from hilsim.links.line import Line
 
 PX4, ARDUPILOT, NO_AUTOPILOT = 12, 3, 8
-"""MAV_AUTOPILOT values; the last is sent by devices that are no flight controller."""
+"""MAV_AUTOPILOT values; the last is sent by devices other than flight controllers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """Where a controller was listened for.
+    """Port at which a controller was probed.
 
     Attributes:
-        path: As it was asked for.
-        device: The device now, or the peer of a network link.
-        lasting_name: What finds it again when it was unplugged; ``path`` where there is no better name.
-        line: What carries its bytes.
+        path: Path as given.
+        device: Current device, or the peer of a network link.
+        lasting_name: Constant name for finding it again after replugging; ``path`` if there is no better name.
+        line: Line that carries its bytes.
     """
 
     path: str
@@ -45,18 +45,18 @@ class Beat:
 
     @property
     def has_hil(self) -> bool:
-        """Whether its flag of hardware in the loop is set."""
+        """Whether its HIL flag is set."""
         return bool(self.base_mode & HIL_FLAG)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """One kind of message while it was listened to.
+    """Statistics of one kind of message.
 
     Attributes:
         id: Message id.
-        frames: How many came.
-        bytes: Of these frames.
+        frames: Number of frames received.
+        bytes: Bytes of these frames.
     """
 
     id: int
@@ -66,7 +66,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """SYS_STATUS: bits of the sensors that are to work and that do, and the processor's load, 0 to 1."""
+    """SYS_STATUS: bits of the enabled sensors and of the healthy ones, and the processor's load, 0 to 1."""
 
     enabled: int
     healthy: int
@@ -83,24 +83,24 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """What came.
+    """Result of a probe.
 
     Attributes:
-        waited_s: From the first call to the controller's first heartbeat, or to giving up.
-        listened_s: From that heartbeat on; streams are counted then.
-        beat: The controller's last heartbeat; None: there was none.
-        others: One heartbeat of every other sender.
-        has_echo: Whether hilsim's own heartbeats came back.
-        streams: By id.
-        received_bytes: All that came.
-        skipped_bytes: Those that belong to no frame.
-        frames: Frames that came.
-        sample: The first bytes.
-        health: The last; None: none came.
-        estimator_flags: ESTIMATOR_STATUS.flags, the last; None: none came.
-        texts: Each once, in order.
-        asked: Names of parameters that were asked for.
-        parameters: Their values, of those that were answered.
+        waited_s: Time from the start to the controller's first heartbeat, or to the timeout.
+        listened_s: Time from that heartbeat; streams are counted in it.
+        beat: Latest heartbeat of the controller; None if there was none.
+        others: One heartbeat of each other sender.
+        has_echo: Whether hilsim's own heartbeats were received.
+        streams: Statistics by message id.
+        received_bytes: Number of bytes received.
+        skipped_bytes: Number of bytes that belong to no frame.
+        frames: Number of frames received.
+        sample: First bytes received.
+        health: Latest SYS_STATUS; None if none was received.
+        estimator_flags: Latest ESTIMATOR_STATUS.flags; None if none was received.
+        texts: Texts, each once, in order.
+        asked: Names of requested parameters.
+        parameters: Values of the answered parameters.
     """
 
     waited_s: float = 0.0
@@ -120,10 +120,10 @@ class ProbeResult:
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def rate_hz(self, message_id: int) -> float:
-        """How often a message came."""
+        """Rate of a message."""
         return sum(stream.frames for stream in self.streams if stream.id == message_id) / self.listened_s if self.listened_s else 0.0
 
     @property
     def streamed_bytes_per_s(self) -> float:
-        """What all streams took."""
+        """Data rate of all streams."""
         return sum(stream.bytes for stream in self.streams) / self.listened_s if self.listened_s else 0.0

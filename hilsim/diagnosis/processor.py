@@ -1,4 +1,4 @@
-"""What this machine calculates with."""
+"""Processor of this machine."""
 
 import os
 import platform
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def processor_text() -> str:
-    """The processor's name and its vectors, where Linux reports them: ``AMD EPYC, AVX-512``."""
+    """Name of the processor and its vector extension, where Linux reports them: ``AMD EPYC, AVX-512``."""
     path = Path("/proc/cpuinfo")
     info = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     lines = dict(line.split(":", 1) for line in info.split("\n") if ":" in line)

@@ -1,4 +1,4 @@
-"""How many rays a second this machine casts, by the size of the scene: scans of a VLP-16 over ground that rolls, over towns, and in the demo's street."""
+"""Rays per second cast by this machine, by the size of the scene: scans of a VLP-16 over rolling ground, over towns, and in the demo street."""
 
 import threading
 import time
@@ -31,15 +31,15 @@ _WARM_UP_HILLS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class RaySpeed:
-    """How fast rays are cast into one scene.
+    """Speed of ray casting in one scene.
 
     Attributes:
-        scene: Its name.
-        triangles: In it.
-        build_s: Time to build what rays are cast into.
-        rays_per_beam: Rays that go alike.
-        one_core_mrays_per_s: Million rays a second of one thread's CPU time.
-        all_cores_mrays_per_s: Million rays a second by the clock, with a thread a core.
+        scene: Name of the scene.
+        triangles: Number of triangles.
+        build_s: Time to build the world.
+        rays_per_beam: Number of rays with similar directions.
+        one_core_mrays_per_s: Million rays per second of one thread's CPU time.
+        all_cores_mrays_per_s: Million rays per second of wall-clock time, with one thread per core.
     """
 
     scene: str
@@ -51,7 +51,7 @@ class RaySpeed:
 
 
 def town(blocks: int) -> list[Mesh]:
-    """Ground and boxes, off the sensor's place."""
+    """Meshes of a ground and boxes, away from the sensor."""
     rng = np.random.default_rng(1)
     concrete = DEFAULTS["concrete"]
     parts = [plane((400.0, 400.0), concrete)]
@@ -66,7 +66,7 @@ def town(blocks: int) -> list[Mesh]:
 
 
 def hills(cells: int) -> Mesh:
-    """Rolling ground of ``2 * cells**2`` triangles, 600 m wide."""
+    """Mesh of rolling ground with ``2 * cells**2`` triangles, 600 m wide."""
     line = np.linspace(-300.0, 300.0, cells + 1)
     x, y = np.meshgrid(line, line, indexing="ij")
     z = 3.0 * np.sin(x / 17.0) * np.cos(y / 23.0) + 0.3 * np.sin(x / 1.7 + y)
@@ -76,12 +76,12 @@ def hills(cells: int) -> Mesh:
 
 
 def street() -> list[SceneObject]:
-    """What stands still of the demo's street."""
+    """Static objects of the demo street."""
     return [thing for thing in street_objects(SceneSpec(generator="street")) if isinstance(thing.placement, Pose)]
 
 
 def scan(elevation_deg: npt.ArrayLike, rays_per_beam: int) -> npt.NDArray[np.float32]:
-    """Directions of a turn, channel by channel, ``float32[n, 3]``; the further rays of a beam are 1.5 mrad about its first."""
+    """Directions of a turn, channel by channel, ``float32[n, 3]``; the further rays of a beam are within 1.5 mrad of its first."""
     elevation, azimuth = np.meshgrid(np.radians(elevation_deg), np.arange(_AZIMUTHS) * (2 * np.pi / _AZIMUTHS), indexing="ij")
     around = 2 * np.pi * np.arange(rays_per_beam - 1) / max(rays_per_beam - 1, 1)
     aside = _SPOT_RAD * np.stack([np.append(0.0, np.cos(around)), np.append(0.0, np.sin(around))])
@@ -97,18 +97,18 @@ SCENES: Mapping[str, Callable[[], list[SceneObject]]] = {
     "the demo's street": street,
     "hills": lambda: [SceneObject(mesh=hills(708))],
 }
-"""From a thousand triangles to a million."""
+"""Scenes of a thousand to a million triangles."""
 
 
 def ray_speeds(cores: int, report: Callable[[str], object], scenes: Mapping[str, Callable[[], list[SceneObject]]] = SCENES) -> Iterator[RaySpeed]:
-    """Measure scene after scene; kernels that are not compiled yet are compiled first.
+    """Measure each scene; kernels are compiled first if necessary.
 
     Args:
-        cores: How many threads "all cores" are.
-        report: Called with the present step.
-        scenes: What makes each of them, by its name.
+        cores: Number of threads for "all cores".
+        report: Called with the current step.
+        scenes: Functions that make the scenes, by name.
     """
-    report("compiling what casts rays")
+    report("compiling the kernels that cast rays")
     _speed("", build_world([SceneObject(mesh=hills(_WARM_UP_HILLS))]), 0.0, 1, cores)
     for name, objects in scenes.items():
         report(f"casting rays: {name}")
@@ -136,7 +136,7 @@ def _speed(name: str, world: World, build_s: float, rays: int, cores: int) -> Ra
 
 
 def _rays_per_s(threads: int, clock: Callable[[], float], world: World, origin: npt.NDArray[np.float64], direction: npt.NDArray[np.float32]) -> float:
-    """Rays a second of threads that cast turn after turn, each for itself, as sensors do."""
+    """Rays per second of independent threads that cast turn after turn, as sensors do."""
     time_ns = np.zeros(len(direction), np.int64)
     ready = threading.Barrier(threads)
 

@@ -1,4 +1,4 @@
-"""Why no flight controller was found, by what was received instead."""
+"""Reasons that no flight controller was found, from the received bytes."""
 
 from hilsim.diagnosis.findings import Finding, bad
 from hilsim.diagnosis.probe_result import Link, ProbeResult
@@ -16,7 +16,7 @@ _TEXT_SHARE = 0.9
 
 
 def silence_finding(link: Link, result: ProbeResult) -> Finding:
-    """What is wrong, in order of what to look at first."""
+    """Finding with the probable causes, in order of checking."""
     if result.has_echo:
         fact = "only hilsim's own heartbeats come back: TX and RX are joined, or the other end echoes"
         return _bad(fact, ["unjoin TX and RX", "name the controller's MAVLink port, not a console"])

@@ -1,4 +1,4 @@
-"""What goes over the link, and whether what hardware in the loop needs has room beside it."""
+"""Traffic on the link, and whether there is room for hardware in the loop."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hilsim.protocols.mavlink.message_names import message_name
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 
 _TELEMETRY = {101: "TEL1", 102: "TEL2", 103: "TEL3", 104: "TEL4"}
-"""MAV_n_CONFIG to the port's name in SER_…_BAUD (PX4: Tools/serial/generate_config.py)."""
+"""Port name in SER_…_BAUD by the value of MAV_n_CONFIG (PX4: Tools/serial/generate_config.py)."""
 _HIL_NEEDS_BYTES_PER_S = 5000
 _WHOLE_BYTES_PER_S = 20_000
 _MOST_STREAMS = 8
@@ -26,9 +26,9 @@ class Instance:
 
     Attributes:
         number: n of MAV_n_CONFIG.
-        port: Its port, such as ``TEL2``.
-        baud: Of the port; None where it was not answered.
-        bytes_per_s: MAV_n_RATE; 0: half of what the port carries.
+        port: Name of its port, such as ``TEL2``.
+        baud: Baud rate of the port; None if not answered.
+        bytes_per_s: Value of MAV_n_RATE; 0: half of the port's capacity.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Instance:
 
 
 def instances(values: Mapping[str, float]) -> tuple[Instance, ...]:
-    """Those that PX4's parameters put on telemetry ports."""
+    """MAVLink instances on telemetry ports, from PX4's parameters."""
     found = []
     for number in range(3):
         port = _TELEMETRY.get(int(values.get(f"MAV_{number}_CONFIG", 0)))
@@ -50,13 +50,13 @@ def instances(values: Mapping[str, float]) -> tuple[Instance, ...]:
 
 
 def traffic_findings(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
-    """The budget, motors and streams."""
+    """Findings on the budget, motors and streams."""
     matching = tuple(each for each in instances(result.parameters) if each.baud == link.line.baud) if link.line.kind is LineKind.UART else ()
     return (*_ports(link, matching), *_budget(link, matching), *_motors(link, result), *_streams(link, result))
 
 
 def _ports(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
-    """Of a UART, which instances may be at its other end."""
+    """Findings on a UART: instances that may be at its other end."""
     findings = []
     for each in matching:
         has_room = each.bytes_per_s == 0 or each.bytes_per_s > _HIL_NEEDS_BYTES_PER_S
@@ -68,12 +68,12 @@ def _ports(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
 
 
 def _rate_for(baud: int) -> int:
-    """A MAV_n_RATE with which all streams go: PX4's own half of the line where that is enough, else all of it."""
+    """MAV_n_RATE for all streams: PX4's default, half of the line, if that is enough, else all of it."""
     return 0 if baud / (2 * BITS_PER_BYTE) >= _WHOLE_BYTES_PER_S else baud // BITS_PER_BYTE
 
 
 def _budget(link: Link, matching: tuple[Instance, ...]) -> tuple[Finding, ...]:
-    """Which rate of sensors the link carries, by the same reckoning with which hilsim opens it."""
+    """Finding on the sensor rate that the link supports, computed as when hilsim opens it."""
     limit = matching[0].bytes_per_s if len(matching) == 1 and matching[0].bytes_per_s else None
     rates = LinkRates()
     try:

@@ -1,1 +1,1 @@
-"""Lidars as Gazebo has them: their rays, ranges, noise and times, and what is published of them."""
+"""Lidars with the behaviour of Gazebo's: rays, ranges, noise and times, and publication of their scans."""

@@ -1,7 +1,7 @@
-"""A lidar of an SDF world: what it measures, and when.
+"""A lidar of an SDF world: its measurements and their times.
 
-Rays begin at the least range and end at the greatest, both counted from the sensor. What is met there is a range; a ray that meets nothing gives infinity, and so does one whose
-target is too near, for it begins behind it. Noise is Gaussian, with a bias drawn once, and never takes a range out of the sensor's span.
+Rays start at the minimum range and end at the maximum, both measured from the sensor. A hit between them is a range; a miss is infinity, and so is
+a target nearer than the minimum, because the ray starts behind it. Noise is Gaussian, with a constant bias drawn once, and never moves a range out of the sensor's span.
 Source: gz-sensors, ``CpuLidarSensor.cc`` and ``GaussianNoiseModel.cc``.
 """
 
@@ -23,12 +23,12 @@ from hilsim.sdf.specs import SdfLidar, SdfNoise, SdfShape
 Ranges = npt.NDArray[np.float64]
 
 STEP_MS = 1
-"""Rate of a lidar without one, in a world that sets no other."""
+"""Period of a lidar without a rate, in a world that sets no other step."""
 _PAST_M = 1e-4
-"""So far behind a solid's wall a ray that began within goes on."""
+"""Distance behind a solid's wall at which a ray that started inside continues."""
 _MOST_SOLIDS = 64
 _STREAM = 0x6761_7A65
-"""Of draws, so that no other part of a rig has the same."""
+"""Random stream, different from those of all other parts of a rig."""
 
 
 class Noise:
@@ -41,7 +41,7 @@ class Noise:
         self.bias_m = -bias_m if self._draws.random() < 0.5 else bias_m
 
     def on(self, ranges_m: Ranges, least_m: float, most_m: float) -> Ranges:
-        """Ranges with noise; what is not finite stays as it is."""
+        """Add noise to ranges; infinite ones stay unchanged."""
         spec, is_range = self._spec, np.isfinite(ranges_m)
         found = ranges_m + self.bias_m + self._draws.normal(spec.mean_m, spec.stddev_m, ranges_m.shape)
         if spec.precision_m > 1e-6:
@@ -50,7 +50,7 @@ class Noise:
 
 
 class _View(NamedTuple):
-    """Rays of a scan: where they begin, where they point, and which of them each object excludes."""
+    """Rays of a scan: origins, directions, and rays that ignore each object."""
 
     origin_m: npt.NDArray[np.float64]
     direction: npt.NDArray[np.float32]
@@ -61,14 +61,14 @@ class GazeboLidar:
     """A lidar in a world.
 
     Args:
-        spec: The lidar.
-        world: What there is to see.
-        object_names: Of the world's objects, by their numbers.
-        solids: Collisions of the same file; a ray that begins within one leaves it.
+        spec: Specification of the lidar.
+        world: World that it sees.
+        object_names: Names of the world's objects, by number.
+        solids: Collisions of the same file; a ray that starts inside one ignores it.
         stand: Pose of the file's origin in the world.
-        carriages: What of the file moves; nothing without.
-        seed: Of the rig.
-        number: Of the lidar in its file.
+        carriages: Motions of the file; None for none.
+        seed: Random seed of the rig.
+        number: Number of the lidar in its file.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class GazeboLidar:
         self._still = None if moves else self._view(0)
 
     def pose_at(self, time_ns: int) -> Pose:
-        """Where it is in the world."""
+        """Pose in the world at a rig time."""
         return self._where(self.spec, time_ns)
 
     def _where(self, thing: SdfShape | SdfLidar, time_ns: int) -> Pose:
@@ -109,7 +109,7 @@ class GazeboLidar:
         return pose if carriage is None else carriage.pose_at(pose, time_ns)
 
     def _view(self, time_ns: int) -> "_View":
-        """Its rays at a time."""
+        """Rays at a rig time."""
         pose = self.pose_at(time_ns)
         direction = self._unit @ matrix_from_quaternion(pose.orientation).T
         origin_m = np.array(pose.position_m) + direction * self.spec.range_min_m
@@ -120,15 +120,15 @@ class GazeboLidar:
 
     @property
     def period_ns(self) -> int:
-        """Between two measurements."""
+        """Interval between two measurements."""
         return (self.spec.period_ms or STEP_MS) * 1_000_000
 
     def times_ns(self, start_ns: int, stop_ns: int) -> Iterator[int]:
-        """When it measures, from ``start_ns`` to before ``stop_ns``."""
+        """Times of measurements, from ``start_ns`` to before ``stop_ns``."""
         return iter(range(-(-start_ns // self.period_ns) * self.period_ns, stop_ns, self.period_ns))
 
     def true_ranges_m(self, time_ns: int) -> Ranges:
-        """``float64[V * H]``: what its rays meet at a time, without noise."""
+        """True ranges of its rays at a rig time, ``float64[V * H]``, without noise."""
         rays, reach_m = self.spec.rays, self.spec.range_max_m - self.spec.range_min_m
         view = self._still or self._view(time_ns)
         gone_m = np.zeros(rays)
@@ -151,7 +151,7 @@ class GazeboLidar:
     def _cast(
         self, origin_m: npt.NDArray[np.float64], direction: npt.NDArray[np.float32], time_ns: int, reach_m: float
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
-        """How far rays go, and the numbers of the objects that they meet; -1 for none."""
+        """Ranges of rays, and the numbers of the objects that they hit; -1 for a miss."""
         count = len(origin_m)
         range_m, instance, triangle = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
         times = np.full(count, time_ns, np.int64)
@@ -165,24 +165,24 @@ class GazeboLidar:
 
     @property
     def angles_rad(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Azimuths of a row, counter-clockwise from ahead, and elevations of the rows."""
+        """Azimuths of a row, counter-clockwise from forward, and elevations of the rows."""
         fan = self.fan
         around = fan.horizontal_min_rad + fan.horizontal_step_rad * np.arange(fan.horizontal_samples, dtype=np.float64)
         return around, fan.vertical_min_rad + fan.vertical_step_rad * np.arange(fan.vertical_samples, dtype=np.float64)
 
     def ranges_m(self, time_ns: int) -> Ranges:
-        """``float64[V * H]``: a measurement, the lowest row first; each call draws new noise."""
+        """Measured ranges ``float64[V * H]``, the lowest row first; each call draws new noise."""
         true_m = self.true_ranges_m(time_ns)
         return true_m if self._noise is None else self._noise.on(true_m, self.spec.range_min_m, self.spec.range_max_m)
 
     def laser_scan(self, ranges_m: Ranges, *, time_ns: int, sequence: int) -> bytes:
-        """A measurement as a ``LaserScan``."""
+        """Encode a measurement as a ``LaserScan``."""
         return laser_scan(
             self.fan, ranges_m, time_ns=time_ns, sequence=sequence, frame=self.frame, pose=self._stand.inverse() @ self.pose_at(time_ns)
         )
 
     def point_cloud(self, ranges_m: Ranges, *, time_ns: int, sequence: int) -> bytes:
-        """A measurement as a ``PointCloudPacked``."""
+        """Encode a measurement as a ``PointCloudPacked``."""
         return point_cloud(self.fan, ranges_m, time_ns=time_ns, sequence=sequence, frame=self.frame)
 
 

@@ -1,4 +1,4 @@
-"""The thread of a lidar: it measures when Gazebo would, and publishes the subscribed topics."""
+"""The thread of a lidar: it measures at the same times as Gazebo, and publishes the subscribed topics."""
 
 import threading
 import time
@@ -13,12 +13,12 @@ _LONGEST_WAIT_S = 0.5
 
 
 def points_topic(topic: str) -> str:
-    """Where a lidar's points are published."""
+    """Topic of a lidar's points."""
     return f"{topic.rstrip('/')}/points"
 
 
 def topics_of(lidar: SdfLidar) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Names and types of what is published of a lidar."""
+    """Topics of a lidar with their message types."""
     return (lidar.scoped_topic, SCAN), (points_topic(lidar.scoped_topic), CLOUD)
 
 
@@ -26,13 +26,13 @@ class LidarPublisher:
     """Publishes one lidar.
 
     Args:
-        lidar: What measures.
-        transport: Where it is published.
+        lidar: Lidar to publish.
+        transport: Transport to publish with.
 
     Attributes:
-        scans: Measurements made.
-        messages: Messages handed to the transport.
-        skipped: Measurements left out because those before took too long.
+        scans: Number of measurements made.
+        messages: Number of messages sent to the transport.
+        skipped: Number of measurements skipped because earlier ones took too long.
     """
 
     def __init__(self, lidar: GazeboLidar, transport: Transport) -> None:
@@ -44,12 +44,12 @@ class LidarPublisher:
         self._thread: threading.Thread | None = None
 
     def start(self, epoch_ns: int) -> None:
-        """Measure from rig time 0 on; ``epoch_ns`` is its CLOCK_MONOTONIC time."""
+        """Start measuring at rig time 0; ``epoch_ns`` is its CLOCK_MONOTONIC time."""
         self._thread = threading.Thread(target=self._run, args=(epoch_ns,), name="gazebo-lidar", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._ends.set()
         if self._thread is not None:
             self._thread.join()
@@ -61,7 +61,7 @@ class LidarPublisher:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the thread is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self, epoch_ns: int) -> None:
@@ -80,7 +80,7 @@ class LidarPublisher:
             due_ns += period_ns
 
     def _measure(self, time_ns: int) -> None:
-        """One measurement, if it is subscribed to: the scan, then its points."""
+        """Measure once if there is a subscriber: publish the scan, then its points."""
         wants_scan, wants_points = map(self._transport.wants, self._topics)
         if not (wants_scan or wants_points):
             return

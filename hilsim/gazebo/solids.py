@@ -1,7 +1,7 @@
-"""Which solids a ray begins in: physics engines let it out, as if they were not there.
+"""Solids that contain the origin of a ray: physics engines let the ray pass through them.
 
-A lidar is mostly within the collision of its own link. Bullet casts rays at convex shapes from outside alone: one that begins within a box, a sphere or a cylinder meets what lies
-behind it. Meshes and planes are surfaces, met from both sides.
+A lidar is mostly inside the collision of its own link. Bullet tests rays against convex shapes from outside only: one that starts inside a box, a sphere or a cylinder hits the surfaces
+behind it. Meshes and planes are surfaces, hit from both sides.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,15 +18,15 @@ Mask = npt.NDArray[np.bool_]
 
 
 def is_inside(shape: SdfShape, points_m: Points, pose: Pose) -> Mask:
-    """Which points lie within a shape.
+    """Mask of the points inside a shape.
 
     Args:
-        shape: Any; what has no inside holds no point.
+        shape: Any shape; one without an interior contains no point.
         points_m: ``float64[n, 3]`` in the world.
         pose: Pose of the shape in the world.
 
     Returns:
-        ``bool[n]``.
+        Mask ``bool[n]``.
     """
     contains = _INSIDE.get(shape.kind)
     if contains is None:
@@ -35,7 +35,7 @@ def is_inside(shape: SdfShape, points_m: Points, pose: Pose) -> Mask:
 
 
 def containing(placed: Iterable[tuple[SdfShape, Pose]], points_m: Points) -> dict[str, Mask]:
-    """The shapes that some of the points lie in, by name, and which points.
+    """Shapes that contain some of the points, by name, each with the mask of those points.
 
     Args:
         placed: Shapes with their poses in the world.

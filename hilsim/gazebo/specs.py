@@ -1,4 +1,4 @@
-"""The keys of a rig's ``[gazebo]`` table, as a frozen value that owns its rules."""
+"""The keys of a rig's ``[gazebo]`` table, as a frozen value with its rules."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -12,10 +12,10 @@ class GazeboSpec:
     """Publishes the lidars of the scene's SDF file to subscribers of Gazebo's transport.
 
     Attributes:
-        address: IPv4 address that subscribers connect to. With a loopback address nothing leaves this host.
-        partition: Of the transport; empty: ``GZ_PARTITION`` or ``IGN_PARTITION`` of the environment, or ``HOST:USER`` as Gazebo has it.
-        messages: Package that the types of messages are named by: ``gz`` for Gazebo Garden and later, ``ignition`` for Citadel to Fortress (Debian 12 and Ubuntu 22.04 have
-            those). Their bytes are the same.
+        address: IPv4 address that subscribers connect to. With a loopback address no packet leaves this host.
+        partition: Partition of the transport; empty: ``GZ_PARTITION`` or ``IGN_PARTITION`` of the environment, or ``HOST:USER`` as in Gazebo.
+        messages: Package in the names of message types: ``gz`` for Gazebo Garden and later, ``ignition`` for Citadel to Fortress (as in Debian 12 and Ubuntu 22.04).
+            Their bytes are the same.
     """
 
     address: str = "127.0.0.1"

@@ -1,6 +1,6 @@
 """Publishes messages over Gazebo's transport: topics are advertised to a multicast group, messages go to subscribers over ZeroMQ.
 
-ZeroMQ reports subscriptions and their ends, whatever the cause. A stalled subscriber costs the ``_HELD`` messages that are kept for it, and no publisher waits for it.
+ZeroMQ reports subscriptions and their ends, whatever the cause. A stalled subscriber loses messages beyond the ``_HELD`` queued for it, and no publisher waits for it.
 """
 
 import contextlib
@@ -31,18 +31,18 @@ _HELD = 32
 _UNSUBSCRIBED = b"\x00"
 _SIOCGIFADDR = 0x8915
 _PREFIXES = ("GZ_", "IGN_")
-"""Of the environment's names: those of Gazebo Garden and later first."""
+"""Prefixes of environment variables: that of Gazebo Garden and later first."""
 
 
 def from_environment(name: str) -> str | None:
-    """Setting of the environment for Gazebo's processes (``PARTITION`` …); None: not set."""
+    """Value of an environment variable of Gazebo (``PARTITION`` …); None if not set."""
     return next((os.environ[prefix + name] for prefix in _PREFIXES if prefix + name in os.environ), None)
 
 
 def default_partition() -> str:
-    """Gazebo's default: of the environment, also an empty one, or the host's and the user's names.
+    """Gazebo's default partition: the environment's, also an empty one, or the host's and the user's names.
 
-    Source: gz-transport, ``NodeOptions.cc`` and ``NetUtils.cc``: ``USER`` counts, and ``LOGNAME`` does not.
+    Source: gz-transport, ``NodeOptions.cc`` and ``NetUtils.cc``: ``USER`` is used, and ``LOGNAME`` is not.
     """
     named = from_environment("PARTITION")
     if named is not None:
@@ -57,7 +57,7 @@ def default_partition() -> str:
 
 
 class Beacon(NamedTuple):
-    """Where topics are advertised.
+    """Multicast address for advertising topics.
 
     Attributes:
         group: Multicast address.
@@ -69,10 +69,10 @@ class Beacon(NamedTuple):
 
 
 def discovery_beacon() -> Beacon:
-    """Gazebo's, or the environment's.
+    """Gazebo's default beacon, or the environment's.
 
     Raises:
-        TransmitError: the environment's is none.
+        TransmitError: the environment's is invalid.
     """
     group, port = from_environment("DISCOVERY_MULTICAST_IP") or GROUP, from_environment("DISCOVERY_MSG_PORT") or str(MESSAGE_PORT)
     if not _is_group(group):
@@ -93,8 +93,8 @@ class Transport:
     """Topics of one process.
 
     Args:
-        spec: The rig's ``[gazebo]``.
-        topics: Names and message types (``LaserScan``) of what is published.
+        spec: Table ``[gazebo]`` of the rig.
+        topics: Names and message types (``LaserScan``) of the published topics.
     """
 
     def __init__(self, spec: GazeboSpec, topics: Sequence[tuple[str, str]]) -> None:
@@ -114,12 +114,12 @@ class Transport:
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Hold the ports, and begin to advertise.
+        """Open the ports, and start advertising.
 
         Raises:
-            TransmitError: a port cannot be had, or the environment names one that cannot be.
+            TransmitError: a port cannot be opened, or an address in the environment is invalid.
         """
-        import zmq  # noqa: PLC0415 - most rigs need it not
+        import zmq  # noqa: PLC0415 - most rigs do not need it
 
         self._where = discovery_beacon()
         self._context = zmq.Context()
@@ -162,11 +162,11 @@ class Transport:
 
     @property
     def alive(self) -> bool:
-        """Whether it is being advertised."""
+        """Whether the topics are being advertised."""
         return self._thread is not None and self._thread.is_alive()
 
     def wants(self, topic: str) -> bool:
-        """Whether a topic has a subscriber, by its whole name: a subscription to ``/a`` does not include ``/a/points``, though ZeroMQ takes names for beginnings."""
+        """Whether a topic has a subscriber, by its full name: a subscription to ``/a`` does not include ``/a/points``, although ZeroMQ matches prefixes."""
         with self._lock:
             if self._publisher is None:
                 return False
@@ -174,7 +174,7 @@ class Transport:
         return self._advertised[topic].topic.encode() in self._wanted
 
     def publish(self, topic: str, content: bytes) -> None:
-        """Send a message to who has subscribed."""
+        """Send a message to the subscribers."""
         import zmq  # noqa: PLC0415
 
         advertised = self._advertised[topic]
@@ -185,7 +185,7 @@ class Transport:
                 self._publisher.send_multipart(parts, zmq.NOBLOCK)
 
     def _hear(self, publisher: "zmq.Socket[bytes]") -> None:
-        """Who has subscribed and who has left. It also lets the socket learn how much has been taken: in a burst it would not, and drop what there is room for."""
+        """Process subscriptions and their ends. It also updates the socket's count of sent messages: otherwise, in a burst, it would drop messages despite free room."""
         import zmq  # noqa: PLC0415
 
         with contextlib.suppress(zmq.Again):
@@ -194,7 +194,7 @@ class Transport:
                 (self._wanted.discard if change[:1] == _UNSUBSCRIBED else self._wanted.add)(change[1:])
 
     def _advertise(self) -> None:
-        """Run by the thread: advertise each second, and on request."""
+        """Advertise each second, and on request; run by the thread."""
         beacon = self._beacon
         if beacon is None:
             return
@@ -220,13 +220,13 @@ class Transport:
     def _tell(self, beacon: socket.socket, interfaces: Sequence[str], kind: DiscoveryType, about: Advertised | None = None) -> None:
         datagram = encode_discovery(kind, self._process, about)
         for interface in interfaces:
-            with contextlib.suppress(OSError):  # an interface that is gone, or has no multicast
+            with contextlib.suppress(OSError):  # an interface that is gone, or without multicast
                 beacon.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
                 beacon.sendto(datagram, self._where)
 
 
 def _beacon(address: str, where: Beacon) -> socket.socket:
-    """The socket that advertises. Datagrams of a loopback address do not leave the host."""
+    """Open the socket that advertises. Datagrams of a loopback address do not leave the host."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -235,7 +235,7 @@ def _beacon(address: str, where: Beacon) -> socket.socket:
         made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
         made.bind(("", where.port))
         for interface in _interfaces(address):
-            with contextlib.suppress(OSError):  # one without multicast
+            with contextlib.suppress(OSError):  # an interface without multicast
                 made.setsockopt(
                     socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack("4s4s", socket.inet_aton(where.group), socket.inet_aton(interface))
                 )
@@ -247,11 +247,11 @@ def _beacon(address: str, where: Beacon) -> socket.socket:
 
 
 def _interfaces(address: str) -> tuple[str, ...]:
-    """IPv4 addresses of interfaces to be heard on: every one where nothing leaves the host, else the address's own and loopback."""
+    """IPv4 addresses of the interfaces to advertise on: all for a loopback address, else the address's own and loopback."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):  # it has no IPv4 address
+            with contextlib.suppress(OSError):  # the interface has no IPv4 address
                 answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
                 found.append(socket.inet_ntoa(answer[20:24]))
     return tuple(each for each in dict.fromkeys(found) if address.startswith("127.") or each == address or each.startswith("127."))

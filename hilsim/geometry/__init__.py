@@ -1,1 +1,1 @@
-"""Frames named once, rotations, poses and pose tracks."""
+"""Coordinate frames, rotations, poses and pose tracks."""

@@ -1,18 +1,19 @@
-"""Every frame of hilsim, its axes, zero and sense, stated once.
+"""Coordinate frames of hilsim: axes, zero and sense of each.
 
 ========  ==========================================================================================================================
 world     ENU: x east, y north, z up. Metres in float64, because UTM coordinates do not fit float32.
-body      FLU: x forward, y left, z up. A vehicle at zero roll, pitch and yaw looks east, level.
+body      FLU: x forward, y left, z up. A vehicle at zero roll, pitch and yaw is level and faces east.
 sensor    Velodyne's (VLP-16 manual 63-9243, section on the sensor's coordinates): x right, y forward, z up. Azimuth is measured from +y
-          towards +x, that is clockwise seen from above; elevation from the xy plane upwards.
+          towards +x, which is clockwise seen from above; elevation from the xy plane upwards.
           Cepton's sensors have the same axes.
-graphics  Of Cepton's AR note (https://developer.cepton.com/blog/AR_simulator), there "WGPU": x right, y up, z forward. Left-handed, so no rotation
-          leads to it from any of the others; met only in ``geometry.overlay_frames``.
+graphics  Frame of Cepton's AR note (https://developer.cepton.com/blog/AR_simulator), there "WGPU": x right, y up, z forward. Left-handed, so no
+    rotation
+          leads to it from any of the others; used only in ``geometry.overlay_frames``.
 NED       autopilots' world: x north, y east, z down.
-FRD       autopilots' body: x forward, y right, z down. Heading is of x, clockwise from north.
+FRD       autopilots' body: x forward, y right, z down. Heading is the angle of x, clockwise from north.
 ========  ==========================================================================================================================
 
-A sensor with zero mounting angles looks along body +x at azimuth 0: ``BODY_FROM_SENSOR``.
+A sensor with zero mounting angles has azimuth 0 along body +x: ``BODY_FROM_SENSOR``.
 """
 
 import math
@@ -29,21 +30,21 @@ BODY_FROM_SENSOR: Quaternion = (_HALF, 0.0, 0.0, -_HALF)
 """Rotation of the sensor frame of a level sensor facing forward: -90 degrees about z, so that sensor +y is body +x."""
 
 NED_FROM_ENU: Quaternion = (0.0, _HALF, _HALF, 0.0)
-"""Half a turn about the horizontal line to the north-east. Its own opposite."""
+"""Half a turn about the horizontal line to the north-east; its own inverse."""
 FRD_FROM_FLU: Quaternion = (0.0, 1.0, 0.0, 0.0)
-"""Half a turn about the forward axis. Its own opposite."""
+"""Half a turn about the forward axis; its own inverse."""
 
 
 @kernel
 def ned_from_enu(v: Vector) -> Vector:
-    """A vector of the world in an autopilot's axes; the same way back."""
+    """Convert a vector from world axes (ENU) to an autopilot's (NED), or back."""
     east, north, up = v
     return north, east, -up
 
 
 @kernel
 def frd_from_flu(v: Vector) -> Vector:
-    """A vector of the body in an autopilot's axes; the same way back."""
+    """Convert a vector from body axes (FLU) to an autopilot's (FRD), or back."""
     forward, left, up = v
     return forward, -left, -up
 

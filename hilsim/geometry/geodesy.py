@@ -1,6 +1,6 @@
-"""Where the world lies on the Earth: one home for the lidar's receiver, the vehicle's GPS and the scene.
+"""Location of the world on the Earth: one home for the lidar's receiver, the vehicle's GPS and the scene.
 
-The world is a local map: east and north are lengths along the ellipsoid, z is height. Heights therefore carry no curvature of the Earth.
+The world is a local map: east and north are lengths along the ellipsoid, z is height. Heights therefore ignore the curvature of the Earth.
 """
 
 import math
@@ -18,13 +18,13 @@ _ECCENTRICITY_SQUARED = 6.69437999014e-3
 
 @dataclass(frozen=True, kw_only=True)
 class HomeSpec:
-    """The place of the world's ``origin_m`` on the Earth.
+    """Location of the world's ``origin_m`` on the Earth.
 
     Attributes:
-        latitude_deg: Of WGS-84, -89 to 89: at the poles east has no length.
-        longitude_deg: Of WGS-84, -180 to 180.
-        altitude_m: Above mean sea level, -500 to 9000.
-        origin_m: The point of the world that lies there.
+        latitude_deg: Latitude, WGS-84, -89 to 89: at the poles east is undefined.
+        longitude_deg: Longitude, WGS-84, -180 to 180.
+        altitude_m: Altitude above mean sea level, -500 to 9000.
+        origin_m: Point of the world with these coordinates.
     """
 
     latitude_deg: float
@@ -51,7 +51,7 @@ class Home(NamedTuple):
 
 
 def build_home(spec: HomeSpec) -> Home:
-    """The home of ``spec``."""
+    """Build the home of ``spec``."""
     east, north, up = (float(part) for part in spec.origin_m)
     return Home(float(spec.latitude_deg), float(spec.longitude_deg), float(spec.altitude_m), (east, north, up))
 
@@ -60,7 +60,7 @@ def build_home(spec: HomeSpec) -> Home:
 def geodetic(latitude_deg: float, longitude_deg: float, east_m: float, north_m: float) -> tuple[float, float]:
     """Latitude and longitude (deg) of a point east and north of a reference, on the WGS-84 radii at the reference.
 
-    The tangent-plane approximation is off by about d^2 / 12,700 km in the along-track direction: 8 cm at 1 km.
+    The error of the tangent-plane approximation is about d^2 / 12,700 km in the along-track direction: 8 cm at 1 km.
     """
     sine = math.sin(math.radians(latitude_deg))
     root = math.sqrt(1.0 - _ECCENTRICITY_SQUARED * sine * sine)

@@ -1,7 +1,8 @@
-"""The mounting that Cepton's AR note calls "ground only", and poses as matrices.
+"""The mounting that Cepton's AR note calls "ground only", and conversion of poses to matrices.
 
-Source: https://developer.cepton.com/blog/AR_simulator. The note's matrices as printed do not pitch the view: ``tests/unit/geometry/ar_note.py`` has them, and what
-they do. ``ground_only_pose`` is what the note describes in words.
+Source: https://developer.cepton.com/blog/AR_simulator. The note's matrices as printed do not pitch the view (``tests/unit/geometry/ar_note.py`` contains them and
+their
+effect). ``ground_only_pose`` is what the note describes in words.
 """
 
 import math
@@ -17,13 +18,13 @@ _RIGHT = (1.0, 0.0, 0.0)
 
 
 def ground_only_pose(height_m: float, pitch_deg: float) -> Pose:
-    """World from sensor of a sensor ``height_m`` above the world's origin and is tilted about its x axis (right) alone.
+    """Pose (world from sensor) of a sensor ``height_m`` above the world's origin, rotated about its x axis (right) only.
 
     Args:
-        height_m: Of the sensor above the ground.
-        pitch_deg: Positive with the nose down, as everywhere in hilsim; the note does not define it.
+        height_m: Height of the sensor above the ground.
+        pitch_deg: Pitch, positive nose down as everywhere in hilsim; the note does not define its sign.
 
-    At zero pitch the sensor's axes are the world's: it looks along world +y. The same as ``extrinsics((0, 0, height_m), (0, pitch_deg, 90))``.
+    At zero pitch the sensor's axes are the world's: it faces world +y. The same as ``extrinsics((0, 0, height_m), (0, pitch_deg, 90))``.
 
     Raises:
         ValueError: a value is not finite.

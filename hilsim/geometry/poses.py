@@ -1,4 +1,4 @@
-"""Poses that do not change: mountings, parked objects, starting points."""
+"""Constant poses: mountings, parked objects, starting points."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from hilsim.geometry.frames import BODY_FROM_SENSOR, IDENTITY, Quaternion, Vecto
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, multiply, normalise, rotate
 
 UNIT_TOLERANCE = 1e-6
-"""How far a quaternion's length may be from 1: what six printed digits give."""
+"""Largest difference of a quaternion's length from 1, the precision of six printed digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +50,13 @@ class Pose:
 
 
 def mounting(position_m: Vector, rotation_deg: Vector) -> Pose:
-    """Pose of a body-like (FLU) child, ``rotation_deg`` being (roll, pitch, yaw)."""
+    """Pose of an FLU child frame; ``rotation_deg`` is (roll, pitch, yaw)."""
     return Pose(position_m=position_m, orientation=from_roll_pitch_yaw(*rotation_deg))
 
 
 def extrinsics(position_m: Vector, rotation_deg: Vector) -> Pose:
     """``body_from_sensor`` of a lidar mounted at ``position_m`` with (roll, pitch, yaw) ``rotation_deg`` in the body frame.
 
-    With zero angles azimuth 0 looks along body +x; a positive yaw turns it to the left.
+    With zero angles azimuth 0 is along body +x; a positive yaw turns it to the left.
     """
     return mounting(position_m, rotation_deg) @ Pose(orientation=BODY_FROM_SENSOR)

@@ -1,8 +1,8 @@
-"""Unit quaternions ``(w, x, y, z)`` as tuples of four floats, in kernels and in Python alike.
+"""Unit quaternions ``(w, x, y, z)`` as tuples of four floats, for kernels and Python.
 
-A quaternion ``world_from_body`` turns body vectors into world vectors; ``multiply(world_from_body, body_from_sensor)`` reads right to left.
+A quaternion ``world_from_body`` rotates body vectors into world vectors; ``multiply(world_from_body, body_from_sensor)`` reads right to left.
 
-Roll, pitch and yaw turn about x, y and z of an FLU body, applied z-y-x (yaw first, intrinsically): yaw is counter-clockwise seen from above,
+Roll, pitch and yaw rotate about x, y and z of an FLU body, applied z-y-x (yaw first, intrinsically): yaw is counter-clockwise seen from above,
 pitch is positive **nose down** (right-handed about the left axis), roll is positive **right side down**.
 """
 
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import FRD_FROM_FLU, NED_FROM_ENU, Quaternion, Vector
 
-_NEARLY_PARALLEL = 1.0 - 1e-9  # cosine of half the angle above which slerp's sine loses its digits and a straight line does not
-_SMALL_HALF_ANGLE = 1e-4  # below which sin(x) / x is 1 - x^2 / 6 to the last digit
+_NEARLY_PARALLEL = 1.0 - 1e-9  # cosine of half the angle above which slerp's sine loses precision and linear interpolation does not
+_SMALL_HALF_ANGLE = 1e-4  # below this, sin(x) / x is 1 - x^2 / 6 to the last digit
 
 
 @kernel
@@ -33,14 +33,14 @@ def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
 
 @kernel
 def conjugate(q: Quaternion) -> Quaternion:
-    """The opposite rotation."""
+    """The inverse rotation."""
     w, x, y, z = q
     return w, -x, -y, -z
 
 
 @kernel
 def rotate(q: Quaternion, v: Vector) -> Vector:
-    """The vector ``v`` turned by ``q``."""
+    """The vector ``v`` rotated by ``q``."""
     w, x, y, z = q
     vx, vy, vz = v
     tx = 2.0 * (y * vz - z * vy)
@@ -59,7 +59,7 @@ def normalise(q: Quaternion) -> Quaternion:
 
 @kernel
 def slerp(a: Quaternion, b: Quaternion, s: float) -> Quaternion:
-    """Constant-speed rotation along the shorter way from ``a`` (``s = 0``) to ``b`` (``s = 1``)."""
+    """Interpolate at constant angular speed along the shorter path from ``a`` (``s = 0``) to ``b`` (``s = 1``)."""
     aw, ax, ay, az = a
     bw, bx, by, bz = b
     cosine = aw * bw + ax * bx + ay * by + az * bz
@@ -88,13 +88,13 @@ def about_axis(axis: Vector, angle_rad: float) -> Quaternion:
 
 @kernel
 def ned_from_frd(enu_from_flu: Quaternion) -> Quaternion:
-    """An orientation in the convention of autopilots: world NED from body FRD, of one that is world ENU from body FLU."""
+    """Convert an orientation from world ENU and body FLU to an autopilot's convention, world NED from body FRD."""
     return multiply(NED_FROM_ENU, multiply(enu_from_flu, FRD_FROM_FLU))
 
 
 @kernel
 def turned_by(q: Quaternion, turn_rad: Vector) -> Quaternion:
-    """``q`` after a rotation about the body's own axis ``turn_rad``, by its length; unit length, exact for a constant rate."""
+    """``q`` followed by the rotation vector ``turn_rad`` in body axes; unit length, exact for a constant rate."""
     x, y, z = turn_rad
     half = 0.5 * math.sqrt(x * x + y * y + z * z)
     ratio = 0.5 - half * half / 12.0 if half < _SMALL_HALF_ANGLE else 0.5 * math.sin(half) / half
@@ -110,7 +110,7 @@ def from_roll_pitch_yaw(roll_deg: float, pitch_deg: float, yaw_deg: float) -> Qu
 
 
 def roll_pitch_yaw_rad(q: Quaternion) -> Vector:
-    """Roll, pitch and yaw (rad) of a quaternion, as ``from_roll_pitch_yaw`` takes them in degrees; at a pitch of a quarter turn one of many."""
+    """Roll, pitch and yaw (rad) of a quaternion, the inverse of ``from_roll_pitch_yaw`` (degrees); not unique at a pitch of a quarter turn."""
     w, x, y, z = q
     roll = math.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
     pitch = math.asin(min(max(2.0 * (w * y - z * x), -1.0), 1.0))

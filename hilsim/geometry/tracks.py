@@ -1,8 +1,8 @@
 """Pose tracks: a pose as a function of rig time, exact at every nanosecond.
 
 Position is a cubic Hermite curve through the keys, orientation a slerp between them. A key has two velocities, one arriving and one leaving,
-so that a polyline with corners is expressed exactly. Outside its keys a track stands still, or repeats with ``period_ns``; a periodic track
-closes itself by a segment from the last key to the first key one period later. One that waits stands still before its first key and repeats after it.
+so that a polyline with corners is exact. Outside its keys a track is constant, or repeats with ``period_ns``; a periodic track
+is closed by a segment from the last key to the first key one period later. A waiting track is constant before its first key and repeats after it.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class PoseTrack(NamedTuple):
         arrival_mps: ``float64[k, 3]``, velocity of the segment that ends at the key.
         departure_mps: ``float64[k, 3]``, velocity of the segment that begins at the key.
         orientation: ``float64[k, 4]``, unit quaternions ``(w, x, y, z)``, world from body.
-        period_ns: 0: stand still outside the keys; else the track repeats. Below 0: it repeats with ``-period_ns``, and waits for its first key.
+        period_ns: 0: constant outside the keys; else the track repeats. Below 0: it repeats with ``-period_ns``, and waits for its first key.
     """
 
     time_ns: npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class PoseTrack(NamedTuple):
 
 @kernel
 def _between_keys(time_ns: npt.NDArray[np.int64], first: int, count: int, period_ns: int, at_ns: int) -> tuple[int, int, float, float]:
-    """The rows that a time is between, how far from one to the other (0 to 1), and the time between them (s): 0 where it is the first row's own time."""
+    """Rows before and after a time, the ratio between them (0 to 1), and the time between them (s), which is 0 at the first row's own time."""
     last = first + count - 1
     t = at_ns
     round_ns = abs(period_ns)
@@ -78,10 +78,10 @@ def _position(
     s: float,
     span_s: float,
 ) -> Vector:
-    """Between two rows; what ``_between_keys`` gave."""
+    """Position between two rows; the arguments are results of ``_between_keys``."""
     if span_s == 0.0:
         return position_m[low, 0], position_m[low, 1], position_m[low, 2]
-    # Increments from the first key keep a polyline straight and world coordinates of 1e6 m exact to the last digit.
+    # Increments from the first key keep a polyline straight, and world coordinates of 1e6 m exact to the last digit.
     rise = s * s * (3.0 - 2.0 * s)
     leave = s * (1.0 - s) * (1.0 - s) * span_s
     arrive = s * s * (s - 1.0) * span_s
@@ -102,7 +102,7 @@ def keyed_position(
     period_ns: int,
     at_ns: int,
 ) -> Vector:
-    """Position of ``keyed_pose``, for who does not ask how it is turned, which costs most of a pose."""
+    """Position of ``keyed_pose`` without the orientation, which costs most of a pose."""
     low, follower, s, span_s = _between_keys(time_ns, first, count, period_ns, at_ns)
     return _position(position_m, arrival_mps, departure_mps, low, follower, s, span_s)
 
@@ -119,7 +119,7 @@ def keyed_pose(
     period_ns: int,
     at_ns: int,
 ) -> tuple[Vector, Quaternion]:
-    """Pose at ``at_ns`` of the track whose ``count`` keys begin at row ``first``; many tracks may share the arrays."""
+    """Pose at ``at_ns`` of the track whose ``count`` keys start at row ``first``; many tracks may share the arrays."""
     low, follower, s, span_s = _between_keys(time_ns, first, count, period_ns, at_ns)
     place = _position(position_m, arrival_mps, departure_mps, low, follower, s, span_s)
     a = (orientation[low, 0], orientation[low, 1], orientation[low, 2], orientation[low, 3])
@@ -159,12 +159,12 @@ def track_pose(track: PoseTrack, time_ns: int, position_m: npt.NDArray[np.float6
 
 
 def fixed_track(pose: Pose) -> PoseTrack:
-    """A track that stands still."""
+    """Build a track that does not move."""
     return linear_track([0], [pose.position_m], [pose.orientation])
 
 
 def linear_track(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation: npt.ArrayLike, period_ns: int = 0) -> PoseTrack:
-    """Straight lines at constant speed between the keys.
+    """Build a track of straight lines at constant speed between the keys.
 
     Args:
         time_ns: ``int64[k]``, strictly rising.
@@ -173,7 +173,7 @@ def linear_track(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation:
         period_ns: 0, or the length of a loop. A last key exactly one period after the first must repeat the first's pose and is dropped.
 
     Raises:
-        ValueError: keys that are not numbers, out of order or without unit length; the row is named.
+        ValueError: a key is not finite, out of order or without unit length; the message names the row.
     """
     keys = _checked(time_ns, position_m, orientation, period_ns)
     slope = _slopes(keys.time_ns, keys.position_m, period_ns)
@@ -181,7 +181,7 @@ def linear_track(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation:
 
 
 def smooth_track(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation: npt.ArrayLike, period_ns: int = 0) -> PoseTrack:
-    """A curve without corners: Catmull-Rom tangents for keys at uneven times. Arguments and errors as ``linear_track``."""
+    """Build a curve without corners: Catmull-Rom tangents for unevenly spaced keys. Arguments and errors as in ``linear_track``."""
     keys = _checked(time_ns, position_m, orientation, period_ns)
     after = _slopes(keys.time_ns, keys.position_m, period_ns)
     before = np.roll(after, 1, axis=0)
@@ -202,15 +202,15 @@ def curved_track(
     orientation: npt.ArrayLike,
     period_ns: int = 0,
 ) -> PoseTrack:
-    """A curve of given velocities, which waits for its first key where it repeats.
+    """Build a curve with given velocities; a periodic one waits for its first key.
 
     Args:
-        time_ns: As of ``linear_track``; so are ``position_m``, ``orientation`` and ``period_ns``.
-        arrival_mps: ``float64[k, 3]``, with which each key is reached.
-        departure_mps: ``float64[k, 3]``, with which it is left.
+        time_ns: As in ``linear_track``; likewise ``position_m``, ``orientation`` and ``period_ns``.
+        arrival_mps: ``float64[k, 3]``, velocity on arrival at each key.
+        departure_mps: ``float64[k, 3]``, velocity on departure from each key.
 
     Raises:
-        ValueError: keys that are not numbers, out of order or without unit length; the row is named.
+        ValueError: a key is not finite, out of order or without unit length; the message names the row.
     """
     keys = _checked(time_ns, position_m, orientation, period_ns)
     arrival, departure = np.array(arrival_mps, np.float64, ndmin=2), np.array(departure_mps, np.float64, ndmin=2)
@@ -234,12 +234,12 @@ def top_speed_mps(track: PoseTrack) -> float:
     middle = 3.0 * _slopes(track.time_ns, track.position_m, abs(track.period_ns)) - departure - arrival
     segments = slice(None) if track.period_ns != 0 else slice(0, len(track.time_ns) - 1)
     speeds = np.linalg.norm(np.stack([departure[segments], middle[segments], arrival[segments]]), axis=-1)
-    # Positions are rounded to float64: the last digit over the shortest span is part of an honest bound.
+    # Positions are rounded to float64: the bound includes the last digit over the shortest span.
     return float(np.max(speeds, initial=0.0)) * (1.0 + 1e-9)
 
 
 def _spans_s(time_ns: npt.NDArray[np.int64], period_ns: int) -> npt.NDArray[np.float64]:
-    """Seconds from each key to the next; from the last to the first of the next round (1 s where there is no next round)."""
+    """Seconds from each key to the next; from the last to the first of the next period (1 s where the track does not repeat)."""
     closing_ns = time_ns[0] + period_ns - time_ns[-1] if period_ns > 0 else 1_000_000_000
     spans: npt.NDArray[np.float64] = np.append(np.diff(time_ns), closing_ns) * _S_PER_NS
     return spans
@@ -254,7 +254,7 @@ def _slopes(time_ns: npt.NDArray[np.int64], position_m: npt.NDArray[np.float64],
 
 
 def _checked(time_ns: npt.ArrayLike, position_m: npt.ArrayLike, orientation: npt.ArrayLike, period_ns: int) -> PoseTrack:
-    """The keys as contiguous arrays with zero velocities, quaternions of exact unit length along the shorter way."""
+    """Keys as contiguous arrays with zero velocities, and quaternions of exact unit length along the shorter path."""
     stamps = np.asarray(time_ns)
     if stamps.ndim != 1 or len(stamps) == 0 or stamps.dtype.kind not in "iu":
         raise ValueError(f"time_ns must be whole nanoseconds in one dimension, at least one, got {stamps.dtype} of shape {stamps.shape}")

@@ -1,1 +1,1 @@
-"""Serial, TCP and UDP links, and how much they carry."""
+"""Serial, TCP and UDP links, and their data rates."""

@@ -1,9 +1,9 @@
-"""Addresses and rates as a rig writes them; apart from everything that needs kernels, so that a diagnosis need not load the flight loop."""
+"""Addresses and rates in a rig; without imports of kernels, so that a diagnosis need not load the flight loop."""
 
 from ipaddress import AddressValueError, IPv4Address
 
 RATES_HZ = (50, 100, 125, 200, 250, 500)
-"""Of sensor frames: whole steps of the physics apart."""
+"""Rates of sensor frames in Hz: whole steps of the physics per frame."""
 
 
 def is_address(text: str) -> bool:
@@ -17,6 +17,6 @@ def is_address(text: str) -> bool:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Of a text that ``is_address``."""
+    """Host and port of a text that satisfies ``is_address``."""
     host, _, port = address.rpartition(":")
     return host, int(port)

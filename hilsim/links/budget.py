@@ -1,7 +1,7 @@
-"""What a link carries: bytes a second each way, the highest sensor rate that fits, or a refusal with the numbers.
+"""Data rate of a link: bytes per second in each direction, the highest sensor rate that fits, or an error with the figures.
 
 Sources: a byte of 8N1 is ten bits. PX4 v1.12 (src/modules/mavlink/mavlink_main.cpp) gives a UART a data rate of baud / 20 by default (-r changes it) and a
-USB port 800,000 bytes/s, switches hardware-in-the-loop on only above 5000 bytes/s, and lowers the rates of all its streams alike when they exceed the rate. Measured on
+USB port 800,000 bytes/s, enables hardware-in-the-loop only above 5000 bytes/s, and reduces the rates of all its streams equally when they exceed the rate. Measured on
 it: its streams take 19.7 kB/s (on USB 38.9), of which 196 Hz HIL_ACTUATOR_CONTROLS; at 5760 bytes/s it sent 55.5 Hz of them; it flies with 50 Hz of sensors and does not
 become ready when 250 Hz are pushed through 115200 baud.
 """
@@ -12,9 +12,9 @@ from hilsim.errors import LinkError, require
 from hilsim.links.line import BITS_PER_BYTE, Line, LineKind
 
 SLOWEST_SENSOR_HZ = 50.0
-"""Below this nothing was seen to fly."""
+"""Lowest sensor rate at which a flight was observed."""
 
-_FRAME_BYTES = {  # the largest: not all fields of a message are always so small that its frame is cut short
+_FRAME_BYTES = {  # largest frames: fields are not always small enough for a truncated frame
     "sensor_hz": 76,  # HIL_SENSOR without an id
     "gps_hz": 51,
     "heartbeat_hz": 21,
@@ -34,18 +34,18 @@ _ACTUATOR_HZ = 196.0
 
 @dataclass(frozen=True, kw_only=True)
 class LinkRates:
-    """How often each message is sent to the controller, in Hz.
+    """Rate of each message to the controller, in Hz.
 
     Attributes:
-        sensor_hz: HIL_SENSOR.
-        gps_hz: HIL_GPS.
-        heartbeat_hz: HEARTBEAT.
-        system_time_hz: SYSTEM_TIME.
-        timesync_hz: Answers to TIMESYNC.
-        distance_hz: DISTANCE_SENSOR, of all sensors together.
-        obstacle_hz: OBSTACLE_DISTANCE.
-        state_quaternion_hz: HIL_STATE_QUATERNION; only where the line is a network.
-        station_bytes_per_s: What ground stations may send.
+        sensor_hz: Rate of HIL_SENSOR.
+        gps_hz: Rate of HIL_GPS.
+        heartbeat_hz: Rate of HEARTBEAT.
+        system_time_hz: Rate of SYSTEM_TIME.
+        timesync_hz: Rate of answers to TIMESYNC.
+        distance_hz: Rate of DISTANCE_SENSOR, of all sensors together.
+        obstacle_hz: Rate of OBSTACLE_DISTANCE.
+        state_quaternion_hz: Rate of HIL_STATE_QUATERNION; only on a network.
+        station_bytes_per_s: Data rate of frames from ground stations.
     """
 
     sensor_hz: float = 250.0
@@ -72,15 +72,15 @@ class LinkRates:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkBudget:
-    """What goes over a link.
+    """Data rates of a link.
 
     Attributes:
-        sensor_hz: HIL_SENSOR, as asked for or lowered.
-        asked_sensor_hz: What was asked for.
-        line_bytes_per_s: What the line carries each way; None where it has no rate of its own.
-        uplink_bytes_per_s: What is sent to the controller.
-        downlink_bytes_per_s: What the controller sends.
-        actuator_hz: HIL_ACTUATOR_CONTROLS to be expected from PX4.
+        sensor_hz: Rate of HIL_SENSOR, as requested or reduced.
+        asked_sensor_hz: Requested rate of HIL_SENSOR.
+        line_bytes_per_s: Capacity of the line in each direction; None for no limit.
+        uplink_bytes_per_s: Data rate to the controller.
+        downlink_bytes_per_s: Data rate from the controller.
+        actuator_hz: Expected rate of HIL_ACTUATOR_CONTROLS from PX4.
     """
 
     sensor_hz: float
@@ -92,22 +92,22 @@ class LinkBudget:
 
     @property
     def is_lowered(self) -> bool:
-        """Whether fewer sensor samples are sent than asked for."""
+        """Whether the sensor rate is lower than requested."""
         return self.sensor_hz < self.asked_sensor_hz
 
 
 def plan_link(rates: LinkRates, *, line: Line, controller_bytes_per_s: float | None = None, may_lower: bool = True) -> LinkBudget:
-    """The budget of a link; the rate of HIL_SENSOR is lowered to what fits, to whole Hz.
+    """Compute the data rates of a link; the rate of HIL_SENSOR is reduced to fit, in whole Hz.
 
     Args:
-        rates: What is to be sent.
-        line: What carries it.
-        controller_bytes_per_s: The controller's own limit (PX4: ``-r``, MAV_n_RATE); None for its default.
-        may_lower: Whether the rate may be lowered; otherwise what does not fit is refused.
+        rates: Rates of the messages to send.
+        line: Line that carries them.
+        controller_bytes_per_s: Controller's own limit (PX4: ``-r``, MAV_n_RATE); None for its default.
+        may_lower: Whether the sensor rate may be reduced; otherwise an excess is an error.
 
     Raises:
-        LinkError: no rate from ``SLOWEST_SENSOR_HZ`` fits, or none that was asked for if it must not be lowered; the controller would not switch
-            hardware-in-the-loop on; or HIL_STATE_QUATERNION is asked for on a serial line.
+        LinkError: no rate from ``SLOWEST_SENSOR_HZ`` fits, or the requested one does not and must not be reduced; the controller would not enable
+            hardware-in-the-loop; or HIL_STATE_QUATERNION is requested on a serial line.
     """
     if rates.state_quaternion_hz and line.kind is not LineKind.NETWORK:
         raise LinkError(

@@ -1,4 +1,4 @@
-"""A link's descriptor as the nogil loop sees it: waiting for input, reading into a stream, what a result means."""
+"""A link's descriptor in the nogil loop: waiting for input, reading into a stream, meaning of a result."""
 
 import contextlib
 import errno
@@ -28,7 +28,7 @@ _BROKEN = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Outcome(IntEnum):
-    """What came of reading or writing."""
+    """Result of reading or writing."""
 
     DONE = 0
     FULL = 1
@@ -41,7 +41,7 @@ _GONE = int(Outcome.GONE)
 
 
 class Readiness(IntEnum):
-    """Bits of what ``await_input`` found."""
+    """Result bits of ``await_input``."""
 
     LINK_READABLE = 1
     LINK_BROKEN = 2
@@ -57,26 +57,26 @@ class Waits(NamedTuple):
     """Memory for ``await_input``.
 
     Attributes:
-        words: ``int64[4]``: two ``struct pollfd`` and a ``struct timespec``.
+        words: ``int64[4]``, two ``struct pollfd`` and a ``struct timespec``.
     """
 
     words: npt.NDArray[np.int64]
 
 
 def allocate_waits() -> Waits:
-    """Memory for one thread's waiting."""
+    """Allocate the memory of ``await_input`` for one thread."""
     return Waits(np.zeros(4, np.int64))
 
 
 @kernel
 def outcome_of(result: int, is_stream: bool) -> int:  # noqa: FBT001 - a kernel's argument
-    """An ``Outcome`` of what reading or writing returned.
+    """``Outcome`` of a read or write result.
 
-    Nothing read from a stream is its end. A UDP datagram that is refused (the peer does not listen yet) or has no room is tried again. Whatever else is wrong (EIO, ENODEV and ENXIO of an
-    unplugged device, ECONNRESET and EPIPE of a connection) means that the link is gone and must be opened anew.
+    A read of 0 bytes from a stream is its end. A UDP datagram that is refused (the peer does not listen yet) or finds no room is retried. Any other error (EIO, ENODEV and ENXIO of an
+    unplugged device, ECONNRESET and EPIPE of a connection) means that the link is gone and must be reopened.
 
     Args:
-        result: Bytes, or -errno.
+        result: Number of bytes, or -errno.
         is_stream: False for UDP.
     """
     if result > 0 or (result == 0 and not is_stream):
@@ -88,7 +88,7 @@ def outcome_of(result: int, is_stream: bool) -> int:  # noqa: FBT001 - a kernel'
 
 @kernel
 def receive(stream: ByteStream, descriptor: int, is_stream: bool) -> int:  # noqa: FBT001 - a kernel's argument
-    """Read once into a stream whose frames have all been taken; FULL when nothing was there to read."""
+    """Read once into a stream whose frames have all been taken; FULL when no bytes are available."""
     room = make_room(stream)
     if room == 0:
         return _DONE
@@ -100,22 +100,22 @@ def receive(stream: ByteStream, descriptor: int, is_stream: bool) -> int:  # noq
 
 @kernel
 def pass_on(stream: ByteStream, frame: Frame, queue: PacketQueue, now_ns: int) -> bool:
-    """Put a frame as it came onto the packet queue to the ground stations: ``time_ns`` when it came, ``flow`` its message id; False when the packet queue is full."""
+    """Put a received frame onto the packet queue to the ground stations, with ``time_ns`` its arrival and ``flow`` its message id; False when the queue is full."""
     return put(queue, frame.id, now_ns, now_ns, stream.buffer[frame.start : frame.start + frame.size], frame.size)
 
 
 @kernel
 def await_input(waits: Waits, descriptor: int, wake_descriptor: int, timeout_ns: int) -> int:
-    """Wait until the link has bytes or is broken, another thread wakes this one, or the time is over.
+    """Wait until the link has bytes or is broken, another thread wakes this one, or the timeout expires.
 
     Args:
-        waits: Memory.
-        descriptor: The link's, -1 while there is none.
-        wake_descriptor: An eventfd's, -1 for none; the caller reads it empty.
-        timeout_ns: How long at most; 0 only looks.
+        waits: Memory for waiting.
+        descriptor: Descriptor of the link, -1 for none.
+        wake_descriptor: Eventfd that wakes the thread, -1 for none; the caller reads it empty.
+        timeout_ns: Timeout; 0 to return at once.
 
     Returns:
-        ``Readiness`` bits; 0 when the time is over or a signal came.
+        ``Readiness`` bits; 0 for a timeout or a signal.
     """
     words = waits.words
     words[0] = (np.int64(descriptor) & 0xFFFFFFFF) | _READABLE << 32
@@ -132,7 +132,7 @@ def await_input(waits: Waits, descriptor: int, wake_descriptor: int, timeout_ns:
 
 @kernel
 def wake(waits: Waits, descriptor: int) -> None:
-    """Write 1 to an eventfd, which wakes the thread that waits for it."""
+    """Write 1 to an eventfd, which wakes the thread waiting for it."""
     waits.words[0] = 1
     write_bytes(descriptor, waits.words.ctypes.data, 8)
 
@@ -152,7 +152,7 @@ def _discard_in_python(descriptor: int) -> None:
 
 
 discard_output: Callable[[int], None] = _discard if not numba.config.DISABLE_JIT else _discard_in_python
-"""``discard_output(descriptor)``: what a serial port has taken and not yet sent is thrown away; of what is no serial port nothing is."""
+"""``discard_output(descriptor)``: discard the bytes that a serial port has accepted and not yet sent; no effect on other descriptors."""
 
 
 @kernel

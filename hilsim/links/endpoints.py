@@ -1,4 +1,4 @@
-"""Where a link ends on this host: a serial port, a TCP port that others connect to, or a UDP port with one peer; each is opened, closed and opened again."""
+"""Local ends of links: a serial port, a TCP port that accepts connections, or a UDP port with one peer; each can be closed and reopened."""
 
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -17,9 +17,9 @@ class OpenLink(NamedTuple):
     """A link that is open.
 
     Attributes:
-        descriptor: Non-blocking; the endpoint owns it.
-        device: What is at its other end, for people: the port's device, or ``address:port``.
-        line: What carries its bytes.
+        descriptor: Non-blocking descriptor; the endpoint owns it.
+        device: Name of the other end for messages: the port's device, or ``address:port``.
+        line: Line that carries the bytes.
     """
 
     descriptor: int
@@ -28,10 +28,10 @@ class OpenLink(NamedTuple):
 
 
 class Endpoint(Protocol):
-    """One end of a link, which may come and go."""
+    """One end of a link, which may be opened and closed repeatedly."""
 
     async def open(self) -> OpenLink:
-        """Open the link; waits for a connection if the peer begins it.
+        """Open the link; waits for a connection if the peer initiates it.
 
         Raises:
             LinkError: it cannot be opened now.
@@ -39,7 +39,7 @@ class Endpoint(Protocol):
         ...
 
     def close_link(self) -> None:
-        """Close what ``open`` opened; ``open`` may follow."""
+        """Close the link; it may be opened again."""
         ...
 
     def close(self) -> None:
@@ -51,8 +51,8 @@ class SerialEndpoint:
     """A serial port.
 
     Args:
-        spec: Which.
-        is_uart: Whether it is a true UART; None to find out from the device.
+        spec: Specification of the port.
+        is_uart: Whether it is a true UART; None to detect it from the device.
     """
 
     def __init__(self, spec: SerialSpec, *, is_uart: bool | None = None) -> None:
@@ -62,7 +62,7 @@ class SerialEndpoint:
         self._name: str | None = None
 
     async def open(self) -> OpenLink:
-        """Open the port, in a thread: a driver may take its time.
+        """Open the port in a thread, because a driver may be slow.
 
         Raises:
             LinkError: it cannot be opened now.
@@ -86,7 +86,7 @@ class TcpEndpoint:
     """A TCP port that one peer at a time connects to.
 
     Raises:
-        LinkError: the port cannot be had.
+        LinkError: the port cannot be opened.
     """
 
     def __init__(self, address: str, port: int) -> None:
@@ -94,15 +94,15 @@ class TcpEndpoint:
         self._connection: socket.socket | None = None
 
     async def open(self) -> OpenLink:
-        """Wait for a peer, and let it in."""
-        while (connection := accept_connection(self._listener)) is None:  # noqa: ASYNC110 - the event loop's own accept keeps none of its settings
+        """Wait for a peer, and accept its connection."""
+        while (connection := accept_connection(self._listener)) is None:  # noqa: ASYNC110 - the event loop's own accept sets none of its options
             await asyncio.sleep(_POLL_S)
         self._connection = connection
         host, port = connection.getpeername()
         return OpenLink(connection.fileno(), f"{host}:{port}", NETWORK)
 
     def close_link(self) -> None:
-        """Close the connection; the next peer may come."""
+        """Close the connection; the next peer may connect."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -114,17 +114,17 @@ class TcpEndpoint:
 
 
 class UdpEndpoint:
-    """A free UDP port with one peer, whose datagrams alone arrive."""
+    """A free UDP port with one peer; datagrams from others are not received."""
 
     def __init__(self, address: str, port: int) -> None:
         self._peer = address, port
         self._socket: socket.socket | None = None
 
     async def open(self) -> OpenLink:
-        """Bind a port and name the peer.
+        """Bind a port and connect it to the peer.
 
         Raises:
-            LinkError: no port can be had.
+            LinkError: no port is available.
         """
         self._socket = open_udp(address_towards_peer(self._peer[0]), 0)
         self._socket.connect(self._peer)
@@ -142,5 +142,5 @@ class UdpEndpoint:
 
 
 def address_towards_peer(peer: str) -> str:
-    """The address to bind for datagrams to a peer: what leaves for another host needs no fixed one."""
+    """Local address to bind for datagrams to a peer: loopback for a loopback peer, else any."""
     return "127.0.0.1" if peer.startswith("127.") else "0.0.0.0"  # noqa: S104 - as above

@@ -1,4 +1,4 @@
-"""Serial ports as a rig names them, and what carries the bytes of a link. Imports nothing slow."""
+"""Serial ports in a rig, and the lines that carry the bytes of a link. Imports nothing slow."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from hilsim.errors import require
 
 DEFAULT_BAUD = 921_600
 LEAST_BAUD, MOST_BAUD = 1200, 12_000_000
-"""Of USB adapters: pyserial sets rates without a constant too."""
+"""Range of baud rates of USB adapters; pyserial also sets rates without a constant."""
 BITS_PER_BYTE = 10
-"""A byte of 8N1."""
+"""Bits per byte with 8N1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,27 +19,27 @@ class SerialSpec:
     """A serial port.
 
     Attributes:
-        port: The serial device, best by its name under /dev/serial/by-id, which stays the same when it is plugged in again.
-        baud: Bits per second, 8N1; on USB devices a number without effect.
+        port: Serial device, preferably by its name under /dev/serial/by-id, which does not change on replugging.
+        baud: Bits per second, 8N1; without effect on USB devices.
     """
 
     port: str
     baud: int = DEFAULT_BAUD
     needs_port: ClassVar[bool] = True
-    """False where a port may be left out, because there are other ways to be connected."""
+    """False where the port is optional, because other connections exist."""
 
     def __post_init__(self) -> None:
         require(*self.rules())
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         has_port = bool(self.port) or self.needs_port
         yield not has_port or self.port.startswith("/"), f'port must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.port}"'
         yield LEAST_BAUD <= self.baud <= MOST_BAUD, f"baud must be {LEAST_BAUD} to {MOST_BAUD}, got {self.baud}"
 
 
 class LineKind(StrEnum):
-    """What a line's rate means."""
+    """Meaning of a line's rate."""
 
     UART = "uart"
     USB = "usb"
@@ -47,11 +47,11 @@ class LineKind(StrEnum):
 
 
 class Line(NamedTuple):
-    """What is between the two ends of a link.
+    """Physical line between the two ends of a link.
 
     Attributes:
-        kind: Only a UART has a rate of its own.
-        baud: Of a serial port, in bits per second; on USB a number without effect.
+        kind: Kind of the line; only a UART has a rate limit.
+        baud: Bits per second of a serial port; without effect on USB.
     """
 
     kind: LineKind
@@ -59,7 +59,7 @@ class Line(NamedTuple):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """What it carries each way; None where it has no rate of its own."""
+        """Capacity in each direction; None for no limit."""
         return self.baud / BITS_PER_BYTE if self.kind is LineKind.UART else None
 
 

@@ -1,4 +1,4 @@
-"""Who holds a serial port or a network port that should be free: the program's name and process id, from /proc (proc(5))."""
+"""Owner of a serial or network port that should be free: the program's name and process id, from /proc (proc(5))."""
 
 import os
 import stat
@@ -7,13 +7,13 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _MINORS = 256
-_PTS_MAJORS = range(136, 144)  # pseudo-terminals, whose numbers are their own in each container (Linux: Documentation/admin-guide/devices.txt)
+_PTS_MAJORS = range(136, 144)  # pseudo-terminals, which each container numbers separately (Linux: Documentation/admin-guide/devices.txt)
 
 
 def port_holder(path: str) -> str:
-    """The other process that has a device open, as ``"QGroundControl (pid 4711)"``; empty when none is seen.
+    """Other process that has a device open, as ``"QGroundControl (pid 4711)"``; empty if none is found.
 
-    Processes of other users are seen only with the right to look into them (root). Who made a pseudo-terminal may keep both ends open, and is at its other end.
+    Processes of other users are found only with the permission to inspect them (root). The creator of a pseudo-terminal may keep both ends open; it is excluded.
     """
     try:
         device = Path(path).stat()
@@ -24,7 +24,7 @@ def port_holder(path: str) -> str:
 
 
 def socket_holder(protocol: str, port: int) -> str:
-    """The other process that has a local port bound, as ``port_holder`` has it.
+    """Other process that has a local port bound, in the format of ``port_holder``.
 
     Args:
         protocol: ``"tcp"`` or ``"udp"``.
@@ -40,19 +40,19 @@ def _first(entries: Iterator[Path]) -> str:
         try:
             name = (_PROC / pid / "comm").read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
-            continue  # it has just ended
+            continue  # the process has ended
         return f"{name} (pid {pid})"
     return ""
 
 
 def _descriptors() -> Iterator[Path]:
-    """``/proc/PID/fd/N`` of every other process that may be looked into."""
+    """``/proc/PID/fd/N`` of every other process that may be inspected."""
     for process in _PROC.iterdir():
         if process.name.isdigit() and int(process.name) != os.getpid():
             try:
                 yield from (process / "fd").iterdir()
             except OSError:
-                continue  # another user's, or it has just ended
+                continue  # another user's process, or it has ended
 
 
 def _is_same_device(entry: Path, device: os.stat_result) -> bool:
@@ -65,7 +65,7 @@ def _is_same_device(entry: Path, device: os.stat_result) -> bool:
 
 
 def _has_other_end(entry: Path, device: os.stat_result) -> bool:
-    """Whether the process that has a pseudo-terminal's end open has its other end open too."""
+    """Whether the process that has one end of a pseudo-terminal open has the other end open as well."""
     index = f"tty-index:\t{(os.major(device.st_rdev) - _PTS_MAJORS[0]) * _MINORS + os.minor(device.st_rdev)}"
     process = entry.parent.parent
     try:

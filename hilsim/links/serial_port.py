@@ -1,10 +1,10 @@
-"""A serial port to a flight controller, opened so that the nogil loop can read and write it, and exclusively.
+"""A serial port to a flight controller, opened exclusively so that the nogil loop can read and write it.
 
-- pyserial opens it and sets the rate (rates without a constant included) and takes the advisory lock; then TIOCEXCL keeps other programs out, because two
-  readers would silently share the bytes between them. Who was there before is looked for in /proc.
-- DTR and RTS go up with opening and stay up: HUPCL is off, so closing does not drop them, which on some boards is a reset.
+- pyserial opens it, sets the rate (also rates without a constant) and takes the advisory lock; then TIOCEXCL keeps other programs out, because two
+  readers would each get part of the bytes. A program that has it open already is found in /proc.
+- DTR and RTS are asserted on opening and stay so: HUPCL is off, so closing does not drop them, which resets some boards.
 - Raw, non-blocking, and a read waits for at least one byte (VMIN 1), so that reading nothing means an unplugged cable, not silence.
-- A board has another device name after it was plugged in again. Its name under /dev/serial/by-id stays, and is looked up at each opening.
+- A board may have another device name after replugging. Its name under /dev/serial/by-id is constant, and is resolved at each opening.
 """
 
 import errno
@@ -38,14 +38,14 @@ _ADVICE = {
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPort:
-    """An open serial port; the holder closes it.
+    """An open serial port; the owner closes it.
 
     Attributes:
-        port: pyserial's; not to be read or written through.
-        descriptor: Its file descriptor, non-blocking.
-        device: The device now, such as ``/dev/ttyACM1``.
-        name: What finds it again when it was unplugged: its name under /dev/serial/by-id, else the path it was opened by.
-        line: What its rate means, as far as known.
+        port: pyserial's object; not for reading or writing.
+        descriptor: Non-blocking file descriptor.
+        device: Current device, such as ``/dev/ttyACM1``.
+        name: Constant name for reopening it: its name under /dev/serial/by-id, else the path it was opened by.
+        line: Meaning of its rate, if known.
     """
 
     port: serial.Serial
@@ -55,21 +55,21 @@ class OpenPort:
     line: Line
 
     def close(self) -> None:
-        """Close it; DTR and RTS stay as they are."""
+        """Close the port; DTR and RTS keep their state."""
         self.port.close()
 
 
 def open_serial(spec: SerialSpec, *, is_uart: bool | None = None, name: str | None = None, by_id: Path = _BY_ID) -> OpenPort:
-    """Open a serial port, for the first time or again.
+    """Open a serial port, or reopen it.
 
     Args:
-        spec: Which.
-        is_uart: Whether it is a true UART, whose rate limits the link; None to find out from the device.
-        name: ``OpenPort.name`` of the former opening, which outranks the specification's port: under that there may be another device now.
-        by_id: Where the names are that stay.
+        spec: Specification of the port.
+        is_uart: Whether it is a true UART, whose rate limits the link; None to detect it from the device.
+        name: ``OpenPort.name`` of the previous opening, which takes precedence over the specification's port: that may be another device now.
+        by_id: Directory of the constant names.
 
     Raises:
-        LinkError: it is not there, not a serial port, held by another program, or must not be opened.
+        LinkError: the port does not exist, is no serial port, is in use by another program, or is not permitted.
     """
     path = name or spec.port
     device = os.path.realpath(path)
@@ -83,7 +83,7 @@ def open_serial(spec: SerialSpec, *, is_uart: bool | None = None, name: str | No
     try:
         fcntl.ioctl(port.fd, termios.TIOCEXCL)
         _make_raw(port.fd)
-        _refuse_if_held(path, device)  # one that came in between
+        _refuse_if_held(path, device)  # another program may have opened it in between
     except (OSError, termios.error) as error:
         port.close()
         raise _fault(path, device, error) from error
@@ -95,9 +95,9 @@ def open_serial(spec: SerialSpec, *, is_uart: bool | None = None, name: str | No
 
 
 def kind_of(path: str, tty_class: Path = _TTY_CLASS) -> LineKind:
-    """Meaning of the rate of a serial device, by its driver, else by its name; a UART if neither decides.
+    """Meaning of the rate of a serial device, from its driver, else from its name; a UART if neither decides.
 
-    A USB device whose driver is ``cdc_acm`` has no line of that rate, unless it is an adapter to a real UART, which cannot be detected here.
+    A USB device with the driver ``cdc_acm`` has no line of that rate, unless it is an adapter to a real UART, which cannot be detected here.
     """
     device = Path(os.path.realpath(path))
     if device.parent.name == "pts":
@@ -111,7 +111,7 @@ def kind_of(path: str, tty_class: Path = _TTY_CLASS) -> LineKind:
 
 def _lasting_name(path: str, device: str, by_id: Path) -> str:
     if Path(path).is_symlink():
-        return path  # already a name that points to a device
+        return path  # already a constant name, a link to a device
     try:
         names = sorted(by_id.iterdir())
     except OSError:
@@ -120,7 +120,7 @@ def _lasting_name(path: str, device: str, by_id: Path) -> str:
 
 
 def _make_raw(descriptor: int) -> None:
-    """No byte changed, none special, a read of at least one byte, no hang-up at closing."""
+    """Set raw mode: no byte changed, none special, a read of at least one byte, no hang-up on closing."""
     settings = termios.tcgetattr(descriptor)
     settings[_IFLAG] = 0
     settings[_OFLAG] &= ~termios.OPOST

@@ -1,4 +1,4 @@
-"""Sockets of links: TCP ports that others connect to, and UDP ports."""
+"""Sockets of links: TCP ports that accept connections, and UDP ports."""
 
 import errno
 import os
@@ -9,25 +9,25 @@ from hilsim.links.port_owners import socket_holder
 
 
 def listen_tcp(address: str, port: int) -> socket.socket:
-    """A listening socket, non-blocking; port 0 takes any that is free.
+    """Open a listening socket, non-blocking; port 0 for any free one.
 
     Raises:
-        LinkError: the port is held by another program, or the address is not this host's.
+        LinkError: the port is in use by another program, or the address is not this host's.
     """
     return _bound(socket.SOCK_STREAM, address, port)
 
 
 def open_udp(address: str, port: int) -> socket.socket:
-    """A bound UDP socket, non-blocking; port 0 takes any that is free.
+    """Open a bound UDP socket, non-blocking; port 0 for any free one.
 
     Raises:
-        LinkError: the port is held by another program, or the address is not this host's.
+        LinkError: the port is in use by another program, or the address is not this host's.
     """
     return _bound(socket.SOCK_DGRAM, address, port)
 
 
 def accept_connection(listener: socket.socket) -> socket.socket | None:
-    """A connection that waits to be let in, non-blocking and without delay; None when none does."""
+    """Accept a pending connection, non-blocking and without delay; None if there is none."""
     try:
         accepted, _ = listener.accept()
     except (BlockingIOError, ConnectionAbortedError, InterruptedError):
@@ -41,7 +41,7 @@ def _bound(kind: socket.SocketKind, address: str, port: int) -> socket.socket:
     opened = socket.socket(socket.AF_INET, kind)
     try:
         if kind == socket.SOCK_STREAM:
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before that linger do not hold the port
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # lingering connections do not block the port
         opened.settimeout(0)
         opened.bind((address, port))
         if kind == socket.SOCK_STREAM:

@@ -1,14 +1,14 @@
-"""A device's bytes with the time at which they are due."""
+"""Bytes of a device with the time at which they are due."""
 
 from typing import NamedTuple
 
 
 class TimedBytes(NamedTuple):
-    """A frame and when it is due.
+    """A frame and its due time.
 
     Attributes:
         time_ns: Rig time.
-        data: One whole frame, to be written by one call: PX4's drivers look for frames within what one read gave them.
+        data: One whole frame, written by one call: PX4's drivers search for frames within the bytes of one read.
     """
 
     time_ns: int

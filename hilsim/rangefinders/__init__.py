@@ -1,1 +1,1 @@
-"""Range sensors with a serial interface of their own; none knows a clock or a port."""
+"""Range sensors with a serial interface; independent of clocks and ports."""

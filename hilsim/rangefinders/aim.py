@@ -1,4 +1,4 @@
-"""Where a range sensor's beams go: rays in the world from the platform's poses, the rig's mounting and the azimuths that the sensor asks for."""
+"""Beams of a range sensor: rays in the world from the platform's poses, the rig's mounting and the azimuths requested by the sensor."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from hilsim.vehicle.platform import Platform, platform_state
 
 
 class RangefinderRays(NamedTuple):
-    """Rays as a ``render.renderer.Renderer`` takes them.
+    """Rays as arguments of a ``render.renderer.Renderer``.
 
     Attributes:
         origin_m: ``float64[n, 3]`` in the world.
@@ -38,13 +38,13 @@ def fill_rays(
     """Write rays.
 
     Args:
-        position_m: ``float64[n, 3]`` of the body in the world, at each ray's own time.
+        position_m: ``float64[n, 3]``, position of the body in the world at each ray's own time.
         orientation: ``float64[n, 4]``, world from body.
-        mount_position_m: Of the sensor in the body.
-        body_from_sensor: Of the sensor in the body.
+        mount_position_m: Position of the sensor in the body.
+        body_from_sensor: Orientation of the sensor in the body.
         azimuth_rad: ``float64[n]`` in the sensor's frame.
-        origin_m: ``float64[n, 3]``, written.
-        direction: ``float32[n, 3]``, written.
+        origin_m: ``float64[n, 3]``, output.
+        direction: ``float32[n, 3]``, output.
     """
     for ray in range(azimuth_rad.size):
         body = (orientation[ray, 0], orientation[ray, 1], orientation[ray, 2], orientation[ray, 3])
@@ -74,7 +74,7 @@ def platform_rays(spec: RangefinderSpec, platform: Platform, time_ns: npt.NDArra
 def rangefinder_rays(
     spec: RangefinderSpec, position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64], azimuth_deg: npt.NDArray[np.float64]
 ) -> RangefinderRays:
-    """Rays of a range sensor; ``float64[n, 3]`` and ``float64[n, 4]`` are the body's poses at the rays' times, ``float64[n]`` the azimuths that the sensor asked for."""
+    """Rays of a range sensor; ``float64[n, 3]`` and ``float64[n, 4]`` are the body's poses at the rays' times, ``float64[n]`` the azimuths requested by the sensor."""
     mount = extrinsics(spec.mount_position_m, spec.mount_rotation_deg)
     rays = RangefinderRays(np.empty((azimuth_deg.size, 3)), np.empty((azimuth_deg.size, 3), np.float32))
     fill_rays(position_m, orientation, mount.position_m, mount.orientation, np.radians(azimuth_deg), *rays)

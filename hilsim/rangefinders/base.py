@@ -1,6 +1,6 @@
-"""What all range sensors on a serial port share: how they ask for ranges, what they make of them, and how their bytes are due.
+"""Common part of range sensors on a serial port: requests for ranges, measurement, and due times of frames.
 
-A range sensor never renders. It requests rays at given times, through ``Sample``, and turns the ranges into bytes with exact integer times; the owner of the world casts
+A range sensor never renders. It requests rays at given times, through ``Sample``, and converts the ranges to bytes with exact integer times; the owner of the world casts
 the rays. Azimuths are those of a sensor frame (``geometry.frames``): clockwise seen from above, 0 straight ahead, in the plane of elevation 0; the frame's pose in the body is the
 rig's ``mount_position_m`` and ``mount_rotation_deg``.
 """
@@ -22,7 +22,7 @@ class Sample(Protocol):
     """True ranges of rays, as the caller's renderer finds them."""
 
     def __call__(self, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
-        """``float[n]`` metres, ``inf`` where a ray meets nothing, for rays at rig times ``int64[n]`` and azimuths ``float64[n]``."""
+        """Ranges ``float[n]`` in metres, ``inf`` for a miss, of rays at rig times ``int64[n]`` and azimuths ``float64[n]``."""
         ...
 
 
@@ -30,15 +30,15 @@ class Rangefinder(Protocol):
     """A range sensor behind a serial port."""
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
-        """Take bytes that arrived at a rig time; returns the answers, one whole frame each, due at once."""
+        """Process bytes that arrived at a rig time; returns the answers, one whole frame each, due at once."""
         ...
 
     def frames(self, from_ns: int, until_ns: int, sample: Sample) -> list[TimedBytes]:
-        """Every frame due from ``from_ns`` up to but not including ``until_ns``, in order. Stretches must be asked for in order, between what is received."""
+        """All frames due from ``from_ns`` up to but not including ``until_ns``, in order. Calls must be in order of time, interleaved with ``receive``."""
         ...
 
     def next_ns(self, from_ns: int) -> int:
-        """When the sensor's next frame at or after a rig time is due, if it were to send."""
+        """Due time of the sensor's next frame at or after a rig time, if it sends."""
         ...
 
 
@@ -56,14 +56,14 @@ def fill_measured(
     """Add noise and apply limits.
 
     Args:
-        range_m: ``float[n]`` true ranges, ``inf`` for nothing.
-        first_index: Number of the first measurement since rig time 0; noise is drawn by number.
-        noise_m: Standard deviation.
-        min_m: Nothing nearer is measured.
-        max_m: Nothing farther is measured.
-        seed: Of the rig.
+        range_m: ``float[n]``, true ranges, ``inf`` for a miss.
+        first_index: Number of the first measurement since rig time 0, which selects the noise.
+        noise_m: Standard deviation of the noise.
+        min_m: Minimum range.
+        max_m: Maximum range.
+        seed: Random seed of the rig.
         stream: The sensor's number.
-        measured_m: ``float64[n]``, written; ``inf`` where nothing is measured.
+        measured_m: ``float64[n]``, output; ``inf`` for no measurement.
     """
     for ray in range(range_m.size):
         measured_m[ray] = np.inf
@@ -76,16 +76,16 @@ def fill_measured(
 
 
 def measured_ranges(spec: RangefinderSpec, range_m: npt.NDArray[np.floating], first_index: int, *, seed: int, stream: int) -> npt.NDArray[np.float64]:
-    """``float64[n]``: ranges as the sensor measures them, ``inf`` where it measures nothing; arguments as for ``fill_measured``."""
+    """Measured ranges ``float64[n]``, ``inf`` for no measurement; arguments as in ``fill_measured``."""
     measured_m = np.empty(range_m.size, np.float64)
     fill_measured(range_m, first_index, spec.range_noise_m, spec.range_min_m, spec.range_max_m, np.uint64(seed), stream, measured_m)
     return measured_m
 
 
 def echo_strength(measured_m: npt.NDArray[np.float64], *, at_limit: int, limit_m: float, ceiling: int) -> npt.NDArray[np.int64]:
-    """``int64[n]`` strength that falls with the square of the range, is ``at_limit`` at ``limit_m``, at most ``ceiling``, and 0 where nothing was measured.
+    """Echo strength ``int64[n]``, decreasing with the square of the range: ``at_limit`` at ``limit_m``, at most ``ceiling``, 0 for no measurement.
 
-    No vendor publishes how its number relates to range; this keeps what is published: the least number that counts as reliable, and the largest.
+    No vendor publishes the relation to range; the published values are kept: the smallest that counts as reliable, and the largest.
     """
     with np.errstate(divide="ignore"):
         strength = at_limit * np.square(limit_m / measured_m)

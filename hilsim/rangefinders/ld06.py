@@ -1,7 +1,7 @@
-"""The LDROBOT LD06: a beam that turns, 4500 points a second; its bytes are those of ``protocols.ld06``.
+"""The LDROBOT LD06: a rotating beam, 4500 points a second; its bytes are those of ``protocols.ld06``.
 
-Point n is measured at n / 4500 s; both its time and its azimuth are exact integers' quotients. How confidence falls with range is published nowhere: here it is 20, ArduPilot's
-limit, at ``range_max_m``, and grows with the inverse square up to 230.
+Point n is measured at n / 4500 s; its time and its azimuth are exact quotients of integers. The relation of confidence to range is not published: here it is 20, ArduPilot's
+limit, at ``range_max_m``, and increases with the inverse square up to 230.
 """
 
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ _POINTS_PER_CDEG_OF_1_DPS = 45  # point n is at n * speed / 45 hundredths of a d
 
 @dataclass(frozen=True, kw_only=True)
 class Ld06Spec(RangefinderSpec):
-    """An LDROBOT LD06: a beam that turns clockwise, 4500 points a second.
+    """An LDROBOT LD06: a beam that rotates clockwise, 4500 points a second.
 
     Attributes:
-        kind: ``ld06``; must be given.
-        speed_dps: Of the head; 5 to 13 turns a second.
+        kind: ``ld06``; required.
+        speed_dps: Speed of the head; 5 to 13 turns a second.
     """
 
     kind: Literal["ld06"] = "ld06"
@@ -40,28 +40,28 @@ class Ld06Spec(RangefinderSpec):
 
     @property
     def range_code_max_m(self) -> float:
-        """Millimetres in an unsigned 16-bit number."""
+        """Largest range that the format can represent: millimetres in an unsigned 16-bit number."""
         return 65.535
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         yield 1800 <= self.speed_dps <= 4680, f"speed_dps must be 1800 to 4680, got {self.speed_dps}"
         yield self.baud >= 230400, f"baud must be at least 230400 (375 packets of 47 bytes a second), got {self.baud}"
 
 
 def point_time_ns(point: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """``int64[n]``: rig time of points by number, rounded up to whole nanoseconds."""
+    """Rig times of points by number, ``int64[n]``, rounded up to whole nanoseconds."""
     return -(-point * _NS_PER_9_POINTS // 9)
 
 
 def point_azimuth_cdeg(point: npt.NDArray[np.int64], speed_dps: int) -> npt.NDArray[np.int64]:
-    """``int64[n]``: reported azimuth of points by number, 0 to 35999."""
+    """Reported azimuths of points by number, ``int64[n]``, 0 to 35999."""
     return point * speed_dps // _POINTS_PER_CDEG_OF_1_DPS % TURN_CDEG
 
 
 class Ld06:
-    """An LD06: packet k holds points 12 k to 12 k + 11 and is due when the last of them is measured."""
+    """An LD06: packet k contains points 12 k to 12 k + 11 and is due when the last of them is measured."""
 
     def __init__(self, spec: Ld06Spec, *, seed: int, stream: int) -> None:
         self._spec = spec
@@ -69,16 +69,16 @@ class Ld06:
         self._stream = stream
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
-        """Nothing is ever answered: the sensor has no receiving line."""
+        """Ignore received bytes: the sensor has no receiving line."""
         del data, time_ns
         return []
 
     def next_ns(self, from_ns: int) -> int:
-        """When the first packet at or after a rig time is due."""
+        """Due time of the first packet at or after a rig time."""
         return _due_ns(_first_packet(from_ns))
 
     def frames(self, from_ns: int, until_ns: int, sample: Sample) -> list[TimedBytes]:
-        """Every packet due from ``from_ns`` up to but not including ``until_ns``; rays are asked for at each point's own time and azimuth."""
+        """All packets due from ``from_ns`` up to but not including ``until_ns``; rays are requested at each point's own time and azimuth."""
         first, after = _first_packet(from_ns), _first_packet(until_ns)
         if after <= first:
             return []

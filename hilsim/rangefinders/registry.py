@@ -1,4 +1,4 @@
-"""Every kind of range sensor that a rig can ask for: a new one is a line in each of the two tables."""
+"""Kinds of range sensors in a rig: a new kind is one line in each of the two tables."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -12,15 +12,15 @@ from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.rangefinders.tfmini import Tfmini, TfminiSpec
 
 AnyRangefinderSpec = Annotated[TfminiSpec | Sf45Spec | Ld06Spec, Discriminator("kind")]
-"""What ``[[rangefinder]]`` may be, for whoever parses a rig."""
+"""Type of ``[[rangefinder]]`` for the parser of a rig."""
 
 
 class RangefinderKind(NamedTuple):
-    """One kind.
+    """One kind of range sensor.
 
     Attributes:
-        spec: Its table in the rig.
-        build: The sensor of a specification, ``seed`` and ``stream`` by name.
+        spec: Specification of its table in the rig.
+        build: Builds the sensor of a specification; ``seed`` and ``stream`` are keyword arguments.
     """
 
     spec: type[RangefinderSpec]
@@ -32,20 +32,20 @@ RANGEFINDERS: dict[str, RangefinderKind] = {
     "sf45": RangefinderKind(Sf45Spec, Sf45),
     "ld06": RangefinderKind(Ld06Spec, Ld06),
 }
-"""By ``kind``."""
+"""Kinds by the value of ``kind``."""
 
 
 def rangefinder_names(specs: Sequence[RangefinderSpec]) -> tuple[str, ...]:
-    """What each of a rig's range sensors is called: its kind, numbered where there are several."""
+    """Names of a rig's range sensors: the kind, numbered where there are several."""
     kinds = [_kind_of(spec) for spec in specs]
     return tuple(f"{kind}-{kinds[:place].count(kind) + 1}" if kinds.count(kind) > 1 else kind for place, kind in enumerate(kinds))
 
 
 def build_rangefinder(spec: RangefinderSpec, *, seed: int, stream: int) -> Rangefinder:
-    """The sensor of a specification; its noise is drawn from the rig's seed and the sensor's number.
+    """Build the sensor of a specification; its noise depends on the rig's seed and the sensor's number.
 
     Raises:
-        TypeError: the specification is of no kind that is known here.
+        TypeError: the specification is of an unknown kind.
     """
     return RANGEFINDERS[_kind_of(spec)].build(spec, seed=seed, stream=stream)
 

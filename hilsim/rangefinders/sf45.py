@@ -1,9 +1,9 @@
-"""The LightWare SF45/B: a beam that swings in its plane, and the settings by which a driver makes it stream.
+"""The LightWare SF45/B: a beam that sweeps back and forth in its plane, and the settings by which a driver starts its stream.
 
 Its bytes are those of ``protocols.sf45`` in the frames of ``protocols.lightware``.
 
-Measurements follow one another at the update rate from power-up (rig time 0), streamed or not; a new rate begins where it was set. The swing is a triangle in time: the real
-motor's course is "fairly complex" (LightWare, SampleLibrary issue 16).
+Measurements have a fixed period from power-up (rig time 0), streamed or not; a new rate starts when it is set. The sweep is a triangle in time; the real
+motor's motion is "fairly complex" (LightWare, SampleLibrary issue 16).
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ from hilsim.units import NS_PER_S
 Sf45Rates = Literal["twelve", "eight"]
 
 UPDATE_PERIODS_NS: dict[Sf45Rates, tuple[int, ...]] = {
-    # Whole 50 us, of which 13 make the 1538 a second of the vendor's table.
+    # Whole multiples of 50 us; 13 of them make the 1538 a second of the vendor's table.
     "twelve": tuple(50_000 * count for count in (400, 200, 100, 50, 40, 32, 20, 16, 13, 10, 8, 4)),
     # 388 a second over 8 to 1: the table's 48, 55, 64, 77, 97, 129, 194, 388.
     "eight": tuple(round(1e9 / 388.0) * count for count in range(8, 0, -1)),
@@ -67,18 +67,18 @@ _SCANNING = frozenset({SCAN_SPEED, SCAN_ENABLE, SCAN_POSITION, SCAN_LOW_ANGLE, S
 
 @dataclass(frozen=True, kw_only=True)
 class Sf45Spec(RangefinderSpec):
-    """A LightWare SF45/B: one beam that swings in its plane; its driver sets rates and fields.
+    """A LightWare SF45/B: one beam that sweeps in its plane; its driver sets rates and fields.
 
     Attributes:
-        kind: ``sf45``; must be given.
-        low_angle_deg: Where the swing ends on the left, until the driver sets another.
-        high_angle_deg: Where it ends on the right.
-        scan_speed_dps: Speed of the swing at scan speed setting 5. The vendor gives the setting no unit, so it is inversely proportional to the setting here;
-            390 is what ArduPilot's own simulator of the sensor takes (``libraries/SITL/SIM_PS_LightWare_SF45B.cpp``).
-        scan_speed_setting: Setting at power-up, 5 (fastest) to 2000.
-        update_rate: Setting at power-up, 1 to 12, or to 8.
-        update_rates: What the setting means: ``twelve``: 50 to 5000 a second, as LightWare's own drivers and PX4 have it; ``eight``: 48 to 388, as ArduPilot has it.
-        serial_number: Up to 15 ASCII characters.
+        kind: ``sf45``; required.
+        low_angle_deg: Left end of the sweep, until the driver sets another.
+        high_angle_deg: Right end of the sweep, until the driver sets another.
+        scan_speed_dps: Speed of the sweep at scan speed setting 5. The vendor gives the setting no unit, so the speed is inversely proportional to it here;
+            390 is the value in ArduPilot's own simulator of the sensor (``libraries/SITL/SIM_PS_LightWare_SF45B.cpp``).
+        scan_speed_setting: Scan speed setting at power-up, 5 (fastest) to 2000.
+        update_rate: Update rate setting at power-up, 1 to 12, or to 8.
+        update_rates: Meaning of the update rate setting: ``twelve``: 50 to 5000 a second, as in LightWare's own drivers and PX4; ``eight``: 48 to 388, as in ArduPilot.
+        serial_number: Serial number, up to 15 ASCII characters.
     """
 
     kind: Literal["sf45"] = "sf45"
@@ -94,11 +94,11 @@ class Sf45Spec(RangefinderSpec):
 
     @property
     def range_code_max_m(self) -> float:
-        """Centimetres in a signed 16-bit number."""
+        """Largest range that the format can represent: centimetres in a signed 16-bit number."""
         return 327.67
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         most = 12 if self.update_rates == "twelve" else 8
         yield -170.0 <= self.low_angle_deg <= -5.0, f"low_angle_deg must be -170 to -5, got {self.low_angle_deg}"
@@ -113,14 +113,14 @@ class Sf45Spec(RangefinderSpec):
 
 
 class Swing(NamedTuple):
-    """The beam's course: back and forth between two angles at one speed; all in millionths of a degree.
+    """Motion of the beam: back and forth between two angles at one speed; all in millionths of a degree.
 
     Attributes:
-        low_udeg: Where it turns on the left.
-        high_udeg: Where it turns on the right.
-        speed_udps: A second; 0: it is at rest.
-        since_ns: Rig time from which this holds.
-        gone_udeg: How far it had come by then, from ``low_udeg`` and counted on past each turn.
+        low_udeg: Left turning point.
+        high_udeg: Right turning point.
+        speed_udps: Speed per second; 0: at rest.
+        since_ns: Rig time from which this motion applies.
+        gone_udeg: Path travelled by then, from ``low_udeg`` and continuing past each turning point.
     """
 
     low_udeg: int
@@ -131,14 +131,14 @@ class Swing(NamedTuple):
 
 
 def swing_udeg(swing: Swing, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """``int64[n]``: where the beam points at ``int64[n]`` rig times, in millionths of a degree; exact, whatever the time."""
+    """Angles of the beam, ``int64[n]`` in millionths of a degree, at ``int64[n]`` rig times; exact at any time."""
     way = _way_udeg(swing, time_ns)
     span = swing.high_udeg - swing.low_udeg
     return swing.low_udeg + np.where(way <= span, way, 2 * span - way)
 
 
 def _way_udeg(swing: Swing, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How far into a swing back and forth."""
+    """Path travelled in the current period of the sweep."""
     seconds, rest_ns = np.divmod(time_ns - swing.since_ns, NS_PER_S)
     gone = swing.gone_udeg + swing.speed_udps * seconds + swing.speed_udps * rest_ns // NS_PER_S
     way: npt.NDArray[np.int64] = gone % (2 * (swing.high_udeg - swing.low_udeg))
@@ -146,7 +146,7 @@ def _way_udeg(swing: Swing, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.in
 
 
 def changed_swing(swing: Swing, time_ns: int, *, low_udeg: int, high_udeg: int, speed_udps: int) -> Swing:
-    """The swing that goes on from where the beam is, in the direction that it has, within other ends or at another speed; from outside the ends it jumps to the nearer one."""
+    """Sweep that continues from the beam's angle and direction, with other ends or another speed; from outside the ends it jumps to the nearer one."""
     at = np.array([time_ns], np.int64)
     rising = int(_way_udeg(swing, at)[0]) < swing.high_udeg - swing.low_udeg
     angle = min(max(int(swing_udeg(swing, at)[0]), low_udeg), high_udeg)
@@ -155,7 +155,7 @@ def changed_swing(swing: Swing, time_ns: int, *, low_udeg: int, high_udeg: int, 
 
 
 class Sf45:
-    """An SF45/B behind its serial port."""
+    """An SF45/B on its serial port."""
 
     def __init__(self, spec: Sf45Spec, *, seed: int, stream: int) -> None:
         self._spec = spec
@@ -184,29 +184,29 @@ class Sf45:
             SCAN_HIGH_ANGLE: spec.high_angle_deg,
         }
         low, high = round(spec.low_angle_deg * _UDEG), round(spec.high_angle_deg * _UDEG)
-        self._swing = Swing(low, high, self._speed_udps(), 0, -low)  # it begins straight ahead
+        self._swing = Swing(low, high, self._speed_udps(), 0, -low)  # it starts straight ahead
         self._rate_since_ns = 0
         self._rate_first = 0
         self._asked = False
 
     @property
     def streams(self) -> bool:
-        """Whether the driver has asked for distances."""
+        """Whether the driver has enabled the stream of distances."""
         return self._values[STREAM] == STREAM_DISTANCES
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
-        """Take bytes that arrived at a rig time; returns an answer to each request in them, one whole frame each."""
+        """Process bytes that arrived at a rig time; returns an answer to each request, one whole frame each."""
         answers = [self._answer(request, time_ns) for request in self._finder.feed(data, time_ns)]
         return [answer for answer in answers if answer]
 
     def next_ns(self, from_ns: int) -> int:
-        """When the first measurement at or after a rig time is."""
+        """Time of the first measurement at or after a rig time."""
         return self._rate_since_ns + max(self._steps_to(from_ns), 1) * self._period_ns()
 
     def frames(self, from_ns: int, until_ns: int, sample: Sample) -> list[TimedBytes]:
-        """Every frame due from ``from_ns`` up to but not including ``until_ns``: nothing before the driver has asked for it.
+        """All frames due from ``from_ns`` up to but not including ``until_ns``: none before the driver has requested them.
 
-        A request to read command 44 is answered by the first measurement behind it, whether or not distances are streamed.
+        A request to read command 44 is answered by the next measurement, whether or not distances are streamed.
         """
         time_ns = np.arange(self.next_ns(from_ns), until_ns, self._period_ns(), dtype=np.int64)
         if not self.streams:
@@ -225,7 +225,7 @@ class Sf45:
         return UPDATE_PERIODS_NS[self._spec.update_rates][int(self._values[UPDATE_RATE]) - 1]
 
     def _steps_to(self, time_ns: int) -> int:
-        """Measurements at this rate from its beginning up to the first at or after a rig time."""
+        """Number of measurements at this rate from its start up to the first at or after a rig time."""
         return -(-(time_ns - self._rate_since_ns) // self._period_ns())
 
     def _speed_udps(self) -> int:
@@ -239,7 +239,7 @@ class Sf45:
         return np.full(time_ns.size, round(self._values[SCAN_POSITION] * _UDEG), np.int64)
 
     def _distance_data(self, measured_m: npt.NDArray[np.float64], angle_udeg: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        """``uint8[n, 2 m]``: the fields that the driver chose."""
+        """Distance data ``uint8[n, 2 m]`` with the fields that the driver selected."""
         seen = np.isfinite(measured_m)
         distance = np.where(seen, np.rint(np.where(seen, measured_m, 0.0) * 100.0), NOTHING_CM)
         fields = np.zeros((measured_m.size, YAW + 1), "<i2")
@@ -275,7 +275,7 @@ class Sf45:
         return encode_frame(command, self._texts[command], write=write)
 
     def _set(self, command: int, value: float, time_ns: int) -> None:
-        """Take a written value; one that the sensor does not know changes nothing."""
+        """Apply a written value; unsupported ones have no effect."""
         parameter = PARAMETERS[command]
         known = parameter.low <= value <= parameter.high
         if command == STREAM:

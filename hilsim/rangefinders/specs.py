@@ -1,6 +1,6 @@
-"""The keys of a rig's range sensors: what all on a serial port have in common, and messages made of a lidar's scan.
+"""The keys of a rig's range sensors: common part of all on a serial port, and messages computed from a lidar's scan.
 
-Where no other source is named, limits are the vendors': Benewake's SJ-PM-TFmini-T-01 A03, LightWare's SF45/B command list, InnoMaker's page of the LD06.
+Unless another source is named, limits are the vendors': Benewake's SJ-PM-TFmini-T-01 A03, LightWare's SF45/B command list, InnoMaker's page of the LD06.
 """
 
 import math
@@ -14,7 +14,7 @@ from hilsim.links.line import SerialSpec
 
 ZERO: Vector = (0.0, 0.0, 0.0)
 FARTHEST_CM = 65_533
-"""Largest ``max_distance`` of a message: one more means no obstacle, and 65535 unknown."""
+"""Largest ``max_distance`` of a message: one more means free, and 65535 unknown."""
 
 Orientation = Literal[
     "forward", "forward_right", "right", "backward_right", "backward", "backward_left", "left", "forward_left", "up", "down"
@@ -23,13 +23,13 @@ Orientation = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class RangefinderSpec(SerialSpec):
-    """What every range sensor on a serial port has.
+    """Common part of range sensors on a serial port.
 
     Attributes:
-        mount_position_m: In the platform's frame (x forward, y left, z up).
-        mount_rotation_deg: Roll, pitch, yaw in that frame; with zeros it looks forward, and a scanner's plane is level.
-        range_min_m: Nothing nearer is reported.
-        range_max_m: Nothing farther is reported.
+        mount_position_m: Position in the platform's frame (x forward, y left, z up).
+        mount_rotation_deg: Roll, pitch, yaw in that frame; with zeros it faces forward, and a scanner's plane is horizontal.
+        range_min_m: Smallest reported range.
+        range_max_m: Largest reported range.
         range_noise_m: Standard deviation of the range noise.
     """
 
@@ -41,11 +41,11 @@ class RangefinderSpec(SerialSpec):
 
     @property
     def range_code_max_m(self) -> float:
-        """Largest range that the sensor's bytes can represent."""
+        """Largest range that the sensor's format can represent."""
         raise NotImplementedError
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
         yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
@@ -58,13 +58,13 @@ class RangefinderSpec(SerialSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ScanMessageSpec:
-    """What the two MAVLink messages made of a lidar's scan have in common.
+    """Common part of the two MAVLink messages computed from a lidar's scan.
 
     Attributes:
-        sensor: The lidar whose scan it is.
-        rate_hz: Messages a second; both autopilots take nothing for known 0.5 s after the last.
-        range_min_m: Nothing nearer counts.
-        range_max_m: Nothing farther counts.
+        sensor: Name of the lidar.
+        rate_hz: Messages per second; both autopilots ignore a message older than 0.5 s.
+        range_min_m: Minimum range.
+        range_max_m: Maximum range.
     """
 
     sensor: str
@@ -77,16 +77,16 @@ class ScanMessageSpec:
 
     @property
     def min_cm(self) -> int:
-        """As in the message."""
+        """Minimum range in the message's unit."""
         return round(self.range_min_m * 100.0)
 
     @property
     def max_cm(self) -> int:
-        """As in the message."""
+        """Maximum range in the message's unit."""
         return round(self.range_max_m * 100.0)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield bool(self.sensor), "sensor must not be empty"
         yield 4.0 <= self.rate_hz <= 50.0, f"rate_hz must be 4 to 50, got {self.rate_hz}"
         farthest_m = FARTHEST_CM / 100.0
@@ -98,18 +98,18 @@ class ScanMessageSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ObstacleSpec(ScanMessageSpec):
-    """OBSTACLE_DISTANCE made of a lidar's scan.
+    """OBSTACLE_DISTANCE computed from a lidar's scan.
 
     Attributes:
-        low_m: Lower end of the height band that counts, relative to the vehicle.
-        high_m: Upper end.
+        low_m: Lower end of the height band, relative to the vehicle.
+        high_m: Upper end of the height band, relative to the vehicle.
     """
 
     low_m: float = -0.5
     high_m: float = 0.5
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         yield (
             -1000.0 <= self.low_m < self.high_m <= 1000.0,
@@ -119,12 +119,12 @@ class ObstacleSpec(ScanMessageSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class DistanceSensorSpec(ScanMessageSpec):
-    """DISTANCE_SENSOR made of a lidar's scan.
+    """DISTANCE_SENSOR computed from a lidar's scan.
 
     Attributes:
-        orientation: Where the message's beam looks in the body; the autopilot's RNGFND or SENS parameter must be equal.
-        width_deg: Full angle of the cone whose nearest return counts.
-        sensor_id: Of the message.
+        orientation: Direction of the message's beam in the body; the autopilot's RNGFND or SENS parameter must be equal.
+        width_deg: Full angle of the cone whose nearest return is reported.
+        sensor_id: Sensor id in the message.
     """
 
     orientation: Orientation = "forward"
@@ -132,7 +132,7 @@ class DistanceSensorSpec(ScanMessageSpec):
     sensor_id: int = 0
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         yield 0.1 <= self.width_deg <= 90.0, f"width_deg must be 0.1 to 90, got {self.width_deg}"
         yield 0 <= self.sensor_id <= 255, f"sensor_id must be 0 to 255, got {self.sensor_id}"

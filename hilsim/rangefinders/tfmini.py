@@ -1,18 +1,18 @@
-"""The Benewake TFmini: one beam, one distance a frame; its bytes are those of ``protocols.tfmini``.
+"""The Benewake TFmini: one beam, one distance per frame; its bytes are those of ``protocols.tfmini``.
 
 ==============  ============  ==========  ======================================================================================================
 model           weak echo     is sent as  interpretation by the autopilots
 ==============  ============  ==========  ======================================================================================================
 ``tfmini``      strength <20  65535       ArduPilot: out of range (from 32768 up), reported as 12 m or its own maximum + 1 m;
-                                          PX4: leaves it out, so there is no new reading
+                                          PX4: ignored, so there is no new reading
 ``tfmini_s``    strength<100  65535       the same
-``tfmini_plus`` strength<100  0           both take it for a distance of 0, nearer than their minimum
+``tfmini_plus`` strength<100  0           both: a distance of 0, nearer than their minimum
 ==============  ============  ==========  ======================================================================================================
 
-What is nearer than ``range_min_m`` or farther than ``range_max_m`` comes back as a weak echo; the original model's manual also knows strong ones from beyond 12 m, sent as 1200.
+Targets nearer than ``range_min_m`` or farther than ``range_max_m`` return a weak echo; the original model's manual also mentions strong ones beyond 12 m, sent as 1200.
 
-Sources: as for the frame. The manual gives modes 2 and 7 ranges that overlap (to 5 m, from 1 m) and not where the sensor switches: 2 m is chosen here.
-A TFmini also takes settings; neither autopilot sends any, so what arrives is ignored.
+Sources: as for the frame. The manual gives modes 2 and 7 overlapping ranges (to 5 m, from 1 m) and not where the sensor switches: 2 m is chosen here.
+A TFmini also accepts settings; neither autopilot sends any, so received bytes are ignored.
 """
 
 from collections.abc import Iterator
@@ -39,14 +39,14 @@ _MOST_STRENGTH: dict[TfminiModel, int] = {"tfmini": 3000, "tfmini_plus": 65534, 
 
 @dataclass(frozen=True, kw_only=True)
 class TfminiSpec(RangefinderSpec):
-    """A Benewake TFmini: one beam, one distance a frame.
+    """A Benewake TFmini: one beam, one distance per frame.
 
     Attributes:
-        kind: ``tfmini``; must be given.
-        model: ``tfmini``: bytes 6 and 7 hold the distance mode, a weak echo is 65535; ``tfmini_plus``: they hold the temperature, a weak echo is 0;
+        kind: ``tfmini``; required.
+        model: ``tfmini``: bytes 6 and 7 are the distance mode, a weak echo is 65535; ``tfmini_plus``: they are the temperature, a weak echo is 0;
             ``tfmini_s``: temperature and 65535.
-        rate_hz: Frames a second; the sensor knows 1000 / n, the oldest model only 100 / n.
-        temperature_deg_c: Of the chip, where the model reports it.
+        rate_hz: Frames per second; the sensor supports 1000 / n, the oldest model only 100 / n.
+        temperature_deg_c: Temperature of the chip, for models that report it.
     """
 
     kind: Literal["tfmini"] = "tfmini"
@@ -59,11 +59,11 @@ class TfminiSpec(RangefinderSpec):
 
     @property
     def range_code_max_m(self) -> float:
-        """ArduPilot takes 327.68 m and more for out of range."""
+        """Largest range that ArduPilot does not treat as out of range (327.68 m and more)."""
         return 327.67
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         base_hz = 100 if self.model == "tfmini" else 1000
         yield (
@@ -87,16 +87,16 @@ class Tfmini:
         self._period_ns = NS_PER_S // spec.rate_hz
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
-        """Nothing is ever answered."""
+        """Ignore received bytes."""
         del data, time_ns
         return []
 
     def next_ns(self, from_ns: int) -> int:
-        """When the first frame at or after a rig time is due."""
+        """Due time of the first frame at or after a rig time."""
         return -(-max(from_ns, 0) // self._period_ns) * self._period_ns
 
     def frames(self, from_ns: int, until_ns: int, sample: Sample) -> list[TimedBytes]:
-        """Every frame due from ``from_ns`` up to but not including ``until_ns``; the beam's azimuth is 0."""
+        """All frames due from ``from_ns`` up to but not including ``until_ns``; the beam's azimuth is 0."""
         first_ns = self.next_ns(from_ns)
         time_ns = np.arange(first_ns, until_ns, self._period_ns, dtype=np.int64)
         if time_ns.size == 0:

@@ -1,1 +1,1 @@
-"""What a ray meets."""
+"""Ray casting into the scene, on the CPU and on CUDA."""

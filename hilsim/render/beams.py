@@ -1,4 +1,4 @@
-"""Rays that leave side by side, as the sub-rays of a laser beam do: by the lists of their cell where there is one, else through the trees, on the CPU."""
+"""Casting of rays that start side by side, as the sub-rays of a laser beam, on the CPU: by the lists of their cell if they have one, else through the trees."""
 
 import numpy as np
 import numpy.typing as npt
@@ -29,21 +29,21 @@ def cast_beams(
     """Cast rays that belong to beams; a ray's result does not depend on its neighbours.
 
     Args:
-        world: What can be hit.
+        world: World to cast into.
         order: ``int32[p, 16]``, as in ``render.packets.cast_packets``.
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
-        max_range_m: Only what is closer counts.
-        beam_rays: So many rays in a row are one beam's; ``n`` is a multiple of it.
-        cells: Lists of static triangles for rays that leave one place for good; ``NO_CELLS`` when there are none.
-        cell: ``int32[n / beam_rays]``, cell that each beam lies in, -1 for one that walks the trees; empty (``NO_CELL``) when none has a cell.
-            Whether a beam does lie in its cell is not checked.
-        travelled_m: ``float64[n]``, how far from its cell's origin a ray begins, along itself; the same for the rays of a beam.
-        range_m: ``float32[n]`` out; infinity for a miss.
-        instance: ``int32[n]`` out; -1 for a miss.
-        triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
-        cosine: As ``render.packets.cast_packets`` has it.
+        max_range_m: Maximum range of a hit.
+        beam_rays: Number of consecutive rays per beam; ``n`` is a multiple of it.
+        cells: Lists of static triangles for rays with a fixed origin; ``NO_CELLS`` if there are none.
+        cell: ``int32[n / beam_rays]``, cell of each beam, -1 for one that traverses the trees; empty (``NO_CELL``) when no beam has a cell.
+            The caller guarantees that a beam is in its cell.
+        travelled_m: ``float64[n]``, distance of a ray's origin from its cell's origin, along the ray; equal for the rays of a beam.
+        range_m: ``float32[n]``, output; infinity for a miss.
+        instance: ``int32[n]``, output; -1 for a miss.
+        triangle: ``int32[n]``, output, row of the world's triangles; -1 for a miss.
+        cosine: Output as in ``render.packets.cast_packets``.
     """
     has_cells = world.tile_root >= 0 and cell.shape[0] > 0 and max_range_m <= cells.max_range_m
     if has_cells:

@@ -1,7 +1,7 @@
-"""Which static triangles a thin bundle of rays can meet: origins within some width of a point, directions within some angle of an axis.
+"""Static triangles that a thin bundle of rays can hit: origins within some width of a point, directions within some angle of an axis.
 
-A triangle is left out only when no ray of the bundle can meet it, whatever float32 makes of the ray: each bound has room for the rounding of the tests
-in ``render.intersect``. Boxes are only there to be quick; what counts is the triangle's own test.
+A triangle is excluded only when no ray of the bundle can hit it for any float32 rounding of the ray: each bound includes the rounding of the tests
+in ``render.intersect``. Boxes are only an acceleration; the triangle's own test decides.
 """
 
 import math
@@ -13,9 +13,11 @@ from hilsim.compilation.jit import kernel
 from hilsim.scene.world import World
 
 _ROUNDING = 2e-6
-"""Of the sums and products of a triangle test, relative to the product of the lengths that go in: ten operations of 6e-8, and as much again."""
-_TOLERANCE = 3e-6  # of barycentric coordinates: the test's own at edges, 1e-6, with their rounding
-_BOX_RATIO = 3e-5  # of distance: a float32 hit may be beside its triangle and hence beside the box, most where an edge points at the sensor
+"""Rounding error of the sums and products of a triangle test, relative to the product of the lengths: ten operations of 6e-8, and as much again."""
+_TOLERANCE = 3e-6  # barycentric coordinates: the test's own tolerance at edges, 1e-6, with its rounding
+_BOX_RATIO = (
+    3e-5  # relative to distance: a float32 hit may be outside its triangle and hence outside the box, most where an edge points at the sensor
+)
 
 
 @kernel
@@ -38,9 +40,9 @@ def _entry(
     width_m: float,
     reach_m: float,
 ) -> float:
-    """Distance before which no ray of a bundle enters a node's child box; infinity when none does within ``reach_m``.
+    """Lower bound of the distance at which a ray of a bundle enters a node's child box; infinity when none does within ``reach_m``.
 
-    A ray that is in the box after ``t`` is within ``width_m + angle_rad * t`` of the axis' point there, and ``t`` is at most the distance of the
+    A ray that is in the box after ``t`` is within ``width_m + angle_rad * t`` of the axis point there, and ``t`` is at most the distance of the
     box's farthest corner.
     """
     x0, x1 = bounds[node, child] - x, bounds[node, child + 3] - x
@@ -76,10 +78,10 @@ def _is_met(
     width_m: float,
     reach_m: float,
 ) -> bool:
-    """Whether a ray of a bundle can meet a triangle within ``reach_m``; x, y, z is the bundle's origin, dx, dy, dz its axis.
+    """Whether a ray of a bundle can hit a triangle within ``reach_m``; x, y, z is the bundle's origin, dx, dy, dz its axis.
 
-    The numbers that ``triangle_distance`` compares are scalar products of the direction with vectors that the origin gives. A direction within
-    ``angle_rad`` of the axis changes them by that share of the vector's length at most, an origin within ``width_m`` by that times an edge's length.
+    ``triangle_distance`` compares scalar products of the direction with vectors that depend on the origin. A direction within
+    ``angle_rad`` of the axis changes them by at most that share of the vector's length, an origin within ``width_m`` by that times an edge's length.
     """
     ax, ay, az = float(corners[row, 3]), float(corners[row, 4]), float(corners[row, 5])
     bx, by, bz = float(corners[row, 6]), float(corners[row, 7]), float(corners[row, 8])
@@ -90,7 +92,7 @@ def _is_met(
     slope = dx * nx + dy * ny + dz * nz
     steepest = n * angle_rad + _ROUNDING * a * b
     if abs(slope) <= steepest:
-        return True  # seen edge-on by some ray
+        return True  # edge-on for some ray
     sign = 1.0 if slope > 0.0 else -1.0
     away = -sign * (sx * nx + sy * ny + sz * nz)
     slack = n * width_m + _ROUNDING * s * a * b
@@ -122,9 +124,9 @@ def gather(  # noqa: C901 - two walks, one within the other
     begin: int,
     most: int,
 ) -> int:
-    """Write the triangles that rays of a bundle can meet to ``entries`` ``int32[m, 3]`` (row, box, tile) from ``begin``; returns how many.
+    """Write the triangles that rays of a bundle can hit to ``entries`` ``int32[m, 3]`` (row, box, tile) from ``begin``; returns their number.
 
-    -1 when they are more than ``most``.
+    Returns -1 when there are more than ``most``.
     """
     bounds, links, corners = world.node_bounds, world.node_links, world.corners
     tree_origin_m, geometry_origin_m, instance_geometry = world.origin_m, world.geometry_origin_m, world.instance_geometry

@@ -1,4 +1,4 @@
-"""Rays against the whole world, and which movers can matter to a batch of rays. The same source for the CPU and for CUDA."""
+"""Rays against the whole world, and the movers that a batch of rays can hit. The same source for the CPU and for CUDA."""
 
 import math
 
@@ -15,26 +15,26 @@ from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
 _COSINE_MARGIN = 1e-5
-"""Covers directions' lengths, which are 1 to within that (``render.renderer.cast``), and the rounding of cosines."""
+"""Margin for the directions' lengths, which are 1 to within that (``render.renderer.cast``), and for the rounding of cosines."""
 
 AGREEMENT_M = 0.1
-"""A triangle seen edge-on has no useful plane; then float32's answer is used."""
+"""Largest difference of the float64 range from the float32 one: the plane of a triangle seen edge-on is not usable, and float32's result is kept."""
 
 RAY_STACK_SIZE = 2 * STACK_SIZE
-"""``int32`` entries one ray needs: the tile tree's and one geometry's."""
+"""Stack size of one ray in ``int32`` entries: the tile tree's and one geometry's."""
 
 
 @kernel
 def _are_apart(cosine: float, sine: float, beside: float) -> bool:
-    """Whether two cones with the same tip have nothing in common: the angle between them is larger than both together.
+    """Whether two cones with the same tip are disjoint: the angle between their axes is larger than the sum of their half angles.
 
     Args:
-        cosine: Of the first one's half angle.
-        sine: Of the second one's, which is below a quarter turn.
+        cosine: Cosine of the first one's half angle.
+        sine: Sine of the second one's half angle, which is below a quarter turn.
         beside: Cosine of the angle between their axes.
     """
     first_sine, second_cosine = math.sqrt(1.0 - cosine * cosine), math.sqrt(1.0 - sine * sine)
-    are_half_a_turn = first_sine * second_cosine + cosine * sine <= 0.0  # both together, or more
+    are_half_a_turn = first_sine * second_cosine + cosine * sine <= 0.0  # the sum is half a turn or more
     return not are_half_a_turn and beside < cosine * second_cosine - first_sine * sine - _COSINE_MARGIN
 
 
@@ -50,18 +50,18 @@ def bound_movers(
     spheres: npt.NDArray[np.float64],
     movers: npt.NDArray[np.int32],
 ) -> int:
-    """Movers that rays ``begin`` to ``end`` could hit, each in a sphere that holds it at all the rays' times; returns how many.
+    """Movers that rays ``begin`` to ``end`` could hit, each with a sphere that contains it at all the rays' times; returns their number.
 
     Args:
-        world: Where the movers are.
-        origin_m: ``float64[n, 3]``.
+        world: World with the movers.
+        origin_m: ``float64[n, 3]``, origins of the rays.
         direction: ``float32[n, 3]``, unit vectors.
-        time_ns: ``int64[n]``.
+        time_ns: ``int64[n]``, rig times of the rays.
         begin: First ray.
-        end: One beyond the last ray, above ``begin``.
-        max_range_m: How far the rays go.
-        spheres: ``float64[k, 4]`` out: centre and squared radius.
-        movers: ``int32[k]`` out: rising numbers of movers.
+        end: Last ray plus one, above ``begin``.
+        max_range_m: Maximum range of the rays.
+        spheres: ``float64[k, 4]``, output: centre and squared radius.
+        movers: ``int32[k]``, output: numbers of the movers, increasing.
     """
     first_ns = time_ns[begin]
     last_ns = time_ns[begin]
@@ -144,15 +144,15 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
 ) -> None:
-    """Cast rays ``begin`` to ``end``; arguments and results as ``render.cpu.cast_rays``, of which this is the inside.
+    """Cast rays ``begin`` to ``end``, the inner loop of ``render.cpu.cast_rays``, which documents arguments and results.
 
-    Geometry is searched in float32 near its own origin; the range is then taken from the triangle's plane in float64.
+    Geometry is searched in float32 near its own origin; the range is then computed from the triangle's plane in float64.
 
     Args:
-        spheres: With ``movers`` and ``mover_count`` what ``bound_movers`` gave for a batch that holds these rays.
-        stack: ``int32[RAY_STACK_SIZE]`` scratch.
+        spheres: Result of ``bound_movers``, with ``movers`` and ``mover_count``, for a batch that contains these rays.
+        stack: ``int32[RAY_STACK_SIZE]``, scratch.
     """
-    # Taken out of the loop: each look into the tuple inside would count references with an atomic instruction.
+    # Read before the loop: each access to the tuple inside would count references with an atomic instruction.
     bounds = world.node_bounds
     links = world.node_links
     corners = world.corners
@@ -180,7 +180,7 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
         best: Single = np.float32(max_range_m)
         instance_hit = -1
         triangle_hit = -1
-        # The winner's ray in its geometry's frame, for the range in float64.
+        # The ray in the hit geometry's frame, for the range in float64.
         wx = wy = wz = 0.0
         vx: float = np.float64(dx)
         vy: float = np.float64(dy)
@@ -213,7 +213,7 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
                     lx = ox - geometry_origin_m[geometry, 0]
                     ly = oy - geometry_origin_m[geometry, 1]
                     lz = oz - geometry_origin_m[geometry, 2]
-                    # On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
+                    # On the lattice the differences to vertices are exact: neighbouring tiles test the same ray.
                     t, row = closest_triangle(
                         bounds,
                         links,

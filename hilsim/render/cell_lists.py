@@ -1,7 +1,8 @@
-"""Which static triangles the rays of each cell can meet: what ``render.cells`` needs, made once for a sensor that stands still.
+"""Static triangles that the rays of each cell can hit: the input of ``render.cells``, computed once for a stationary sensor.
 
-How far a list must reach is found by casting a few rays of the cell; that may be too little (rays then walk the trees) and never does harm. That a
-list holds every triangle up to its reach is what hits depend on, and the business of ``render.bundles``.
+The reach of a list is estimated by casting a few rays of the cell; a reach that is too short costs only time (rays then traverse the trees). Hits
+depend on the completeness
+of a list up to its reach, which ``render.bundles`` guarantees.
 """
 
 import math
@@ -19,14 +20,14 @@ from hilsim.render.packets import NO_COSINE, cast_packets, packets_of
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
-_ORIGIN_M = 1.01 * 0.5 * math.sqrt(3.0) / LATTICE_PER_M + 1e-9  # how far rounding to the lattice moves an origin
-_ANGLE_RAD = 5e-7  # a direction's rounding to float32, and that of whoever chose the cell
+_ORIGIN_M = 1.01 * 0.5 * math.sqrt(3.0) / LATTICE_PER_M + 1e-9  # largest displacement of an origin by rounding to the lattice
+_ANGLE_RAD = 5e-7  # rounding of a direction to float32, here and in the choice of the cell
 _RIM = 6
-_SURFACES = 4  # that light passes, one behind the other, as far as a list looks for the opaque one
+_SURFACES = 4  # number of transmitting surfaces in a row that the search for the opaque one passes
 _STEP_M = 1e-3
 _REACH_MARGIN_M = 0.05
 _REACH_MARGIN_RATIO = 0.002
-_CHUNK = 4096  # cells whose lists are gathered at once: bounds the memory, and how long a call keeps its thread
+_CHUNK = 4096  # cells whose lists are gathered at once: bounds the memory and the duration of a call
 
 
 @kernel
@@ -44,14 +45,14 @@ def _gather_cells(
     reach_m: npt.NDArray[np.float32],
     entries: npt.NDArray[np.int32],
 ) -> int:
-    """Gather the lists of some cells, one after another; returns how many entries there are.
+    """Gather the lists of some cells, one after another; returns the number of entries.
 
     Args:
-        sampled_m: ``float64[n, k]``, falling ranges of some rays of each cell. A list that would be too long reaches as far as the next of them
-            instead; where that serves less than half of the rays there is no list.
-        count: ``int32[n]`` out, entries of a cell.
-        reach_m: ``float32[n]`` out.
-        entries: ``int32[n * most, 3]`` out.
+        sampled_m: ``float64[n, k]``, decreasing ranges of some rays of each cell. A list that would be too long is shortened to the next of them
+            instead; if that serves less than half of the rays there is no list.
+        count: ``int32[n]``, output, number of entries of a cell.
+        reach_m: ``float32[n]``, output, reach of a cell's list.
+        entries: ``int32[n * most, 3]``, output.
     """
     stack = np.empty(RAY_STACK_SIZE, dtype=np.int32)
     total = 0
@@ -72,7 +73,7 @@ def _gather_cells(
 def _sampled_ranges(
     world: World, origin_m: npt.NDArray[np.float64], axis: npt.NDArray[np.float64], angle_rad: npt.NDArray[np.float64], max_range_m: float
 ) -> npt.NDArray[np.float64]:
-    """Falling ranges ``float64[n, 1 + _RIM]`` to what is opaque, along each cell's axis and its rim; infinity for a miss."""
+    """Decreasing ranges ``float64[n, 1 + _RIM]`` to opaque surfaces, along each cell's axis and its rim; infinity for a miss."""
     helper = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
     across = np.cross(axis, helper)
     across /= np.linalg.norm(across, axis=1, keepdims=True)
@@ -115,23 +116,23 @@ def build_cells(
     spread: float = 0.0,
     most: int = 32,
 ) -> Cells:
-    """Lists of the static triangles that beams of each cell can meet; movers are not in them.
+    """Build lists of the static triangles that beams of each cell can hit; movers are not included.
 
-    A beam lies in a cell when its centre ray leaves the origin of the cell's group (within 1 um) in a direction within the half angle of the axis.
+    A beam is in a cell when its centre ray starts at the origin of the cell's group (within 1 um) in a direction within the half angle of the axis.
 
     Args:
-        world: What stands still in it is listed.
+        world: World whose static triangles are listed.
         origin_m: ``float64[g, 3]`` in the world.
         axis: ``float64[n, 3]``, unit vectors.
-        group: ``int32[n]``, which origin.
-        half_angle_rad: ``float64[n]``, or one for all.
-        max_range_m: Rays go so far at most.
-        width_m: How far the origins of a beam's rays are from its centre's, at most.
-        spread: How much farther rays are from the centre ray a metre on, at most.
-        most: Entries of a cell, at most; where more are needed rays walk the trees.
+        group: ``int32[n]``, number of each cell's origin.
+        half_angle_rad: ``float64[n]``, or one value for all cells.
+        max_range_m: Maximum range of the rays.
+        width_m: Largest distance of a ray's origin from the centre ray's.
+        spread: Largest tangent of the angle between a ray and the centre ray.
+        most: Maximum number of entries of a cell; rays of cells with more traverse the trees.
 
     Raises:
-        ValueError: an axis that is not a unit vector, a group without origin, a number below 0 or not finite.
+        ValueError: an axis is not a unit vector, a group has no origin, or a number is negative or not finite.
     """
     origins = np.ascontiguousarray(origin_m, dtype=np.float64).reshape(-1, 3)
     axes = np.ascontiguousarray(axis, dtype=np.float64).reshape(-1, 3)
@@ -176,18 +177,18 @@ def build_turning_cells(
     spread: float = 0.0,
     most: int = 32,
 ) -> Cells:
-    """Cells of a head that turns at one place, ``sectors`` of them for each channel; ``render.cells.turning_cell`` gives a beam's.
+    """Build the cells of a rotating head at a fixed place, ``sectors`` per channel; ``render.cells.turning_cell`` is the cell of a beam.
 
     Args:
-        world: What stands still in it is listed.
-        origin_m: ``float64[c, 3]``, where each channel's beams begin.
+        world: World whose static triangles are listed.
+        origin_m: ``float64[c, 3]``, origin of each channel's beams.
         world_from_sensor: Rotation of the sensor's frame, see ``geometry.frames``.
-        elevation_rad: ``float64[c]``.
-        sectors: Cells of a turn. More make shorter lists, longer building and more memory; 1800 to 3750 (0.2 to 0.1 degrees) suit a VLP-16.
-        max_range_m: As the following in ``build_cells``.
+        elevation_rad: ``float64[c]``, elevation of each channel.
+        sectors: Number of cells per turn. More cells have shorter lists, but take longer to build and more memory; 1800 to 3750 (0.2 to 0.1 degrees) suit a VLP-16.
+        max_range_m: As in ``build_cells``; likewise the arguments that follow.
 
     Raises:
-        ValueError: as ``build_cells``; less than 8 sectors; elevations and origins that do not match.
+        ValueError: as in ``build_cells``; less than 8 sectors; elevations and origins do not match.
     """
     elevation = np.asarray(elevation_rad, dtype=np.float64)
     origins = np.asarray(origin_m, dtype=np.float64).reshape(-1, 3)
@@ -198,7 +199,7 @@ def build_turning_cells(
     azimuth = (np.arange(sectors) + 0.5) * (2.0 * np.pi / sectors)
     level, rise = np.cos(elevation)[:, np.newaxis], np.sin(elevation)[:, np.newaxis]
     axis = np.stack(np.broadcast_arrays(level * np.sin(azimuth), level * np.cos(azimuth), rise), axis=-1).reshape(-1, 3)
-    half_rad = 2.0 * np.arcsin(np.cos(elevation) * np.sin(0.5 * np.pi / sectors))  # between a sector's middle and its ends
+    half_rad = 2.0 * np.arcsin(np.cos(elevation) * np.sin(0.5 * np.pi / sectors))  # angle between a sector's middle and its ends
     return build_cells(
         world,
         origins,
@@ -224,19 +225,19 @@ def build_image_cells(
     spread: float = 0.0,
     most: int = 32,
 ) -> Cells:
-    """Cells of a sensor that sweeps an image from one place; ``render.cells.image_cell_of`` gives a beam's.
+    """Build the cells of a sensor that sweeps an image from a fixed place; ``render.cells.image_cell_of`` is the cell of a beam.
 
     Args:
-        world: What stands still in it is listed.
-        origin_m: ``float64[3]``, where every beam begins.
+        world: World whose static triangles are listed.
+        origin_m: ``float64[3]``, origin of all beams.
         world_from_sensor: Rotation of the sensor's frame (x right, y forward, z up).
         extent: Smallest and largest image x, smallest and largest image z.
-        columns: Of the image.
-        rows: Of the image.
-        max_range_m: As the following in ``build_cells``.
+        columns: Number of columns of the image.
+        rows: Number of rows of the image.
+        max_range_m: As in ``build_cells``; likewise the arguments that follow.
 
     Raises:
-        ValueError: as ``build_cells``; an image without extent.
+        ValueError: as in ``build_cells``; the image has no extent.
     """
     x_min, x_max, z_min, z_max = extent
     if not (x_min < x_max and z_min < z_max and columns >= 1 and rows >= 1):

@@ -1,12 +1,12 @@
-"""Lists of the triangles that rays of a cell can meet: for rays that leave one place for good, instead of a walk through the trees.
+"""Lists of the triangles that rays of a cell can hit: for rays with a fixed origin, in place of a traversal of the trees.
 
-A cell is a thin bundle of rays: origins about one point, directions about one axis. ``render.cell_lists`` finds for each cell the static triangles
-that any of its rays can meet within a distance, the cell's reach. A ray then tests its cell's triangles only, with the very arithmetic of the walk.
+A cell is a thin bundle of rays: origins near one point, directions near one axis. ``render.cell_lists`` finds for each cell the static triangles
+that any of its rays can hit within a distance, the cell's reach. A ray then tests only its cell's triangles, with the same arithmetic as the traversal.
 
-The walk also decides by what it does *not* test: boxes that a ray misses by a rounding, or enters behind what is already found. A ray's hit is
-therefore taken only where such decisions cannot matter: nothing else is met within a guard of it, it is nearer than the cell's reach, and the box of
-its leaf is entered before it. All other rays (on edges, on surfaces that coincide, beyond the reach) walk the trees, so hits are those of the walk bit
-for bit. Where float32 fails altogether, on triangles seen edge-on to within its rounding, the walk may name a hit behind a wall; a cell does not.
+The traversal's result also depends on the triangles that it does *not* test: in boxes that a ray misses by rounding, or enters beyond the current hit. A ray's hit is
+therefore used only where that cannot matter: no other hit is within a guard distance, it is nearer than the cell's reach, and the ray enters the box of
+its leaf before it. All other rays (on edges, on coincident surfaces, beyond the reach) traverse the trees, so hits equal those of the traversal bit
+for bit. Where float32 fails altogether, on triangles seen edge-on to within rounding, the traversal may find a hit behind a wall; a cell does not.
 """
 
 import math
@@ -21,19 +21,19 @@ from hilsim.scene.tiles import LATTICE_PER_M
 
 GUARD_M = np.float32(2e-4)
 GUARD_RATIO = np.float32(4e-6)
-"""Float32 ranges err by a few ulp, boxes have 4 um of room: with these two nothing of that can change which triangle is nearest."""
+"""Guard distance relative to the range. Float32 ranges err by a few ulp, boxes have a margin of 4 um: with both, rounding cannot change the nearest triangle."""
 
 
 class Cells(NamedTuple):
-    """Cells and their lists, good for the world they were built of and no other; ``render.cell_lists.build_cells`` is the maker.
+    """Cells and their lists, valid only for the world of ``render.cell_lists.build_cells``, which makes them.
 
     Attributes:
-        first: ``int32[n + 1]``, where a cell's entries begin in the following three, and at last where they end.
+        first: ``int32[n + 1]``, start of each cell's entries in the following three arrays, and the end of the last.
         row: ``int32[m]``, triangle of an entry, row of the world's triangles.
-        box: ``int32[m]``, the box of its leaf: twice the node's row, plus the child.
-        tile: ``int32[m]``, its instance; a cell's entries are sorted by it.
-        reach_m: ``float32[n]``, up to where a cell's list is complete; infinity when up to ``max_range_m``, 0 when there is no list.
-        max_range_m: Rays that go farther walk the trees.
+        box: ``int32[m]``, box of the entry's leaf: twice the node's row, plus the child.
+        tile: ``int32[m]``, instance of the entry; a cell's entries are sorted by it.
+        reach_m: ``float32[n]``, range up to which a cell's list is complete; infinity for ``max_range_m``, 0 for no list.
+        max_range_m: Maximum range of the lists; rays with a larger one traverse the trees.
     """
 
     first: npt.NDArray[np.int32]
@@ -45,7 +45,7 @@ class Cells(NamedTuple):
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A contiguous read-only array: kernels are compiled once for constants and for what is built."""
+    """Contiguous read-only copy of an array; with read-only arrays everywhere, kernels are compiled once."""
     array = np.array(values, dtype=dtype, order="C")
     array.setflags(write=False)
     return array
@@ -59,15 +59,15 @@ NO_CELLS = Cells(
     reach_m=frozen([], np.float32),
     max_range_m=0.0,
 )
-"""For a sensor that moves: with it no ray has a cell."""
+"""Cells of a moving sensor: no ray has a cell."""
 
 NO_CELL = np.zeros(0, np.int32)
-"""The cells of beams that have none; as writable as those of beams that have, so that kernels are compiled once."""
+"""Cell numbers of beams without cells; writable like those of beams with cells, so that kernels are compiled once."""
 
 
 @kernel
 def turning_cell(channel: int, azimuth_rad: float, sectors: int) -> int:
-    """Cell of ``build_turning_cells`` that a beam lies in; ``azimuth_rad`` is the beam's own, any number of turns."""
+    """Cell of ``build_turning_cells`` for a beam; ``azimuth_rad`` is the beam's own, in any turn."""
     turns = azimuth_rad / (2.0 * math.pi)
     sector = int((turns - math.floor(turns)) * sectors)
     return channel * sectors + min(sector, sectors - 1)
@@ -75,7 +75,7 @@ def turning_cell(channel: int, azimuth_rad: float, sectors: int) -> int:
 
 @kernel
 def image_cell_of(image_x: float, image_z: float, extent: tuple[float, float, float, float], columns: int, rows: int) -> int:
-    """Cell of ``build_image_cells`` that a beam through a point of the image lies in; -1 beyond the extent (smallest and largest x, smallest and largest z)."""
+    """Cell of ``build_image_cells`` for a beam through a point of the image; -1 outside the extent (smallest and largest x, smallest and largest z)."""
     x_min, x_max, z_min, z_max = extent
     column = math.floor((image_x - x_min) / (x_max - x_min) * columns)
     row = math.floor((image_z - z_min) / (z_max - z_min) * rows)
@@ -93,9 +93,9 @@ def place_in_tile(
     geometry: int,
     local: npt.NDArray[np.float32],
 ) -> None:
-    """Write rays from ``begin`` in a tile's frame, origin on the lattice and direction, to ``local`` ``float32[k, 6]``.
+    """Write rays from ``begin`` in a tile's frame (origin on the lattice, direction) to ``local`` ``float32[k, 6]``.
 
-    On the lattice the differences to vertices are exact: neighbouring tiles see the same ray.
+    On the lattice the differences to vertices are exact: neighbouring tiles test the same ray.
     """
     for k in range(local.shape[0]):
         for axis in range(3):
@@ -125,25 +125,25 @@ def is_found_in_cell(
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
 ) -> bool:
-    """Nearest triangle of a list for each ray of a beam; False when the trees must be walked instead, whatever has been written.
+    """Find the nearest triangle of a list for each ray of a beam; returns False when the trees must be traversed instead, and outputs are then invalid.
 
     Args:
-        bounds: ``float32[n, 16]`` of the world's nodes.
-        corners: ``float32[m, 9]``.
-        geometry_origin_m: ``float64[g, 3]``.
-        instance_geometry: ``int32[i]``.
-        rows: Of ``Cells``, as ``boxes`` and ``tiles``.
+        bounds: ``float32[n, 16]``, bounds of the world's nodes.
+        corners: ``float32[m, 9]``, corners of the world's triangles.
+        geometry_origin_m: ``float64[g, 3]``, origins of the geometries.
+        instance_geometry: ``int32[i]``, geometry of each instance.
+        rows: ``Cells.row``; likewise ``boxes`` and ``tiles``.
         first: The cell's first entry.
-        last: One beyond its last.
-        reach_m: How far its list is complete, from where the rays begin.
-        origin_m: ``float64[n, 3]`` of all rays.
-        direction: ``float32[n, 3]`` of all rays.
+        last: The cell's last entry plus one.
+        reach_m: Range up to which the list is complete, from the rays' origins.
+        origin_m: ``float64[n, 3]``, origins of all rays.
+        direction: ``float32[n, 3]``, directions of all rays.
         begin: The beam's first ray.
-        local: ``float32[k, 6]`` scratch.
-        best: ``float32[k]``, holds the greatest range; updated.
-        second: ``float32[k]`` scratch.
-        instance: ``int32[n]`` of all rays, updated.
-        triangle: ``int32[n]`` of all rays, updated.
+        local: ``float32[k, 6]``, scratch.
+        best: ``float32[k]``, maximum range on entry; updated.
+        second: ``float32[k]``, scratch.
+        instance: ``int32[n]`` for all rays, updated.
+        triangle: ``int32[n]`` for all rays, updated.
     """
     rays = local.shape[0]
     for k in range(rays):

@@ -1,4 +1,4 @@
-"""Ray casting on the CPU: one by one for a few rays, and in packets for many; the hits are the same, bit for bit."""
+"""Ray casting on the CPU: one by one for a few rays, in packets for many; the hits are bit-identical."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from hilsim.render.cast import RAY_STACK_SIZE, bound_movers, cast_span
 from hilsim.render.packets import cast_packets
 from hilsim.scene.world import World
 
-_CHUNK = constant(1024)  # rays that share one bounding of the movers: short enough in time for small spheres
+_CHUNK = constant(1024)  # rays that share one set of mover spheres: few enough that the time span, and so the spheres, are small
 
 
 @kernel
@@ -23,17 +23,17 @@ def cast_rays(
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
 ) -> None:
-    """Cast rays one by one, each at its own time; a ray's result does not depend on its neighbours. For a handful of rays: ``cast_many`` is for scans.
+    """Cast rays one by one, each at its own time; a ray's result does not depend on its neighbours. For a few rays; ``cast_many`` is for scans.
 
     Args:
-        world: What can be hit.
+        world: World to cast into.
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
-        max_range_m: Only what is closer counts.
-        range_m: ``float32[n]`` out; infinity for a miss. Error below 1 mm against float64 everywhere, also at UTM coordinates (tests).
-        instance: ``int32[n]`` out; -1 for a miss.
-        triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
+        max_range_m: Maximum range of a hit.
+        range_m: ``float32[n]``, output; infinity for a miss. Error below 1 mm against float64 everywhere, also at UTM coordinates (tests).
+        instance: ``int32[n]``, output; -1 for a miss.
+        triangle: ``int32[n]``, output, row of the world's triangles; -1 for a miss.
     """
     stack = np.empty(RAY_STACK_SIZE, dtype=np.int32)
     mover_total = world.key_first.shape[0]
@@ -71,7 +71,7 @@ def cast_many(
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
 ) -> None:
-    """``cast_rays``, sixteen rays at a time: fast when neighbouring rays go alike, as those of a channel do."""
+    """``cast_rays``, sixteen rays at a time: fast when neighbouring rays have similar directions, as those of a channel."""
     packets = np.empty((_CHUNK // WIDTH, WIDTH), dtype=np.int32)
     no_cosine = np.empty(0, dtype=np.float64)
     for ray in range(_CHUNK):

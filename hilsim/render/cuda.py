@@ -1,6 +1,6 @@
-"""Ray casting on an NVIDIA GPU: a thin kernel around the CPU's own source, which Numba compiles for the device.
+"""Ray casting on an NVIDIA GPU: a thin kernel around the CPU's source, which Numba compiles for the device.
 
-Importing needs no GPU; making a ``CudaRenderer`` does. Under ``NUMBA_ENABLE_CUDASIM=1`` Numba's simulator stands in for the GPU. Results agree
+Import needs no GPU; a ``CudaRenderer`` does. With ``NUMBA_ENABLE_CUDASIM=1`` Numba's simulator replaces the GPU. Results agree
 with the CPU's within 1 mm, not bit for bit: the GPU fuses multiplications with additions.
 """
 
@@ -22,11 +22,11 @@ from hilsim.scene.world import World
 _THREADS_PER_BLOCK = 128
 _LEAST_RAYS = 4096
 _DeviceWorld: Any = namedtuple("_DeviceWorld", World._fields)  # type: ignore[misc]  # noqa: PYI024 - the fields of another
-"""By value: there is no address on the device to pass a ``World`` by."""
+"""Passed by value, because the device has no address of a ``World``."""
 
 
 class RayBatch(NamedTuple):
-    """Rays, the movers that matter to them, and where their hits go; shapes as ``render.cast.cast_span``, of which the first ``ray_count`` are rays."""
+    """Rays, the movers that they can hit, and arrays for the hits; shapes as in ``render.cast.cast_span``, of which the first ``ray_count`` rows are used."""
 
     origin_m: Any
     direction: Any
@@ -42,7 +42,7 @@ class RayBatch(NamedTuple):
 
 
 def cast_on_device(world: World, batch: RayBatch) -> None:
-    """One thread a ray: the body of the CUDA kernel."""
+    """Cast one ray per thread: the body of the CUDA kernel."""
     ray = cuda.grid(1)
     if ray < batch.ray_count:
         stack = cuda.local.array(RAY_STACK_SIZE, int32)
@@ -65,12 +65,12 @@ def cast_on_device(world: World, batch: RayBatch) -> None:
 
 
 class CudaRenderer:
-    """A ``Renderer`` and a ``DeviceRenderer`` on the first GPU; keeps the last world it was given on the device.
+    """A ``Renderer`` and a ``DeviceRenderer`` on the first GPU; it keeps the last world on the device.
 
-    Threads may share it: what several of them ask for while the device is busy is cast by one launch after that.
+    Threads may share it: requests that arrive while the device is busy are cast together by one launch afterwards.
 
     Attributes:
-        name: Of the GPU.
+        name: Name of the GPU.
 
     Raises:
         DeviceError: there is no usable GPU.
@@ -102,7 +102,7 @@ class CudaRenderer:
         self.cast_slices(world, [RaySlice(origin_m, direction, time_ns, float(max_range_m), range_m, instance, triangle)])
 
     def cast_slices(self, world: World, slices: Sequence[RaySlice]) -> None:
-        """Fill what the slices' rays meet.
+        """Fill the slices' hits.
 
         Raises:
             DeviceError: the GPU or its driver has failed.
@@ -120,7 +120,7 @@ class CudaRenderer:
             raise DeviceError(f"{self.name}: {request.fault}") from request.fault
 
     def _serve(self, world: World, requests: "Sequence[_Request]") -> None:
-        """Cast what was asked for in one world."""
+        """Cast the requests for one world."""
         fault: Exception | None = None
         try:
             self._launch(world, [part for request in requests for part in request.slices if len(part.range_m)])
@@ -149,13 +149,13 @@ class CudaRenderer:
         buffers.cast(self._kernel, self._device_world, count, furthest_m, int(mover_count))
         for part, begin, end in zip(slices, begins, begins[1:], strict=False):
             part.range_m[:], part.instance[:], part.triangle[:] = host.range_m[begin:end], host.instance[begin:end], host.triangle[begin:end]
-            if part.max_range_m < furthest_m:  # what is nearest beyond a slice's own reach is nothing
+            if part.max_range_m < furthest_m:  # a hit beyond the slice's own maximum range is a miss
                 beyond = part.range_m >= part.max_range_m
                 part.range_m[beyond], part.instance[beyond], part.triangle[beyond] = INFINITY, -1, -1
 
 
 class _Request:
-    """What one thread asks for, and what has become of it."""
+    """Request of one thread, and its result."""
 
     def __init__(self, world: World, slices: Sequence[RaySlice]) -> None:
         self.world, self.slices = world, slices
@@ -164,7 +164,7 @@ class _Request:
 
 
 class _Arrays(NamedTuple):
-    """Of a ``RayBatch``, here or on the device."""
+    """Arrays of a ``RayBatch``, on the host or on the device."""
 
     origin_m: Any
     direction: Any
@@ -177,9 +177,9 @@ class _Arrays(NamedTuple):
 
 
 class _Buffers:
-    """Memory for rays and hits: page-locked here, for copies that need no help of the CPU, and as much on the device.
+    """Memory for rays and hits: page-locked on the host, for copies without the CPU, and the same on the device.
 
-    The simulator's threads call the compiled CPU function, which wants NumPy's own arrays: there both are the same.
+    The simulator's threads call the compiled CPU function, which requires NumPy arrays: there both are the same.
     """
 
     def __init__(self, rays: int, world: World) -> None:
@@ -191,11 +191,11 @@ class _Buffers:
         self._stream: Any = None if is_simulated else cuda.stream()
 
     def hold(self, rays: int, world: World) -> bool:
-        """Whether there is room for so many rays, and the movers of a world."""
+        """Whether there is room for a number of rays and for the movers of a world."""
         return rays <= self._rays and len(world.key_first) <= self._movers
 
     def cast(self, kernel: Any, world: Any, count: int, max_range_m: float, mover_count: int) -> None:
-        """Cast the first ``count`` rays: there, and back."""
+        """Cast the first ``count`` rays: copy them to the device, run the kernel, copy the hits back."""
         host, there = self.host, self._on_device
         blocks = (count + _THREADS_PER_BLOCK - 1) // _THREADS_PER_BLOCK
         batch = RayBatch(
@@ -238,7 +238,7 @@ class _Buffers:
 
 
 def device_name() -> str:
-    """Of the GPU that is used; there must be one."""
+    """Name of the GPU in use; there must be one."""
     if config.ENABLE_CUDASIM:
         return "Numba's simulator of CUDA"
     name = cuda.get_current_device().name
@@ -246,13 +246,13 @@ def device_name() -> str:
 
 
 def device_world(world: World) -> Any:
-    """A world as ``cast_on_device`` takes it: by value, with its arrays on the device."""
+    """Copy a world to the device, as a tuple by value for ``cast_on_device``."""
     return _DeviceWorld(*(_to_device(value) for value in world))
 
 
 def _to_device(value: Any) -> Any:
-    """An array on the device; scalars as they are, and so are the arrays named in ``_Buffers``."""
+    """Copy an array to the device; scalars, and the arrays that ``_Buffers`` contains, are returned unchanged."""
     if not isinstance(value, np.ndarray) or config.ENABLE_CUDASIM:
         return value
-    # An array without elements has no device memory to point at; one unused element has.
+    # An array without elements has no address on the device; one unused element has.
     return cuda.to_device(value if value.size else np.zeros((1, *value.shape[1:]), dtype=value.dtype))

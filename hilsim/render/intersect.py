@@ -1,6 +1,6 @@
-"""Ray against box and ray against triangle: scalar float32, the same source for the CPU and for CUDA.
+"""Intersection of a ray with a box and with a triangle: scalar float32, the same source for the CPU and for CUDA.
 
-All constants are float32 on purpose: a Python literal would draw the whole expression into float64.
+All constants are float32 on purpose: a Python literal would promote the whole expression to float64.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import kernel
 
 Single = Any
-"""A float32 scalar; NumPy's type stubs cannot follow arithmetic that stays float32."""
+"""A float32 scalar; NumPy's type stubs cannot express arithmetic that stays float32."""
 
 INFINITY = np.float32(np.inf)
 ZERO = np.float32(0.0)
@@ -23,7 +23,7 @@ _EDGE_TOLERANCE = np.float32(1e-6)
 OUTSIDE = -_EDGE_TOLERANCE
 BEYOND = ONE + _EDGE_TOLERANCE
 FAR_SCALE = np.float32(1.0 + 4e-7)
-"""Covers the rounding of the far distance (Ize 2013: 1 + 2 gamma(3) = 1 + 3.6e-7), so that a box never hides what is on its face."""
+"""Margin for the rounding of the far distance (Ize 2013: 1 + 2 gamma(3) = 1 + 3.6e-7), so that a box never hides a triangle on its face."""
 
 SMALLEST = np.float32(1e-20)
 LARGEST = np.float32(1e20)
@@ -31,7 +31,7 @@ LARGEST = np.float32(1e20)
 
 @kernel
 def reciprocal(component: Single) -> Single:
-    """``1 / component`` with finite results: products with distances are then never NaN."""
+    """``1 / component``, always finite, so that products with distances are never NaN."""
     if component > SMALLEST or component < -SMALLEST:
         return ONE / component
     return LARGEST
@@ -66,11 +66,11 @@ def box_entry(
     """Distance at which a ray enters a node's child box (0 inside), infinity when it misses or enters beyond ``limit``.
 
     Args:
-        bounds: ``float32[n, 16]`` of a tree.
-        node: Row, unsigned.
+        bounds: ``float32[n, 16]``, bounds of a tree.
+        node: Row of the node, unsigned.
         child: First column of the box, 0 or 6.
-        ox: Origin; ``ix`` is the reciprocal of the direction's component.
-        limit: Distance beyond which nothing is of interest.
+        ox: Origin, x (then ``oy``, ``oz``); ``ix`` is the reciprocal of the direction's component.
+        limit: Maximum distance.
     """
     x0 = (bounds[node, child] - ox) * ix
     x1 = (bounds[node, child + 3] - ox) * ix
@@ -99,9 +99,9 @@ def triangle_distance(
     """Distance to a triangle along a ray, either side, infinity for a miss (Möller, Trumbore 1997).
 
     Args:
-        corners: ``float32[m, 9]``: first vertex and two edges.
-        row: Row, unsigned.
-        ox: Origin; ``dx`` is the unit direction.
+        corners: ``float32[m, 9]``, first vertex and two edges of each triangle.
+        row: Row of the triangle, unsigned.
+        ox: Origin, x (then ``oy``, ``oz``); ``dx`` is the unit direction.
     """
     ax = corners[row, 3]
     ay = corners[row, 4]
@@ -113,7 +113,7 @@ def triangle_distance(
     py = dz * bx - dx * bz
     pz = dx * by - dy * bx
     determinant = ax * px + ay * py + az * pz
-    if determinant == ZERO:  # without area, or seen edge-on
+    if determinant == ZERO:  # no area, or edge-on
         return INFINITY
     inverse = ONE / determinant
     sx = ox - corners[row, 0]
@@ -125,7 +125,7 @@ def triangle_distance(
     qz = sx * ay - sy * ax
     v = (dx * qx + dy * qy + dz * qz) * inverse
     t = (bx * qx + by * qy + bz * qz) * inverse
-    # What rounding leaves of a triangle without area gives infinity or NaN, which fail these ordered comparisons.
+    # A triangle without area gives infinity or NaN after rounding; both fail these ordered comparisons.
     if u >= OUTSIDE and v >= OUTSIDE and u + v <= BEYOND and t > ZERO:
         return t
     return INFINITY
@@ -133,7 +133,7 @@ def triangle_distance(
 
 @kernel
 def plane_distance(corners: npt.NDArray[np.float32], row: np.uintp, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float) -> float:
-    """Distance along a ray to the plane of a triangle in float64, infinity when they are parallel: float32 finds the triangle, this the range."""
+    """Distance along a ray to the plane of a triangle in float64, infinity when they are parallel: float32 finds the triangle, float64 its range."""
     ax = np.float64(corners[row, 3])
     ay = np.float64(corners[row, 4])
     az = np.float64(corners[row, 5])

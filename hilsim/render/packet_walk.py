@@ -1,6 +1,6 @@
-"""One walk through one tree for sixteen rays: each box and each triangle tested against all at once, on the CPU.
+"""Traversal of one tree for sixteen rays on the CPU: each box and each triangle is tested against all rays at once.
 
-The arithmetic is that of ``render.intersect``, number by number: a ray finds the triangle, and the distance, that it finds alone.
+The arithmetic is that of ``render.intersect``, operation by operation: a ray in a packet has the same triangle and distance as alone.
 """
 
 from typing import Any
@@ -30,19 +30,19 @@ from hilsim.compilation.lanes import (
 from hilsim.render.intersect import BEYOND, FAR_SCALE, LARGEST, ONE, OUTSIDE, SMALLEST, ZERO
 
 CHILD_0, CHILD_1 = constant(0), constant(6)
-"""First columns of a node's boxes."""
-_ALL = (1 << WIDTH) - 1  # bits of a mask
+"""First columns of a node's two boxes."""
+_ALL = (1 << WIDTH) - 1  # all bits of a mask
 
 
 @kernel
 def reciprocals(component: Lanes) -> Lanes:
-    """``render.intersect.reciprocal`` of each."""
+    """``render.intersect.reciprocal`` of each lane."""
     return select((component > SMALLEST) | (component < -SMALLEST), ONE / component, LARGEST)
 
 
 @kernel
 def sides_entered(ix: Lanes, iy: Lanes, iz: Lanes) -> tuple[int, int, int, bool]:
-    """Which side of a box rays enter first, 0 (low) or 3 (high) of each axis, and whether all enter by the same sides."""
+    """Side of a box that rays enter first, 0 (low) or 3 (high) on each axis, and whether it is the same for all rays."""
     down_x, down_y, down_z = bits_of(ix < ZERO), bits_of(iy < ZERO), bits_of(iz < ZERO)
     is_alike = (down_x in (0, _ALL)) and (down_y in (0, _ALL)) and (down_z in (0, _ALL))
     return 3 * (down_x & 1), 3 * (down_y & 1), 3 * (down_z & 1), is_alike
@@ -62,9 +62,9 @@ def boxes_entered(
     iz: Lanes,
     limit: Lanes,
 ) -> tuple[Lanes, Mask]:
-    """Where rays enter a node's child box, and which of them do within their limits: ``render.intersect.box_entry`` of each.
+    """Distances at which rays enter a node's child box, and mask of the rays that do within their limits: ``render.intersect.box_entry`` of each lane.
 
-    ``side`` is what ``sides_entered`` gave for the rays.
+    ``side`` is the result of ``sides_entered`` for the rays.
     """
     side_x, side_y, side_z, is_alike = side
     x0 = (bounds[node, np.uintp(child + side_x)] - ox) * ix
@@ -86,7 +86,7 @@ def boxes_entered(
 def triangles_met(
     corners: npt.NDArray[np.float32], row: np.uintp, ox: Lanes, oy: Lanes, oz: Lanes, dx: Lanes, dy: Lanes, dz: Lanes
 ) -> tuple[Lanes, Mask]:
-    """Distances to a triangle along rays, and which rays meet it: ``render.intersect.triangle_distance`` of each."""
+    """Distances to a triangle along rays, and mask of the rays that hit it: ``render.intersect.triangle_distance`` of each lane."""
     ax = corners[row, 3]
     ay = corners[row, 4]
     az = corners[row, 5]
@@ -97,7 +97,7 @@ def triangles_met(
     py = dz * bx - dx * bz
     pz = dx * by - dy * bx
     determinant = ax * px + ay * py + az * pz
-    inverse = ONE / determinant  # of 0 it is infinite, or not a number: what follows is outside
+    inverse = ONE / determinant  # infinity or NaN for a determinant of 0: then the comparisons below fail
     sx = ox - corners[row, 0]
     sy = oy - corners[row, 1]
     sz = oz - corners[row, 2]
@@ -127,16 +127,16 @@ def closest_in_tree(
     stack: npt.NDArray[np.int32],
     base: int,
 ) -> tuple[Lanes, Numbers]:
-    """Nearest triangle of one tree for each of sixteen rays, if closer than ``best``: (distances, rows), with ``best`` and -1 where there is none.
+    """Nearest triangle of one tree for each of sixteen rays, if closer than ``best``: (distances, rows), with ``best`` and -1 if there is none.
 
     Args:
         bounds: ``float32[n, 16]``, nodes as in ``scene.bvh``; ``links`` is ``int32[n, 16]`` of the same memory.
-        corners: ``float32[m, 9]``.
-        root: Node row.
-        ox: Rays' origins in the geometry's frame; ``dx`` are the unit directions.
-        best: Only what is closer counts.
-        entering: Bits of the rays that are to be cast.
-        stack: ``int32[2 s]`` scratch with room from ``base``.
+        corners: ``float32[m, 9]``, corners of the triangles.
+        root: Row of the root node.
+        ox: Origins of the rays in the geometry's frame, x (then ``oy``, ``oz``); ``dx`` are the unit directions.
+        best: Maximum distance of each ray.
+        entering: Bit mask of the rays to cast.
+        stack: ``int32[2 s]``, scratch with room from ``base``.
         base: First free entry of ``stack``.
     """
     ix, iy, iz = reciprocals(dx), reciprocals(dy), reciprocals(dz)
@@ -166,7 +166,7 @@ def closest_in_tree(
         else:
             code = -1 - link
             first = code >> 3
-            is_inside = mask_of(inside)  # a ray meets no triangle of a box that it does not enter, whoever is beside it
+            is_inside = mask_of(inside)  # a ray hits no triangle of a box that it does not enter, whichever rays share its packet
             for row in range(first, first + (code & 7)):
                 t, is_met = triangles_met(corners, np.uintp(row), ox, oy, oz, dx, dy, dz)
                 is_nearer = is_inside & is_met & ((t < best) | ((t == best) & (np.int32(row) < found)))
@@ -182,7 +182,7 @@ def closest_in_tree(
 def planes_met(
     corners: npt.NDArray[np.float32], rows: Numbers, ox: Doubles, oy: Doubles, oz: Doubles, dx: Doubles, dy: Doubles, dz: Doubles
 ) -> tuple[Doubles, Doubles]:
-    """``render.intersect.plane_distance`` of each, and the cosine of the angle between ray and normal, without its sign."""
+    """``render.intersect.plane_distance`` of each lane, and the absolute cosine of the angle between ray and normal."""
     ax, ay, az = doubles(gather(corners, rows, 3)), doubles(gather(corners, rows, 4)), doubles(gather(corners, rows, 5))
     bx, by, bz = doubles(gather(corners, rows, 6)), doubles(gather(corners, rows, 7)), doubles(gather(corners, rows, 8))
     nx = ay * bz - az * by
@@ -191,4 +191,4 @@ def planes_met(
     px, py, pz = doubles(gather(corners, rows, 0)), doubles(gather(corners, rows, 1)), doubles(gather(corners, rows, 2))
     away = nx * (px - ox) + ny * (py - oy) + nz * (pz - oz)
     along = nx * dx + ny * dy + nz * dz
-    return away / along, magnitudes(along) / roots(nx * nx + ny * ny + nz * nz)  # a parallel plane gives what agrees with nothing
+    return away / along, magnitudes(along) / roots(nx * nx + ny * ny + nz * nz)  # a parallel plane gives a range that fails every comparison

@@ -1,4 +1,4 @@
-"""Rays cast sixteen at a time into a whole world: what stands still, what moves, and ranges in float64, as ``render.cast`` does ray by ray, to the bit."""
+"""Casting of sixteen rays at a time into the whole world: static and moving instances, ranges in float64; bit-identical to ``render.cast``."""
 
 from typing import Any
 
@@ -33,16 +33,16 @@ from hilsim.render.packet_walk import CHILD_0, CHILD_1, boxes_entered, closest_i
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
-_BOTTOM = constant(0)  # of the stack
+_BOTTOM = constant(0)  # bottom of the stack
 _LATTICE_M = 1.0 / LATTICE_PER_M
 NO_COSINE = np.empty(0)
 UNKNOWN = np.int32(-2)
-"""Triangle of a ray that no cell knows."""
+"""Value of ``triangle`` for a ray whose hit no cell has found."""
 
 
 @kernel
 def _on_lattice(away: Doubles) -> Lanes:
-    """A tile's coordinates as ``render.cells.place_in_tile`` has them."""
+    """Coordinates in a tile as in ``render.cells.place_in_tile``."""
     return singles(floor_lanes(away * LATTICE_PER_M + 0.5) * _LATTICE_M)
 
 
@@ -63,19 +63,19 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
     """Cast rays, each at its own time, sixteen at a time.
 
     Args:
-        world: What can be hit.
-        order: ``int32[p, 16]``, the rays of each packet, which go alike; -1, and numbers beyond the rays, mean none. Each ray is in it once.
+        world: World to cast into.
+        order: ``int32[p, 16]``, rays of each packet, with similar directions; -1, and numbers beyond the rays, mean none. Each ray occurs once.
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
-        max_range_m: Only what is closer counts.
-        has_begun: What the last three arguments hold is what rays meet among what stands still, as ``render.cells`` has found it (a range in
-            float32, ``max_range_m`` for a miss), but for the rays whose ``triangle`` is ``UNKNOWN``.
-        range_m: ``float32[n]`` out; infinity for a miss.
-        instance: ``int32[n]`` out; -1 for a miss.
-        triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.
-        cosine: ``float64[n]`` out, of the angle between a ray and the normal of what it meets, without its sign, of no meaning for a miss; empty
-            (``NO_COSINE``) where it is not needed.
+        max_range_m: Maximum range of a hit.
+        has_begun: Whether the output arguments already contain the rays' static hits, found by ``render.cells`` (range in
+            float32, ``max_range_m`` for a miss), except for rays whose ``triangle`` is ``UNKNOWN``.
+        range_m: ``float32[n]``, output; infinity for a miss.
+        instance: ``int32[n]``, output; -1 for a miss.
+        triangle: ``int32[n]``, output, row of the world's triangles; -1 for a miss.
+        cosine: ``float64[n]``, output, absolute cosine of the angle between a ray and the normal of its hit, undefined for a miss; empty
+            (``NO_COSINE``) if not needed.
     """
     bounds, links, corners = world.node_bounds, world.node_links, world.corners
     tree_origin_m, tile_count, tile_root = world.origin_m, world.tile_count, world.tile_root
@@ -99,7 +99,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         rays = select(is_ray, rows, np.int32(0))
         fx, fy, fz = gather(origin_m, rays, 0), gather(origin_m, rays, 1), gather(origin_m, rays, 2)
         dx, dy, dz = gather(direction, rays, 0), gather(direction, rays, 1), gather(direction, rays, 2)
-        wx, wy, wz = fx, fy, fz  # the winner's ray in its geometry's frame, for the range in float64
+        wx, wy, wz = fx, fy, fz  # the ray in the hit geometry's frame, for the range in float64
         vx, vy, vz = doubles(dx), doubles(dy), doubles(dz)
         best = spread(np.float32(max_range_m))
         met, row = spread(np.int32(-1)), spread(np.int32(-1))
@@ -247,7 +247,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
 
 
 def packets_of(order: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
-    """Packets of rays in an order, ``int32[p, 16]``; the last may have room, which is -1."""
+    """Packets of rays in a given order, ``int32[p, 16]``; the last may be filled up with -1."""
     packets = np.full(-(-len(order) // WIDTH) * WIDTH, -1, np.int32)
     packets[: len(order)] = order
     return packets.reshape(-1, WIDTH)

@@ -10,7 +10,7 @@ from hilsim.scene.world import World
 
 
 class Renderer(Protocol):
-    """Casts rays into a world; all renderers agree within 1 mm, see ``render.cpu.cast_rays`` for shapes, units and misses."""
+    """A ray caster; all renderers agree within 1 mm. ``render.cpu.cast_rays`` documents shapes, units and misses."""
 
     def cast_rays(
         self,
@@ -28,7 +28,7 @@ class Renderer(Protocol):
 
 
 class RaySlice(NamedTuple):
-    """Rays, of one packet for example, and where what they meet is written.
+    """Rays, of one packet for example, and arrays for their hits.
 
     Attributes:
         origin_m: ``float64[n, 3]`` in the world.
@@ -50,16 +50,16 @@ class RaySlice(NamedTuple):
 
 
 class DeviceRenderer(Protocol):
-    """Casts many slices of rays at once, away from the threads that ask; several of these may ask at the same time.
+    """Casts many slices of rays at once, outside the calling threads; several threads may call it at the same time.
 
     Attributes:
-        name: Of the device, for people.
+        name: Name of the device for messages.
     """
 
     name: str
 
     def cast_slices(self, world: World, slices: Sequence[RaySlice]) -> None:
-        """Fill what the slices' rays meet.
+        """Fill the slices' hits.
 
         Raises:
             DeviceError: the device has failed.

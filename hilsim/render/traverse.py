@@ -1,4 +1,4 @@
-"""The nearest triangle of one geometry: a float32 walk through its tree, nearer child first. The same source for the CPU and for CUDA."""
+"""The nearest triangle of one geometry: a float32 traversal of its tree, nearer child first. The same source for the CPU and for CUDA."""
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,11 @@ def closest_triangle(
 
     Args:
         bounds: ``float32[n, 16]``, nodes as in ``scene.bvh``; ``links`` is ``int32[n, 16]`` of the same memory.
-        corners: ``float32[m, 9]``.
-        root: Node row.
-        ox: Ray's origin in the geometry's frame; ``dx`` is the unit direction.
-        limit: Only what is closer counts. Of triangles at the same distance the one of the lowest row wins.
-        stack: ``int32[s]`` scratch with room for ``STACK_SIZE`` entries from ``base``.
+        corners: ``float32[m, 9]``, corners of the triangles.
+        root: Row of the root node.
+        ox: Origin of the ray in the geometry's frame, x (then ``oy``, ``oz``); ``dx`` is the unit direction.
+        limit: Maximum distance. Of triangles at the same distance the one of the lowest row is returned.
+        stack: ``int32[s]``, scratch with room for ``STACK_SIZE`` entries from ``base``.
         base: First free entry of ``stack``.
     """
     ix = reciprocal(dx)

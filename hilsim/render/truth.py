@@ -1,4 +1,4 @@
-"""The normal of a hit, for ground truth and for what lies around a vehicle."""
+"""The normal of a hit, for ground truth and for a vehicle's surroundings."""
 
 import math
 
@@ -14,7 +14,7 @@ from hilsim.scene.world import World
 
 @kernel
 def triangle_normal(corners: npt.NDArray[np.float32], triangle: int) -> Vector:
-    """Unit normal of a triangle in its geometry's frame, by its winding."""
+    """Unit normal of a triangle in its geometry's frame; the winding defines its sign."""
     ax = np.float64(corners[triangle, 3])
     ay = np.float64(corners[triangle, 4])
     az = np.float64(corners[triangle, 5])
@@ -30,7 +30,7 @@ def triangle_normal(corners: npt.NDArray[np.float32], triangle: int) -> Vector:
 
 @kernel
 def hit_normal(world: World, instance: int, triangle: int, time_ns: int) -> Vector:
-    """Unit normal of a hit in the world at rig time ``time_ns``, by the triangle's winding; zero for a miss."""
+    """Unit normal of a hit in the world at rig time ``time_ns``; the triangle's winding defines its sign. Zero for a miss."""
     if instance < 0:
         return 0.0, 0.0, 0.0
     normal = triangle_normal(world.corners, triangle)

@@ -1,1 +1,1 @@
-"""Rovers: each sends its pose, its scan and its buttons, and takes commands, in cycles of one clock."""
+"""Rovers: each sends its pose, its scan and its buttons, and receives commands, in cycles of one clock."""

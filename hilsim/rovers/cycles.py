@@ -1,10 +1,10 @@
 """The loop that sends rovers' cycles: it makes their packets a little ahead of the deadlines and puts them into the rings, without the GIL.
 
-Cycle k of a rover is due k periods after rig time 0, whatever came before: no cycle makes the next one late. In it the pose is due at once, the chunks of the scan
-follow at even distances, and the telemetry is due ``TELL_NS`` after the last of them. All else is made ``AHEAD_NS`` ahead of its deadline, but the telemetry not
-before its cycle has begun: it reports every command received before that.
+Cycle k of a rover is due k periods after rig time 0, independent of earlier cycles: no cycle delays the next. The pose is due at once, the chunks of the scan
+follow at even intervals, and the telemetry is due ``TELL_NS`` after the last of them. All other packets are made ``AHEAD_NS`` before their deadline, but the telemetry not
+before its cycle has begun: it reports every command received until then.
 
-A cycle whose scan is not there in time, or that could not be begun in time, is counted and left out. The scan of a file then comes with the next one, and what a rover saw for that cycle is left out too.
+A cycle whose scan is not ready in time, or that could not begin in time, is counted and skipped. The scan of a file is then sent with the next cycle; a driving rover's scan of that cycle is skipped too.
 """
 
 import math
@@ -25,32 +25,32 @@ from hilsim.transmit.ring import Rings, push
 
 AHEAD_NS = constant(20_000_000)
 TELL_NS = constant(5_000_000)
-"""From the last chunk to the telemetry, which is made in this time."""
+"""Time from the last chunk to the telemetry, which is made in this time."""
 _SCAN_WAIT_NS = constant(5_000_000)
-"""So long before its deadline a cycle's scan must be there."""
+"""Time before its deadline at which a cycle's scan must be ready."""
 _LATE_NS = constant(20_000_000)
 _FIRST_CHUNK_NS = constant(20_000)
 _WIDEST_CHUNK_NS = constant(250_000)
 _CYCLE_SHARE = 0.8
-"""Of a period that the chunks take at most."""
+"""Largest share of a period taken by the chunks."""
 _NAP_NS = constant(8_000_000)
 _POLL_NS = constant(500_000)
 _NO_POSE_NS = constant(0)
 _NOW = constant(-(2**62))
 _POSE_STAGE = constant(0)
 _HEADING_AXIS = constant(4)
-_FIELDS_PER_POINT = 2  # pairs of draws
+_FIELDS_PER_POINT = 2  # pairs of random numbers
 
 
 @kernel
 def time_stamp_s(cycle: int, period_ns: int) -> float:
-    """What all packets of a cycle bear: seconds of rig time."""
+    """Time stamp of all packets of a cycle: rig time in seconds."""
     return cycle * period_ns / 1e9
 
 
 @kernel
 def chunk_distance_ns(chunks: int, period_ns: int) -> int:
-    """Between two chunks of a scan."""
+    """Interval between two chunks of a scan."""
     return min(int(_WIDEST_CHUNK_NS), int(_CYCLE_SHARE * (period_ns - TELL_NS)) // max(chunks, 1))
 
 
@@ -61,7 +61,7 @@ def _noisy(value: float, sigma: float, draw: float) -> np.float32:
 
 @kernel
 def _believed(pose: npt.NDArray[np.float32], error: npt.NDArray[np.float64], turned: float, still: float, point: Vector) -> Vector:
-    """Where a point is to a rover that believes to be elsewhere; ``turned`` and ``still`` are sine and cosine of the error of its heading."""
+    """Coordinates of a point for a rover with a wrong position estimate; ``turned`` and ``still`` are sine and cosine of its heading error."""
     east, south = point[0] - pose[0], point[2] - pose[2]
     return (
         pose[0] + error[Error.EAST_M] + still * east + turned * south,
@@ -142,7 +142,7 @@ def _has_room(rings: Rings, row: int) -> bool:
 
 @kernel
 def _time_to_begin(queues: ScanQueues, fleet: Fleet, rover: int, begin_ns: int, now_ns: int) -> int:
-    """When to come again about a cycle that has not begun; ``_NOW`` where it is to begin."""
+    """Time of the next attempt to begin a cycle; ``_NOW`` where it must begin now."""
     if now_ns < begin_ns - AHEAD_NS:
         return begin_ns - AHEAD_NS
     if now_ns > begin_ns + _LATE_NS:
@@ -154,7 +154,7 @@ def _time_to_begin(queues: ScanQueues, fleet: Fleet, rover: int, begin_ns: int, 
             return int(_NOW)
         if wanted > fleet.counters[rover, RoverCount.CYCLE]:
             break
-        take_scan(queues, rover)  # its cycle was left out
+        take_scan(queues, rover)  # its cycle was skipped
     if now_ns < begin_ns - _SCAN_WAIT_NS:
         return now_ns + _POLL_NS
     _begin(fleet, rover, RoverCount.EMPTY)
@@ -163,7 +163,7 @@ def _time_to_begin(queues: ScanQueues, fleet: Fleet, rover: int, begin_ns: int, 
 
 @kernel
 def _put_next(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, begin_ns: int, now_ns: int, seed: np.uint64, draft: Draft) -> int:
-    """Put the next packet of a cycle under way into its ring, if its time has come; returns when to come again."""
+    """Put the next packet of the current cycle into its ring, if its time has come; returns the time of the next call."""
     period_ns, stage, cycle = fleet.period_ns[rover], fleet.counters[rover, RoverCount.STAGE], fleet.counters[rover, RoverCount.CYCLE]
     slot = queues.taken[rover, QueueWord.SCANS] % queues.size.shape[1]
     points = queues.size[rover, slot]
@@ -199,16 +199,16 @@ def _put_next(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, begin_
 
 @kernel
 def advance(queues: ScanQueues, fleet: Fleet, rover: int, rings: Rings, epoch_ns: int, now_ns: int, seed: np.uint64, draft: Draft) -> int:
-    """Put a rover's next packet into its ring, if its time has come; returns when to come again: at ``now_ns``, where something was done.
+    """Put a rover's next packet into its ring, if its time has come; returns the time of the next call: ``now_ns`` after any progress.
 
     Args:
         queues: Scans; this is their only consumer.
         fleet: The rovers.
-        rover: Which.
-        rings: Where to; this is the only producer of its rows.
+        rover: Row of the rover.
+        rings: Rings to put into; this is the only producer of its rows.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-        now_ns: CLOCK_MONOTONIC.
-        seed: ``uint64`` of the rig.
+        now_ns: Current CLOCK_MONOTONIC time.
+        seed: Random seed ``uint64`` of the rig.
         draft: Working memory.
     """
     begin_ns = epoch_ns + fleet.counters[rover, RoverCount.CYCLE] * fleet.period_ns[rover]
@@ -230,16 +230,16 @@ def send_cycles(
     brake: npt.NDArray[np.int64],
     draft: Draft,
 ) -> None:
-    """Send the cycles of all rovers until ``words`` ask to stop.
+    """Send the cycles of all rovers until ``words`` request a stop.
 
     Args:
         queues: Their scans; this is their only consumer.
         fleet: The rovers.
-        rings: Where to; this is the only producer of their rows.
+        rings: Rings to put into; this is the only producer of their rows.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-        seed: ``uint64`` of the rig.
+        seed: Random seed ``uint64`` of the rig.
         words: ``int64[n]``, columns by ``FleetWord``.
-        brake: ``int64[8]``, of this thread.
+        brake: ``int64[8]``, brake of this thread.
         draft: Working memory.
     """
     while load_acquire(words, (FleetWord.STOP,)) == 0:

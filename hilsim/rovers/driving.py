@@ -1,7 +1,7 @@
 """A rover that drives through a scene: its motion, its contact with the ground, and its lidar.
 
-It is a differential drive: it turns in place, and rolls forward. Waypoints or its buttons steer it. It rests on the ground under its four wheels, found
-by rays from above; where there is nothing under a wheel it keeps its height. Each cycle has one scan, taken at the cycle's own instant.
+It is a differential drive: it turns in place, and drives forward. Waypoints or its buttons control it. It rests on the ground under its four wheels, found
+by rays from above; a wheel without ground below it keeps its height. Each cycle has one scan, measured at the cycle's own instant.
 
 Poses and points are sent in a frame with y up: x east, y up, z south. Rotation about x is roll, about y heading, about z pitch (nose up).
 """
@@ -27,16 +27,16 @@ from hilsim.transmit.libc import monotonic_ns
 
 _STEP_NS = constant(20_000_000)
 _LEAD_NS = constant(60_000_000)
-"""So long before a cycle its scan is begun, or the larger part of a period where that is shorter."""
+"""Time before a cycle at which its scan is begun, or the larger part of a period where that is shorter."""
 _LEAD_SHARE = 0.6
 _ARRIVED_M = 0.2
 _ABOVE_M, _BELOW_M = 1.0, 4.0
-"""From where, and how far down, the ground is looked for."""
+"""Start height and length of the search for the ground."""
 _WHEELS = constant(4)
 
 
 class Buttons(IntFlag):
-    """What a command's bits mean to a rover that they steer."""
+    """Meaning of a command's bits for a rover controlled by buttons."""
 
     FORWARD = 1
     BACK = 2
@@ -57,24 +57,24 @@ class DriveState(IntEnum):
     ROLL_RAD = 4
     PITCH_UP_RAD = 5
     WAYPOINT = 6
-    """Place of the next one."""
+    """Index of the next waypoint."""
 
 
 @by_reference
 class Drive(NamedTuple):
-    """One rover, for kernels.
+    """Parameters of one rover, for kernels.
 
     Attributes:
-        speed_mps: At which it drives.
-        turn_radps: At which it turns.
-        wheelbase_m: Between front and rear wheels.
-        track_m: Between left and right wheels.
+        speed_mps: Driving speed.
+        turn_radps: Turning rate.
+        wheelbase_m: Distance between front and rear wheels.
+        track_m: Distance between left and right wheels.
         waypoint_m: ``float64[w, 2]``, x and y in the world.
-        is_looped: The first waypoint follows the last.
-        by_buttons: Commands steer it, and not the waypoints.
-        lidar_height_m: Above the wheels' ground.
-        range_max_m: Of the lidar.
-        direction: ``float32[n, 3]``, its rays: x forward, y left, z up.
+        is_looped: Whether the first waypoint follows the last.
+        by_buttons: Whether commands control the rover, not the waypoints.
+        lidar_height_m: Height above the ground under the wheels.
+        range_max_m: Maximum range of the lidar.
+        direction: ``float32[n, 3]``, directions of its rays: x forward, y left, z up.
     """
 
     speed_mps: float
@@ -93,14 +93,14 @@ class ScanMemory(NamedTuple):
     """Working memory of a scan of ``n`` rays, at least four.
 
     Attributes:
-        origin_m: ``float64[n, 3]``.
-        direction: ``float32[n, 3]``.
-        time_ns: ``int64[n]``.
-        range_m: ``float32[n]``.
-        instance: ``int32[n]``.
-        triangle: ``int32[n]``.
-        points: ``float32[n, 3]``.
-        pose: ``float32[6]``.
+        origin_m: ``float64[n, 3]``, origins of the rays.
+        direction: ``float32[n, 3]``, directions of the rays.
+        time_ns: ``int64[n]``, rig times of the rays.
+        range_m: ``float32[n]``, ranges of the hits.
+        instance: ``int32[n]``, instances of the hits.
+        triangle: ``int32[n]``, triangles of the hits.
+        points: ``float32[n, 3]``, points of the scan.
+        pose: ``float32[6]``, pose of the scan.
     """
 
     origin_m: npt.NDArray[np.float64]
@@ -114,7 +114,7 @@ class ScanMemory(NamedTuple):
 
 
 def build_drive(spec: RoverDriveSpec) -> tuple[Drive, npt.NDArray[np.float64]]:
-    """A rover and its state at the beginning."""
+    """Build a rover's parameters and its initial state."""
     around = np.arange(spec.columns) * (2.0 * math.pi / spec.columns)
     up = np.radians(np.linspace(spec.elevation_min_deg, spec.elevation_max_deg, spec.rows))[:, np.newaxis]
     rays = np.stack(np.broadcast_arrays(np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)), axis=-1)
@@ -137,7 +137,7 @@ def build_drive(spec: RoverDriveSpec) -> tuple[Drive, npt.NDArray[np.float64]]:
 
 
 def allocate_scan_memory(rays: int) -> ScanMemory:
-    """Of that many rays."""
+    """Allocate the memory for a number of rays."""
     size = max(rays, int(_WHEELS))
     return ScanMemory(
         origin_m=np.zeros((size, 3)),
@@ -153,7 +153,7 @@ def allocate_scan_memory(rays: int) -> ScanMemory:
 
 @kernel
 def _wrapped(angle_rad: float) -> float:
-    """Within half a turn of 0."""
+    """Wrap an angle to within half a turn of 0."""
     return angle_rad - 2.0 * math.pi * math.floor((angle_rad + math.pi) / (2.0 * math.pi))
 
 
@@ -166,7 +166,7 @@ def _orientation(state: npt.NDArray[np.float64]) -> Quaternion:
 
 @kernel
 def _steer(drive: Drive, state: npt.NDArray[np.float64], buttons: int, dt_s: float) -> tuple[float, float]:
-    """How fast it drives and turns now."""
+    """Driving speed and turning rate now."""
     if drive.by_buttons:
         ahead = int((buttons & _FORWARD) != 0) - int((buttons & _BACK) != 0)
         left = int((buttons & _LEFT) != 0) - int((buttons & _RIGHT) != 0)
@@ -185,7 +185,7 @@ def _steer(drive: Drive, state: npt.NDArray[np.float64], buttons: int, dt_s: flo
 
 @kernel
 def move(drive: Drive, state: npt.NDArray[np.float64], buttons: int, duration_ns: int) -> None:
-    """Let it drive for so long."""
+    """Advance the rover by a duration."""
     left_ns = duration_ns
     while left_ns > 0:
         dt_s = min(left_ns, _STEP_NS) / 1e9
@@ -199,7 +199,7 @@ def move(drive: Drive, state: npt.NDArray[np.float64], buttons: int, duration_ns
 
 @kernel
 def stand(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: int, memory: ScanMemory) -> None:
-    """Put it onto the ground under its wheels, as it is at a rig time."""
+    """Place the rover on the ground under its wheels at a rig time."""
     heading = state[DriveState.HEADING_RAD]
     for wheel in range(_WHEELS):
         ahead = 0.5 * drive.wheelbase_m if wheel < 2 else -0.5 * drive.wheelbase_m
@@ -226,7 +226,7 @@ def stand(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: i
 
 @kernel
 def scan(drive: Drive, state: npt.NDArray[np.float64], world: World, time_ns: int, memory: ScanMemory) -> int:
-    """Look around; returns how many of ``memory.points`` there are, in the frame that is sent, with ``memory.pose``."""
+    """Measure a scan; returns the number of ``memory.points``, in the transmitted frame, with ``memory.pose``."""
     turn = _orientation(state)
     x, y, z = rotate(turn, (0.0, 0.0, drive.lidar_height_m))
     rays = drive.direction.shape[0]
@@ -262,7 +262,7 @@ def _write_pose(state: npt.NDArray[np.float64], pose: npt.NDArray[np.float32]) -
 
 
 def pose_of(state: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """``float32[6]``, as it is sent."""
+    """Pose ``float32[6]`` in the transmitted frame."""
     pose = np.zeros(6, np.float32)
     _write_pose(state, pose)
     return pose
@@ -278,7 +278,7 @@ def orientation_of(state: npt.NDArray[np.float64]) -> Quaternion:
 def drive_cycle(
     drive: Drive, state: npt.NDArray[np.float64], world: World, queues: ScanQueues, fleet: Fleet, rover: int, cycle: int, memory: ScanMemory
 ) -> bool:
-    """Drive to where a cycle finds the rover, and put its scan onto the queue; False where there is no room. Arguments as of ``drive_on``."""
+    """Drive to the rover's position at a cycle, and put its scan onto the queue; False if the queue is full. Arguments as in ``drive_on``."""
     drive_to(drive, state, world, fleet, rover, cycle, memory)
     count = scan(drive, state, world, cycle * fleet.period_ns[rover], memory)
     return put_scan(queues, rover, cycle, memory.pose, memory.points[:count])
@@ -286,7 +286,7 @@ def drive_cycle(
 
 @kernel
 def drive_to(drive: Drive, state: npt.NDArray[np.float64], world: World, fleet: Fleet, rover: int, cycle: int, memory: ScanMemory) -> None:
-    """Drive to where a cycle finds the rover. Arguments as of ``drive_on``."""
+    """Drive to the rover's position at a cycle. Arguments as in ``drive_on``."""
     buttons = load_acquire(fleet.counters, (rover, RoverCount.BUTTONS))
     move(drive, state, buttons, fleet.period_ns[rover])
     stand(drive, state, world, cycle * fleet.period_ns[rover], memory)
@@ -305,18 +305,18 @@ def drive_on(
     brake: npt.NDArray[np.int64],
     memory: ScanMemory,
 ) -> None:
-    """Drive, and put a scan for each cycle onto the queue, until ``words`` ask to stop. A cycle that is too near is driven without a scan.
+    """Drive, and put a scan for each cycle onto the queue, until ``words`` request a stop. For a cycle that is too near, no scan is measured.
 
     Args:
-        drive: The rover.
+        drive: Parameters of the rover.
         state: ``float64[7]``, columns by ``DriveState``.
-        world: What it drives through.
-        queues: Where scans go.
-        fleet: Its buttons and period.
+        world: World to drive through.
+        queues: Queues for the scans.
+        fleet: Arrays with its buttons and period.
         rover: Its row in both.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         words: ``int64[n]``, columns by ``FleetWord``.
-        brake: ``int64[8]``, of this thread.
+        brake: ``int64[8]``, brake of this thread.
         memory: Working memory.
     """
     period_ns = fleet.period_ns[rover]

@@ -1,4 +1,4 @@
-"""The rovers that a loop sends for: their rows, counts, commands and errors, as arrays that both the loop and the rest of the daemon see."""
+"""The rovers of a sending loop: their rows, counts, commands and errors, as arrays shared by the loop and the rest of the daemon."""
 
 import math
 from enum import IntEnum
@@ -14,31 +14,31 @@ from hilsim.rovers.specs import RoverSpec
 
 _COMMAND_SLOTS = 1024
 NO_CHANGE = -1
-"""Of a command without a byte: it takes a cycle, and changes nothing."""
+"""Value of an empty command: it consumes one cycle without effect."""
 
 
 class FleetWord(IntEnum):
-    """Elements of the words that the loop shares with the rest of the daemon."""
+    """Words that the loop shares with the rest of the daemon."""
 
     STOP = 0
 
 
 class RoverCount(IntEnum):
-    """Columns of the loop's counts and state, of each rover."""
+    """Columns of each rover's counts and state."""
 
     CYCLE = 0
-    """The next one, or the one under way."""
+    """Number of the next or current cycle."""
     STAGE = 1
-    """0: the pose is next; then each chunk; then the telemetry."""
+    """Next packet: 0 is the pose; then each chunk; then the telemetry."""
     BUTTONS = 2
     CYCLES = 3
-    """Cycles whose packets were all put into the rings."""
+    """Number of cycles whose packets were all put into the rings."""
     LATE = 4
-    """Cycles left out because they could not be begun in time."""
+    """Number of cycles skipped because they could not begin in time."""
     EMPTY = 5
-    """Cycles left out because there was no scan."""
+    """Number of cycles skipped because there was no scan."""
     OBEYED = 6
-    """Commands that came to the telemetry."""
+    """Number of commands applied to the telemetry."""
 
 
 class Row(IntEnum):
@@ -50,7 +50,7 @@ class Row(IntEnum):
 
 
 class CommandWord(IntEnum):
-    """Columns of a rover's row of commands; behind them the commands."""
+    """Columns of a rover's row of commands; the commands follow them."""
 
     TAKEN = 0
     PUT = 8
@@ -58,7 +58,7 @@ class CommandWord(IntEnum):
 
 
 class Drift(IntEnum):
-    """Columns of ``Fleet.drift``: standard deviations, and what of an error is left after a cycle."""
+    """Columns of ``Fleet.drift``: standard deviations, and the remaining ratio of an error after a cycle."""
 
     POSITION_M = 0
     HEIGHT_M = 1
@@ -67,7 +67,7 @@ class Drift(IntEnum):
 
 
 class Error(IntEnum):
-    """Columns of ``Fleet.error``: how far a rover believes to be from where it is, in the frame that is sent, and of which cycle that is."""
+    """Columns of ``Fleet.error``: error of a rover's position estimate in the transmitted frame, and its cycle."""
 
     EAST_M = 0
     UP_M = 1
@@ -78,13 +78,13 @@ class Error(IntEnum):
 
 @by_reference
 class Fleet(NamedTuple):
-    """R rovers.
+    """Arrays of R rovers.
 
     Attributes:
-        row: ``int64[R, 3]``, their flows' rows of the rings, columns by ``Row``.
-        number: ``int64[R]``.
-        period_ns: ``int64[R]``.
-        noise: ``float64[R, 3]``: of position, rotation, points.
+        row: ``int64[R, 3]``, rows of their flows in the rings, columns by ``Row``.
+        number: ``int64[R]``, numbers of the rovers.
+        period_ns: ``int64[R]``, periods of their cycles.
+        noise: ``float64[R, 3]``, noise of position, rotation and points.
         drift: ``float64[R, 4]``, columns by ``Drift``.
         error: ``float64[R, 5]``, columns by ``Error``; written by the loop.
         counters: ``int64[R, 8]``, columns by ``RoverCount``; written by the loop.
@@ -102,7 +102,7 @@ class Fleet(NamedTuple):
 
 
 def allocate_fleet(rovers: int) -> Fleet:
-    """Of rovers that have neither rows nor numbers yet; their first cycle is the one that begins a period after rig time 0, so that no time stamp is 0."""
+    """Allocate rovers without rows or numbers; their first cycle is one period after rig time 0, so that no time stamp is 0."""
     counters = np.zeros((rovers, 8), np.int64)
     counters[:, RoverCount.CYCLE] = 1
     return Fleet(
@@ -118,7 +118,7 @@ def allocate_fleet(rovers: int) -> Fleet:
 
 
 def set_up(fleet: Fleet, row: int, rover: RoverSpec) -> None:
-    """Make a row a rover's."""
+    """Assign a rover to a row."""
     fleet.number[row], fleet.period_ns[row] = rover.number, rover.period_ns
     noise = rover.added_noise
     fleet.noise[row] = noise.position_m, noise.rotation_deg, noise.point_m
@@ -129,7 +129,7 @@ def set_up(fleet: Fleet, row: int, rover: RoverSpec) -> None:
 
 @kernel
 def put_command(fleet: Fleet, rover: int, buttons: int) -> bool:
-    """Put a command (0 to 255, or ``NO_CHANGE``) behind those that wait; False when too many do."""
+    """Queue a command (0 to 255, or ``NO_CHANGE``); False when the queue is full."""
     put = fleet.command[rover, CommandWord.PUT]
     slots = fleet.command.shape[1] - CommandWord.FIRST
     if put - load_acquire(fleet.command, (rover, CommandWord.TAKEN)) >= slots:
@@ -141,7 +141,7 @@ def put_command(fleet: Fleet, rover: int, buttons: int) -> bool:
 
 @kernel
 def take_command(fleet: Fleet, rover: int) -> None:
-    """Obey the oldest command that waits: one a cycle."""
+    """Apply the oldest queued command; one per cycle."""
     taken = fleet.command[rover, CommandWord.TAKEN]
     if load_acquire(fleet.command, (rover, CommandWord.PUT)) == taken:
         return
@@ -155,14 +155,14 @@ def take_command(fleet: Fleet, rover: int) -> None:
 
 @kernel
 def drifts(fleet: Fleet, rover: int) -> bool:
-    """Whether a rover is ever elsewhere than it believes."""
+    """Whether a rover's position estimate has an error."""
     drift = fleet.drift[rover]
     return bool(drift[Drift.POSITION_M] > 0.0 or drift[Drift.HEIGHT_M] > 0.0 or drift[Drift.HEADING_RAD] > 0.0)
 
 
 @kernel
 def drift_on(fleet: Fleet, rover: int, seed: np.uint64) -> None:
-    """Bring a rover's error to its cycle: a first-order Gauss-Markov process, the same however many cycles are passed over."""
+    """Advance a rover's error to its cycle: a first-order Gauss-Markov process, independent of skipped cycles."""
     drift, error, number = fleet.drift[rover], fleet.error[rover], fleet.number[rover]
     kept = drift[Drift.KEPT]
     while error[Error.CYCLE] < fleet.counters[rover, RoverCount.CYCLE]:

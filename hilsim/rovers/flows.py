@@ -1,4 +1,4 @@
-"""Where a rover's packets go."""
+"""Flows of a rover: sources and destinations of its packets."""
 
 from typing import NamedTuple
 
@@ -9,16 +9,16 @@ from hilsim.rovers.specs import RoverSpec
 
 _SOURCE_MAC = "02:00:00:00:00:02"
 FLOW_PORTS = {"pose": POSE_PORT, "lidar": LIDAR_PORT, "telemetry": TELEMETRY_PORT}
-"""Each flow's port of rover 0, in the order of ``rovers.fleet.Row``."""
+"""Ports of rover 0's flows, in the order of ``rovers.fleet.Row``."""
 
 
 class RoverFlow(NamedTuple):
     """One of a rover's flows.
 
     Attributes:
-        name: Unique within a rig.
-        key: Its addresses and ports.
-        framing: What it is in a capture.
+        name: Name, unique within a rig.
+        key: Addresses and ports.
+        framing: Framing in a capture.
     """
 
     name: str
@@ -27,7 +27,7 @@ class RoverFlow(NamedTuple):
 
 
 def rover_flow(rover: RoverSpec, label: str) -> RoverFlow:
-    """The flow of one of the labels of ``FLOW_PORTS``."""
+    """Flow of a rover for one of the labels of ``FLOW_PORTS``."""
     port, network = FLOW_PORTS[label] + rover.number, rover.network
     key = FlowKey(network.source, port, network.destination, port)
     framing = build_framing(PLAIN_STYLE, key, source_mac=_SOURCE_MAC, destination_mac=mac_of(network.destination, broadcast=False))

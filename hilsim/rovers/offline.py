@@ -1,4 +1,4 @@
-"""Rovers without a clock: what they send without commands, as batches in rig time; the same packets at the same deadlines as the daemon's."""
+"""Rovers without a clock: their packets without commands, as batches in rig time; the same packets at the same deadlines as the daemon's."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -29,12 +29,12 @@ _Due = tuple[int, bytes]
 
 
 class OfflineRover:
-    """One rover of a rig that is recorded and not sent.
+    """A rover of a rig that is recorded and not sent.
 
     Args:
-        rover: What it is.
-        source: Where its scans come from; it is read and driven on.
-        seed: Of the rig.
+        rover: Specification of the rover.
+        source: Source of its scans, which is advanced.
+        seed: Random seed of the rig.
     """
 
     def __init__(self, rover: RoverSpec, source: RoverSource, seed: int) -> None:
@@ -59,17 +59,17 @@ class OfflineRover:
 
     @property
     def note(self) -> str:
-        """What a person should know of its file."""
+        """Message about faults in its file; empty for none."""
         tally = self._source.tally
         if tally is None or not tally.damaged:
             return ""
-        return f"{tally.damaged} damaged lines were left out of each pass: {'; '.join(tally.faults)}"
+        return f"{tally.damaged} damaged lines were skipped in each pass: {'; '.join(tally.faults)}"
 
     def span(self, stop_ns: int) -> list[DatagramBatch]:
-        """What is due before rig time ``stop_ns`` and was not given yet, a batch for each flow, as whole frames.
+        """Whole frames due before rig time ``stop_ns`` and not returned yet, one batch per flow.
 
         Raises:
-            AssetError: its file cannot be read, or holds no scan any more.
+            AssetError: its file cannot be read, or contains no scan any more.
         """
         while self._fleet.counters[0, RoverCount.CYCLE] * self._fleet.period_ns[0] < stop_ns:
             self._make_cycle()
@@ -117,5 +117,5 @@ class OfflineRover:
 
 
 def offline_rovers(rovers: Sequence[RoverSpec], sources: Sequence[RoverSource], seed: int) -> list[OfflineRover]:
-    """Every rover of a rig, from its beginning; arguments as of ``OfflineRover``."""
+    """All rovers of a rig at their start; arguments as in ``OfflineRover``."""
     return [OfflineRover(rover, source, seed) for rover, source in zip(rovers, sources, strict=True)]

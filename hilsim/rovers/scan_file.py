@@ -1,8 +1,8 @@
-"""Scans of a rover from a text file: a pose and any number of points a line.
+"""Scans of a rover from a text file: one pose and any number of points per line.
 
-``posX,posY,posZ,rotX,rotY,rotZ; x,y,z; x,y,z; …``: further numbers of a pose or a point are ignored, points of fewer than three numbers and empty lines too.
-The file is plain, gzip, xz or zstd, recognised by its first bytes, also a tar of such a kind, of which the first file is read.
-A line that breaks this format is left out; ``Tally`` names it.
+``posX,posY,posZ,rotX,rotY,rotZ; x,y,z; x,y,z; …``: further numbers of a pose or a point are ignored, as are points of fewer than three numbers and empty lines.
+The file is plain, gzip, xz or zstd, recognised by its first bytes, or a tar in one of these formats, of which the first file is read.
+A line that violates this format is skipped and reported in ``Tally``.
 """
 
 import gzip
@@ -32,18 +32,18 @@ else:
 _POSE_NUMBERS, _POINT_NUMBERS = 6, 3
 _KINDS: tuple[tuple[bytes, Callable[..., Any]], ...] = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"\x28\xb5\x2f\xfd", zstd.open))
 _STEP_SIZE = 1 << 13
-"""Bytes that are unpacked at once: where a file breaks off, what its last step gives is lost."""
+"""Bytes decompressed per step: where a file is truncated, the result of its last step is lost."""
 _TAR_MAGIC, _TAR_MAGIC_AT, _TAR_BLOCK = b"ustar", 257, 512
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, zstd.ZstdError, tarfile.TarError)
 _NAMED_LINES = 20
 
 
 class Scan(NamedTuple):
-    """One line.
+    """Scan of one line.
 
     Attributes:
         pose: ``float32[6]``, position and rotation (degrees).
-        points: ``float32[n, 3]``.
+        points: ``float32[n, 3]``, points.
     """
 
     pose: npt.NDArray[np.float32]
@@ -52,12 +52,12 @@ class Scan(NamedTuple):
 
 @dataclass(kw_only=True)
 class Tally:
-    """What was found in a file.
+    """Result of reading a file.
 
     Attributes:
-        scans: Good lines.
-        damaged: Lines that were left out.
-        faults: The first of them: number and what is wrong.
+        scans: Number of valid lines.
+        damaged: Number of skipped lines.
+        faults: First skipped lines: number and fault.
     """
 
     scans: int = 0
@@ -65,17 +65,17 @@ class Tally:
     faults: list[str] = field(default_factory=list)
 
     def note(self, fault: str) -> None:
-        """Count a line that is left out."""
+        """Count a skipped line."""
         self.damaged += 1
         if len(self.faults) < _NAMED_LINES:
             self.faults.append(fault)
 
 
 def parse_scan(line: str) -> Scan | None:
-    """A line's scan; None for an empty one.
+    """Parse the scan of a line; None for an empty one.
 
     Raises:
-        ValueError: it breaks the format; the message names the fault.
+        ValueError: the line violates the format; the message names the fault.
     """
     head, _, rest = line.partition(";")
     if not rest and not head.strip():
@@ -93,10 +93,10 @@ def parse_scan(line: str) -> Scan | None:
 
 
 def _float32(words: list[str]) -> npt.NDArray[np.float32]:
-    """The ``float32`` nearest to each number, as C's ``strtof`` rounds it: at once, and not by way of ``float64``.
+    """Parse numbers to the nearest ``float32``, as C's ``strtof`` rounds: directly, not by way of ``float64``.
 
     Raises:
-        ValueError: one is no number, or too large.
+        ValueError: a word is not a number, or is too large.
     """
     try:
         exact = np.array([float(word) for word in words], np.float64)
@@ -113,7 +113,7 @@ def _float32(words: list[str]) -> npt.NDArray[np.float32]:
         raise ValueError(f"must be a float32, got {words[int(np.argmax(too_large))].strip()}")
     between = (exact == 0.5 * (rounded.astype(np.float64) + above)) | (exact == 0.5 * (rounded.astype(np.float64) + below))
     for place in np.flatnonzero(between & np.isfinite(exact)):
-        # float64 lies in the middle of two of float32: which of them is nearer, only the text knows.
+        # The float64 is midway between two float32: which of them is nearer depends on the text.
         value, middle = Fraction(words[place].strip()), Fraction(exact[place])
         if value != middle:
             furthest = max if value > middle else min
@@ -123,13 +123,13 @@ def _float32(words: list[str]) -> npt.NDArray[np.float32]:
 
 
 class ScanFile:
-    """A file of scans, read from its beginning as often as one likes."""
+    """A file of scans, which may be read repeatedly from its beginning."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def scans(self, tally: Tally) -> Iterator[Scan]:
-        """Every good line's scan, in order; the others are noted in ``tally``, also where the file breaks off.
+        """Scans of all valid lines, in order; other lines are recorded in ``tally``, as is a truncated file.
 
         Raises:
             AssetError: the file cannot be opened or read.
@@ -159,7 +159,7 @@ class ScanFile:
                     yield scan
 
     def first(self) -> Scan:
-        """The first good line's scan.
+        """Scan of the first valid line.
 
         Raises:
             AssetError: there is none, or the file cannot be opened or read.
@@ -171,7 +171,7 @@ class ScanFile:
         raise AssetError(f"{self.path}: must hold a scan (posX,posY,posZ,rotX,rotY,rotZ; x,y,z; …), got {found}")
 
     def _opened(self, opened: ExitStack) -> IO[bytes]:
-        """The lines' bytes, decompressed."""
+        """Decompressed bytes of the lines."""
         try:
             raw = opened.enter_context(self.path.open("rb"))
             start = raw.read(len(_KINDS[1][0]))
@@ -183,7 +183,7 @@ class ScanFile:
         try:
             is_tar = lines.peek(_TAR_BLOCK)[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC)
         except _DAMAGED:
-            return lines  # reading reports it, with the line
+            return lines  # reading reports the error, with the line
         if not is_tar:
             return lines
         try:

@@ -1,4 +1,4 @@
-"""Scans that wait for their cycle, a row a rover: single producer and single consumer each, wait-free, without the GIL."""
+"""Queues of scans, one row per rover: single producer and single consumer each, wait-free, without the GIL."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -22,16 +22,16 @@ class QueueWord(IntEnum):
 
 @by_reference
 class ScanQueues(NamedTuple):
-    """Of R rovers: S scans, which share P points a rover.
+    """Queues of R rovers: S scans each, which share P points.
 
     Attributes:
-        taken: ``int64[R, 8]``, columns by ``QueueWord``: counts that only grow; written by the consumer alone.
-        put: ``int64[R, 8]``; written by the producer alone.
-        cycle: ``int64[R, S]``, the one that a scan is for; ``ANY_CYCLE``: the next one.
-        pose: ``float32[R, S, 6]``.
-        first: ``int64[R, S]``, count of points before the scan's.
-        size: ``int64[R, S]``, its points.
-        points: ``float32[R, P, 3]``; a point's row is its count modulo P.
+        taken: ``int64[R, 8]``, columns by ``QueueWord``: counts that only increase; written by the consumer alone.
+        put: ``int64[R, 8]``, likewise; written by the producer alone.
+        cycle: ``int64[R, S]``, cycle of a scan; ``ANY_CYCLE``: the next one.
+        pose: ``float32[R, S, 6]``, pose of a scan.
+        first: ``int64[R, S]``, number of points before the scan's.
+        size: ``int64[R, S]``, number of the scan's points.
+        points: ``float32[R, P, 3]``, points; a point's row is its number modulo P.
     """
 
     taken: npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ class ScanQueues(NamedTuple):
 
 
 def allocate_scan_queues(rovers: int, scans: int, points: int) -> ScanQueues:
-    """Empty ones, their memory touched."""
+    """Allocate empty queues, with their pages touched."""
     return ScanQueues(
         taken=np.zeros((rovers, _LINE_WORDS), np.int64),
         put=np.zeros((rovers, _LINE_WORDS), np.int64),
@@ -58,14 +58,14 @@ def allocate_scan_queues(rovers: int, scans: int, points: int) -> ScanQueues:
 
 @kernel
 def put_scan(queues: ScanQueues, rover: int, cycle: int, pose: npt.NDArray[np.float32], points: npt.NDArray[np.float32]) -> bool:
-    """Put a scan; False when there is no room: nothing was put.
+    """Put a scan; False, without effect, if there is no room.
 
     Args:
-        queues: Where to.
-        rover: Its row; the caller is its only producer.
-        cycle: That the scan is for, or ``ANY_CYCLE``.
-        pose: ``float32[6]``.
-        points: ``float32[n, 3]``.
+        queues: Queues to put into.
+        rover: Row of the rover; the caller is its only producer.
+        cycle: Cycle of the scan, or ``ANY_CYCLE``.
+        pose: ``float32[6]``, pose of the scan.
+        points: ``float32[n, 3]``, points of the scan.
     """
     slots, room = queues.size.shape[1], queues.points.shape[1]
     scans, begun = queues.put[rover, QueueWord.SCANS], queues.put[rover, QueueWord.POINTS]
@@ -90,14 +90,14 @@ def put_scan(queues: ScanQueues, rover: int, cycle: int, pose: npt.NDArray[np.fl
 
 @kernel
 def waiting_scans(queues: ScanQueues, rover: int) -> int:
-    """Scans put and not yet taken; any thread may ask."""
+    """Number of scans put and not yet taken; any thread may call."""
     taken = load_acquire(queues.taken, (rover, QueueWord.SCANS))
     return load_acquire(queues.put, (rover, QueueWord.SCANS)) - taken
 
 
 @kernel
 def take_scan(queues: ScanQueues, rover: int) -> None:
-    """Take the oldest scan off; for the consumer, which has read it."""
+    """Release the oldest scan; for the consumer, after it has read it."""
     slots = queues.size.shape[1]
     scans = queues.taken[rover, QueueWord.SCANS]
     slot = scans % slots

@@ -1,4 +1,4 @@
-"""The thread that sends rovers' cycles, the one that reads scans ahead, and one for each rover that drives."""
+"""The thread that sends rovers' cycles, the one that reads scans ahead, and one for each driving rover."""
 
 import threading
 import time
@@ -29,30 +29,30 @@ from hilsim.transmit.scheduling import ThreadSettings, enter
 
 _SCANS_AHEAD = 16
 POINTS_AHEAD = 2 * ROVER_SCAN_POINTS.bound
-"""Room for the largest scan beside the one that is being sent."""
+"""Room for two scans of the largest size: one being sent, one queued."""
 _FULL_WAIT_S = 0.02
 _MEASURING_SHARE = 0.9
-"""Of a period, before a cycle, in which its scan is measured."""
+"""Share of a period, before a cycle, in which its scan is measured."""
 
 
 class RoverLidar(Protocol):
-    """What a rover measures with that drives."""
+    """Lidar of a driving rover."""
 
     @property
     def points(self) -> int:
-        """Of a scan where every ray hits."""
+        """Number of points of a scan where every ray hits."""
 
     def measured(self, state: npt.NDArray[np.float64], start_ns: int, stop_ns: int) -> npt.NDArray[np.float32]:
-        """``float32[n, 3]``: points of a stretch of rig time, in the frame that is sent, from where the rover is: ``float64[7]``, columns by ``DriveState``."""
+        """Points ``float32[n, 3]`` of an interval of rig time, in the transmitted frame, measured from the rover's state ``float64[7]``, columns by ``DriveState``."""
 
 
 class RoverSource:
-    """Where a rover's scans come from.
+    """Source of a rover's scans.
 
     Attributes:
-        tally: Of the first pass through a file, when it has ended; None before.
-        fault: Why nothing comes any more; empty while it does.
-        passes: How often a file was read to its end.
+        tally: Result of the first pass through a file, once complete; None before.
+        fault: Reason that scans have stopped; empty while they continue.
+        passes: Number of passes through a file.
     """
 
     tally: Tally | None = None
@@ -61,21 +61,21 @@ class RoverSource:
 
     @property
     def points(self) -> int:
-        """Of a scan, roughly."""
+        """Approximate number of points of a scan."""
         raise NotImplementedError
 
 
 @dataclass(kw_only=True, eq=False)
 class DrivenRover(RoverSource):
-    """A rover that drives.
+    """A driving rover.
 
     Attributes:
-        spec: Of it.
-        world: What it drives through.
-        lidar: What measures; None: ideal rays.
-        drive: The same, for kernels.
-        state: Where it is.
-        brake: Of its thread.
+        spec: Specification of its drive.
+        world: World that it drives through.
+        lidar: Lidar; None for ideal rays.
+        drive: Parameters for kernels.
+        state: State of the rover.
+        brake: Brake of its thread.
     """
 
     spec: RoverDriveSpec
@@ -88,11 +88,11 @@ class DrivenRover(RoverSource):
 
     @property
     def points(self) -> int:
-        """Of a scan where every ray hits."""
+        """Number of points of a scan where every ray hits."""
         return self.spec.columns * self.spec.rows if self.lidar is None else self.lidar.points
 
     def run(self, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64]) -> None:
-        """Drive until ``words`` ask to stop."""
+        """Drive until ``words`` request a stop."""
         memory = allocate_scan_memory(self.spec.columns * self.spec.rows)
         if self.lidar is not None:
             self._measure_on(self.lidar, queues, fleet, place, epoch_ns, words, memory)
@@ -100,7 +100,7 @@ class DrivenRover(RoverSource):
         drive_on(self.drive, self.state, self.world, queues, fleet, place, epoch_ns, words, self.brake, memory)
 
     def cycle(self, queues: ScanQueues, fleet: Fleet, place: int, cycle: int, memory: ScanMemory) -> None:
-        """Drive to where a cycle finds the rover, and put its scan onto the queue."""
+        """Drive to the rover's position at a cycle, and put its scan onto the queue."""
         if self.lidar is None:
             drive_cycle(self.drive, self.state, self.world, queues, fleet, place, cycle, memory)
             return
@@ -112,7 +112,7 @@ class DrivenRover(RoverSource):
     def _measure_on(
         self, lidar: RoverLidar, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64], memory: ScanMemory
     ) -> None:
-        """As ``drive_on``. Its packets are made and decoded by kernels without the GIL, one after the other; no packet path depends on this thread."""
+        """Drive as ``drive_on`` does, with a lidar. Kernels make and decode its packets without the GIL, one after the other; no packet path depends on this thread."""
         period_ns, cycle = int(fleet.period_ns[place]), 1
         if words[FleetWord.STOP]:
             lidar.measured(self.state, 0, period_ns)
@@ -129,17 +129,17 @@ class DrivenRover(RoverSource):
 
 @dataclass(kw_only=True, eq=False)
 class ScanSource(RoverSource):
-    """A rover's scans in a file, again and again.
+    """A rover's scans from a file, repeated.
 
     Attributes:
-        file: Where they stand.
+        file: File of the scans.
     """
 
     file: ScanFile
 
     @property
     def points(self) -> int:
-        """Of the first scan.
+        """Number of points of the first scan.
 
         Raises:
             AssetError: there is none.
@@ -147,7 +147,7 @@ class ScanSource(RoverSource):
         return len(self.file.first().points)
 
     def scans(self) -> Iterator[Scan]:
-        """Without an end, unless the file becomes unreadable or empty."""
+        """Scans without end, unless the file becomes unreadable or empty."""
         while True:
             tally = Tally()
             try:
@@ -163,14 +163,14 @@ class ScanSource(RoverSource):
 
 
 class RoverState(NamedTuple):
-    """One rover, as the loop counted it since start.
+    """Counts of one rover since start.
 
     Attributes:
-        cycles: Sent whole.
-        late_cycles: Left out because they could not be begun in time.
-        empty_cycles: Left out because there was no scan.
-        obeyed_commands: That came to the telemetry.
-        waiting_scans: Read ahead.
+        cycles: Number of cycles sent.
+        late_cycles: Number of cycles skipped because they could not begin in time.
+        empty_cycles: Number of cycles skipped because there was no scan.
+        obeyed_commands: Number of commands applied to the telemetry.
+        waiting_scans: Number of scans read ahead.
     """
 
     cycles: int
@@ -185,14 +185,14 @@ class RoverSender:
     """All rovers of a rig.
 
     Attributes:
-        rovers: What they are, in the order of the arrays' rows.
-        sources: Where their scans come from.
-        rings: Of the transmitter.
-        seed: Of the rig.
+        rovers: Specifications, in the order of the arrays' rows.
+        sources: Sources of their scans.
+        rings: Rings of the transmitter.
+        seed: Random seed of the rig.
         settings: Scheduling of the sending thread.
-        fleet: What the loop knows of them, and counts.
-        brake: Of the sending thread.
-        scheduling_mode: What it obtained.
+        fleet: Arrays shared with the loop.
+        brake: Brake of the sending thread.
+        scheduling_mode: Scheduling of the sending thread.
     """
 
     rovers: tuple[RoverSpec, ...]
@@ -213,11 +213,11 @@ class RoverSender:
             set_up(self.fleet, place, rover)
 
     def route(self, place: int, rows: Sequence[int]) -> None:
-        """Set the rows of the rings that are a rover's, in the order of ``Row``."""
+        """Set the rows of the rings of a rover, in the order of ``Row``."""
         self.fleet.row[place, : len(Row)] = rows
 
     def warm(self) -> None:
-        """Load or compile every kernel, without sending anything."""
+        """Load or compile every kernel without sending."""
         stopped = shared_words(FleetWord)
         stopped[FleetWord.STOP] = 1
         self._send(0, stopped)
@@ -231,7 +231,7 @@ class RoverSender:
         publish(stopped, 0, 1)
 
     def read_ahead(self, until_ns: int) -> bool:
-        """Begin to read files; returns whether each of these rovers had a scan by CLOCK_MONOTONIC ``until_ns``."""
+        """Start to read files; returns whether each of these rovers had a scan by CLOCK_MONOTONIC ``until_ns``."""
         if self._read_ones and not self._threads:
             self._begin(self._read, "rover-scans")
         while time.monotonic_ns() < until_ns:
@@ -241,13 +241,13 @@ class RoverSender:
         return False
 
     def start(self, epoch_ns: int) -> None:
-        """Begin to drive and to send; rig time 0 is at CLOCK_MONOTONIC ``epoch_ns``."""
+        """Start driving and sending; rig time 0 is at CLOCK_MONOTONIC ``epoch_ns``."""
         for place, source in self._driven:
             self._begin(partial(self._drive, source, place, epoch_ns), f"drive-{self.rovers[place].number}")
         self._begin(lambda: self._run(epoch_ns), "rovers")
 
     def stop(self) -> None:
-        """End the threads; returns when they have ended, within milliseconds."""
+        """Stop the threads; returns when they have ended, within milliseconds."""
         self._stopping.set()
         publish(self._words, int(FleetWord.STOP), 1)
         for thread in self._threads:
@@ -256,15 +256,15 @@ class RoverSender:
 
     @property
     def alive(self) -> bool:
-        """Whether all threads run."""
+        """Whether all threads are running."""
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
     def command(self, place: int, datagram: bytes) -> bool:
-        """Take a command for a rover; False when too many wait."""
+        """Queue a command for a rover; False when the queue is full."""
         return bool(put_command(self.fleet, place, datagram[0] if datagram else NO_CHANGE))
 
     def state(self, place: int) -> RoverState:
-        """Of one rover; wait-free."""
+        """Counts of one rover; wait-free."""
         count = self.fleet.counters[place].tolist()
         return RoverState(
             cycles=count[RoverCount.CYCLES],
@@ -285,7 +285,7 @@ class RoverSender:
         thread.start()
 
     def _read(self) -> None:
-        """Keep every queue full, a scan of each rover in turn: of a slow disk all have the same."""
+        """Keep every queue full, reading one scan of each rover in turn, so that all rovers share a slow disk equally."""
         scans = {place: source.scans() for place, source in self._read_ones}
         waiting = {place: next(each, None) for place, each in scans.items()}
         while not self._stopping.is_set():
@@ -306,7 +306,7 @@ class RoverSender:
         return [(place, source) for place, source in enumerate(self.sources) if isinstance(source, DrivenRover)]
 
     def _drive(self, source: DrivenRover, place: int, epoch_ns: int) -> None:
-        enter(ThreadSettings(scheduling="plain"))  # it has 60 ms, and what it renders may take long: it must not keep others from their work
+        enter(ThreadSettings(scheduling="plain"))  # it has 60 ms, and rendering may be slow: it must not delay other threads
         source.run(self.queues, self.fleet, place, epoch_ns, self._words)
 
     def _run(self, epoch_ns: int) -> None:
@@ -320,16 +320,16 @@ class RoverSender:
 def scan_sources(
     rovers: Sequence[RoverSpec], directory: Path, world: World | None, lidars: Sequence[RoverLidar | None] = ()
 ) -> tuple[RoverSource, ...]:
-    """Where their scans come from, each file looked into.
+    """Open the sources of their scans, and read the first scan of each file.
 
     Args:
         rovers: The rovers.
-        directory: Files are relative to it.
-        world: What those drive through that drive.
-        lidars: What each of them measures with; None, or no entry: ideal rays.
+        directory: Directory that file names are relative to.
+        world: World of the driving rovers.
+        lidars: Lidar of each rover; None, or no entry: ideal rays.
 
     Raises:
-        AssetError: naming every file that has none.
+        AssetError: a file has no scan; the message names every such file.
     """
     faults: list[str] = []
     found: list[RoverSource] = []

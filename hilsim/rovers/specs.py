@@ -1,4 +1,4 @@
-"""What can be set about a rover."""
+"""Settings of a rover."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,17 +11,17 @@ from hilsim.transmit.hosts import is_host, is_ipv4
 
 MOST_ROVERS = 256
 LARGEST_NUMBER = 54_535
-"""Telemetry goes to port 11000 + number."""
+"""Largest number of a rover: telemetry is sent to port 11000 + number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoverNoiseSpec:
-    """Noise of a rover's pose and points: normal, independent, and of no frame, as the rover emulator has it.
+    """Noise of a rover's pose and points: normal, independent, the same in every frame, as in the rover emulator.
 
     Attributes:
         position_m: Standard deviation of each coordinate of the pose.
-        rotation_deg: Of each angle.
-        point_m: Of each coordinate of each point.
+        rotation_deg: Standard deviation of each angle.
+        point_m: Standard deviation of each coordinate of each point.
     """
 
     position_m: float = 0.5
@@ -39,15 +39,15 @@ class RoverNoiseSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RoverDriftSpec:
-    """A slow error of where a rover believes to be, as receivers and odometry have it; its points go with it.
+    """Slow error of a rover's position estimate, as with receivers and odometry; its points have the same error.
 
-    Each part is a first-order Gauss-Markov process: normal, and forgotten within some times ``time_s``.
+    Each component is a first-order Gauss-Markov process: normal, with a correlation time of ``time_s``.
 
     Attributes:
         position_m: Standard deviation of the horizontal position, in each direction.
-        height_m: Of the height.
-        heading_deg: Of the heading; points turn about the rover.
-        time_s: After which a part e of an error is left.
+        height_m: Standard deviation of the height.
+        heading_deg: Standard deviation of the heading; points rotate about the rover.
+        time_s: Time after which the fraction 1/e of an error is left.
     """
 
     position_m: float = 0.5
@@ -67,7 +67,7 @@ class RoverDriftSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RoverLidarSpec(SensorSetup):
-    """The lidar of a rover that drives, as one of the rig's sensors would measure: its beams, noise, grid, limits and detector.
+    """Lidar of a driving rover, which measures like one of the rig's sensors: beams, noise, grid, limits and detector.
 
     Attributes:
         profile: A shipped model (``vlp16`` …) or the path of a profile, relative to the rig.
@@ -80,25 +80,25 @@ class RoverLidarSpec(SensorSetup):
 
 @dataclass(frozen=True, kw_only=True)
 class RoverDriveSpec:
-    """A rover that drives through the rig's scene: a differential drive on the ground, with a lidar that looks all around.
+    """A rover that drives through the rig's scene: a differential drive on the ground, with a lidar.
 
     Attributes:
-        position_m: Where it begins; its height is the ground's, from up to a metre below and 4 m above it.
-        heading_deg: Where it points: 0 east, 90 north.
+        position_m: Initial position; its height is corrected to the ground, from up to a metre below and 4 m above it.
+        heading_deg: Initial heading: 0 east, 90 north.
         steered_by: ``waypoints``, or ``buttons``: a command's bits are 1 forward, 2 back, 4 left, 8 right.
-        waypoints_m: Places to drive to, x and y.
-        loop: From the last waypoint to the first again.
-        speed_mps: At which it drives.
-        turn_dps: At which it turns.
-        wheelbase_m: Between front and rear wheels.
-        track_m: Between left and right wheels.
-        lidar_height_m: Above the ground.
-        columns: Rays around.
-        rows: Rays above each other.
-        elevation_min_deg: Of the lowest.
-        elevation_max_deg: Of the highest.
-        range_max_m: Of the lidar.
-        lidar: It measures as this sensor in place of those ideal rays; a scan is what is fired in a cycle, all from where the rover is at its end.
+        waypoints_m: Waypoints, x and y.
+        loop: Whether to return from the last waypoint to the first.
+        speed_mps: Driving speed.
+        turn_dps: Turning rate.
+        wheelbase_m: Distance between front and rear wheels.
+        track_m: Distance between left and right wheels.
+        lidar_height_m: Height of the lidar above the ground.
+        columns: Number of rays around.
+        rows: Number of rays above each other.
+        elevation_min_deg: Elevation of the lowest row.
+        elevation_max_deg: Elevation of the highest row.
+        range_max_m: Maximum range of the lidar.
+        lidar: Sensor that replaces the ideal rays; a scan contains the firings of a cycle, all from the rover's position at its end.
     """
 
     position_m: Vector = (0.0, 0.0, 0.0)
@@ -144,11 +144,11 @@ class RoverDriveSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RoverNetworkSpec:
-    """Where a rover's packets come from and go to.
+    """Source and destination of a rover's packets.
 
     Attributes:
-        source: IPv4 address of this host that they leave from, and that commands are taken at.
-        destination: Address that they go to, or the name of a host.
+        source: IPv4 address of this host, the packets' source; commands are received there.
+        destination: Destination address or host name.
     """
 
     source: str = "127.0.0.1"
@@ -166,13 +166,13 @@ class RoverSpec:
     """One rover.
 
     Attributes:
-        number: Added to 8000, 9000, 10000 and 11000 it gives the rover's ports.
-        file: Its scans, one a line (plain, gzip, xz or zstd, also in a tar), relative to the rig. They are sent again from the first one when all have been.
-        drive: It drives through the scene; in place of a file.
-        rate_hz: Cycles a second.
-        noise: Added to the file's values, or to its pose and ranges; by default that of the emulator, and none beside ``drift`` or ``drive.lidar``.
-        drift: A slow error of its position, which its points share.
-        network: Where its packets go.
+        number: Number of the rover; added to 8000, 9000, 10000 and 11000 it gives the rover's ports.
+        file: File of its scans, one per line (plain, gzip, xz or zstd, also in a tar), relative to the rig. After the last scan it starts again with the first.
+        drive: Drive through the scene, in place of a file.
+        rate_hz: Cycles per second.
+        noise: Noise added to the file's values, or to its pose and ranges; by default the rover emulator's, and none with ``drift`` or ``drive.lidar``.
+        drift: Slow error of its position estimate, shared by its points.
+        network: Source and destination of its packets.
     """
 
     number: int
@@ -192,12 +192,12 @@ class RoverSpec:
 
     @property
     def name(self) -> str:
-        """In metrics and messages."""
+        """Name in metrics and messages."""
         return f"rover-{self.number}"
 
     @property
     def added_noise(self) -> RoverNoiseSpec:
-        """What is added."""
+        """Noise that is added."""
         if self.noise is not None:
             return self.noise
         errs_otherwise = self.drift is not None or (self.drive is not None and self.drive.lidar is not None)
@@ -205,5 +205,5 @@ class RoverSpec:
 
     @property
     def period_ns(self) -> int:
-        """Of a cycle."""
+        """Period of a cycle."""
         return round(1e9 / self.rate_hz)

@@ -1,1 +1,1 @@
-"""The world as arrays."""
+"""The scene: objects, materials, meshes and the world's arrays."""

@@ -1,7 +1,7 @@
-"""A background: what a sensor that stood still saw of a real place, as a depth map in its own encoder's coordinates.
+"""A background: depth map of a real place, captured by a stationary sensor, in the coordinates of its own encoder.
 
-Cells are indexed by where a beam points, not by where it hits: columns are azimuth (a sensor that turns) or image x (one that looks through a window), rows
-elevation or image z, row 0 the lowest. A cell holds the distance of the background surface, in whole millimetres.
+Cells are indexed by a beam's direction, not by its hit: columns are azimuth (rotating sensor) or image x (sensor with a window), rows
+elevation or image z, row 0 the lowest. A cell contains the distance of the background surface in whole millimetres.
 
 The layout follows Cepton's "AR simulator" note (https://developer.cepton.com/blog/AR_simulator): ``depth_map[ez][ex] = distance_mm``.
 """
@@ -19,24 +19,24 @@ from hilsim.geometry.poses import Pose
 from hilsim.units import TURN_CDEG
 
 FARTHEST_MM = 0xFFFFF
-"""20 bits of distance."""
+"""Largest distance that fits in 20 bits."""
 BRIGHTEST = 0x3FF
-"""10 bits of intensity."""
+"""Largest intensity that fits in 10 bits."""
 VALID, INVALID = 3, 0
-"""Flags of a cell that holds a surface, and of one that holds none; 2 bits."""
+"""Flags of a cell with a surface, and of one without; 2 bits."""
 NEAREST_USED_MM, FARTHEST_USED_MM = 100, 200_000
-"""A cell is used where its distance lies strictly between these."""
+"""A cell is used if its distance is strictly between these."""
 OUTSIDE = -1
 _LARGEST_SIDE = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
 class AzimuthGrid:
-    """Cells of a sensor that turns: one row a channel, columns dividing the turn evenly from azimuth 0 on.
+    """Grid of a rotating sensor: one row per channel; columns divide the turn evenly, starting at azimuth 0.
 
     Attributes:
-        columns: How many.
-        elevation_deg: Of each row, rising.
+        columns: Number of columns.
+        elevation_deg: Elevation of each row, increasing.
     """
 
     columns: int
@@ -47,26 +47,26 @@ class AzimuthGrid:
         require(
             (1 <= self.columns <= _LARGEST_SIDE, f"columns must be 1 to {_LARGEST_SIDE}, got {self.columns}"),
             (1 <= len(self.elevation_deg) <= 256, f"elevation_deg must name 1 to 256 rows, got {len(self.elevation_deg)}"),
-            (rising, "elevation_deg must rise from row to row"),
+            (rising, "elevation_deg must increase from row to row"),
         )
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """Number of rows."""
         return len(self.elevation_deg)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageGrid:
-    """Cells of a sensor that looks through a window: image coordinates ``x / y`` and ``z / y`` of a point (x right, y forward, z up).
+    """Grid of a sensor with a window: image coordinates ``x / y`` and ``z / y`` of a point (x right, y forward, z up).
 
     Attributes:
-        columns: How many.
-        rows: How many.
-        x_min: Image x of the first column, with
-        x_max: that of the last one.
-        z_min: Image z of the first row, the lowest, with
-        z_max: that of the last one.
+        columns: Number of columns.
+        rows: Number of rows.
+        x_min: Image x of the first column.
+        x_max: Image x of the last column.
+        z_min: Image z of the first row, the lowest.
+        z_max: Image z of the last row.
     """
 
     columns: int
@@ -92,15 +92,15 @@ class BackgroundMap:
     """A captured depth map.
 
     Attributes:
-        grid: Which cell is where.
-        distance_mm: ``uint32[rows, columns]``, 0 to ``FARTHEST_MM``; 0 where nothing was seen.
-        intensity: ``uint16[rows, columns]``, 0 to ``BRIGHTEST``: the reflectivity byte of the sensor's own packets.
+        grid: Directions of the cells.
+        distance_mm: ``uint32[rows, columns]``, 0 to ``FARTHEST_MM``; 0 for no return.
+        intensity: ``uint16[rows, columns]``, 0 to ``BRIGHTEST``: reflectivity byte of the sensor's packets.
         flags: ``uint8[rows, columns]``, 0 to 3: ``VALID`` or ``INVALID``.
-        hit_count: ``uint32[rows, columns]``, returns that fell into the cell; 0 where it is not known.
-        confidence: ``float32[rows, columns]``, 0 to 1: share of the cell's returns that lie at its surface.
-        model: Of the sensor, as its profile calls it; empty where it is not known.
-        pose: World from sensor where it was captured; None where it is not known.
-        provenance: What it was made from and how, as JSON values: ``captures`` (name and SHA-256 of each), settings, statistics.
+        hit_count: ``uint32[rows, columns]``, number of returns in the cell; 0 if unknown.
+        confidence: ``float32[rows, columns]``, 0 to 1: share of the cell's returns that belong to its surface.
+        model: Name of the sensor's model as in its profile; empty if unknown.
+        pose: Pose of the sensor during the capture, world from sensor; None if unknown.
+        provenance: Origin of the map as JSON values: ``captures`` (name and SHA-256 of each), settings, statistics.
     """
 
     grid: AzimuthGrid | ImageGrid
@@ -127,21 +127,21 @@ class BackgroundMap:
 
     @property
     def used(self) -> npt.NDArray[np.bool_]:
-        """``bool[rows, columns]``: cells that an overlay takes."""
+        """``bool[rows, columns]``: cells used by an overlay."""
         usable: npt.NDArray[np.bool_] = (self.flags == VALID) & (self.distance_mm > NEAREST_USED_MM) & (self.distance_mm < FARTHEST_USED_MM)
         return usable
 
 
 @inlined_kernel
 def azimuth_column(columns: int, azimuth_cdeg: float) -> int:
-    """Column of an ``AzimuthGrid`` for an azimuth (0.01 deg, clockwise, of any turn)."""
-    turned_cdeg = azimuth_cdeg if 0.0 <= azimuth_cdeg < TURN_CDEG else azimuth_cdeg % TURN_CDEG  # the remainder of most takes longer than the rest
+    """Column of an ``AzimuthGrid`` for an azimuth (0.01 deg, clockwise, in any turn)."""
+    turned_cdeg = azimuth_cdeg if 0.0 <= azimuth_cdeg < TURN_CDEG else azimuth_cdeg % TURN_CDEG  # the remainder is slow, and most azimuths need none
     return min(int(turned_cdeg * columns / TURN_CDEG), columns - 1)
 
 
 @kernel
 def image_cell(count: int, low: float, high: float, value: float) -> int:
-    """Column (or row) of an ``ImageGrid`` for an image coordinate: ``u32(norm * (count - 1))`` as in the note; ``OUTSIDE`` beyond its edges."""
+    """Column (or row) of an ``ImageGrid`` for an image coordinate: ``u32(norm * (count - 1))`` as in the note; ``OUTSIDE`` beyond the edges."""
     norm = (value - low) / (high - low)
     if not 0.0 <= norm <= 1.0:
         return OUTSIDE

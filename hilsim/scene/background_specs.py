@@ -12,19 +12,19 @@ Vector = tuple[float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class BackgroundSpec:
-    """A captured depth map (``hilsim background``) that a sensor sees behind the scene's objects. The sensor must stand still where the map was captured.
+    """A captured depth map (``hilsim background``) that a sensor sees behind the scene's objects. The sensor must be stationary at the pose of the capture.
 
     Attributes:
-        file: NPZ or 32-bit BMP, relative to the rig.
-        sensor: Which sensor sees it; may be left out where the rig has one.
-        rule: ``nearest``: the nearer of object and background; ``background-first``: the background wherever there is one; ``synthetic-only``: as if there were none.
-        sampling: ``nearest``: the cell that a beam looks at; ``edge-aware``: between the cells of one surface, the cell itself at edges.
-        height_m: "Ground only" mounting, in place of the file's own: height of the sensor above the scene's ground.
-        pitch_deg: Tilt of the sensor at ``height_m``, positive nose down.
-        position_m: Full mounting in place of the file's own: where the sensor is in the world.
-        rotation_deg: Roll, pitch and yaw of the sensor at ``position_m``; all 0 looks east.
-        image_x: Image x of a bitmap's first and last column, if hilsim did not make it; by default what the sensor reaches.
-        image_z: Image z of its lowest and highest row.
+        file: NPZ or 32-bit BMP file, relative to the rig.
+        sensor: Name of the sensor that sees the map; optional if the rig has one sensor.
+        rule: ``nearest``: the nearer of object and background; ``background-first``: the background wherever it is valid; ``synthetic-only``: no background.
+        sampling: ``nearest``: the cell in the beam's direction; ``edge-aware``: interpolated between cells of one surface, the nearest cell at edges.
+        height_m: Height of the sensor above the scene's ground, a "ground only" mounting that replaces the file's own.
+        pitch_deg: Pitch of the sensor at ``height_m``, positive nose down.
+        position_m: Position of the sensor in the world, a full mounting that replaces the file's own.
+        rotation_deg: Roll, pitch and yaw of the sensor at ``position_m``; all 0 faces east.
+        image_x: Image x of a bitmap's first and last column, if hilsim did not make it; by default the sensor's extent.
+        image_z: Image z of the bitmap's lowest and highest row, likewise.
     """
 
     file: str

@@ -1,6 +1,6 @@
 """Bounding volume hierarchy over boxes: binned surface-area heuristic (Wald 2007), built in one kernel.
 
-A node is 64 bytes, one cache line, kept in one block of memory that is seen as ``float32[n, 16]`` (bounds) and ``int32[n, 16]`` (links):
+A node is 64 bytes, one cache line, in one block of memory with two views: ``float32[n, 16]`` (bounds) and ``int32[n, 16]`` (links):
 
 =======  ===================================================================================================
 columns  meaning
@@ -8,10 +8,10 @@ columns  meaning
 0-5      box of child 0: low x, y, z, high x, y, z
 6-11     box of child 1
 12, 13   link of child 0, 1: a node row when >= 0, else a leaf of ``leaf_count(link)`` rows from ``leaf_first(link)``
-14, 15   nothing
+14, 15   unused
 =======  ===================================================================================================
 
-A tree of few boxes has an absent second child: its box is a point no ray reaches, and its leaf holds nothing.
+In a tree of few boxes a node may have no second child: its box is a point that no ray reaches, and its leaf is empty.
 """
 
 from typing import Any, NamedTuple
@@ -23,12 +23,12 @@ from hilsim.compilation.jit import constant, kernel, stage_kernel
 
 LEAF_SIZE_MAX = 7
 STACK_SIZE = 64
-"""How deep a tree may be: what a traversal needs to remember. The build halves ranges by count below ``_SAH_DEPTH``, which keeps the rule."""
+"""Largest depth of a tree, which is the stack size of a traversal. Below ``_SAH_DEPTH`` the build halves ranges by count, which guarantees the limit."""
 
 _BINS = 16
 _SAH_DEPTH = 36
-_BOXES_MAX = 1 << 28  # four bits of a leaf's link hold its size and sign; 36 + 28 levels fit the stack
-_NOWHERE = np.float32(1e17)  # a coordinate no ray reaches; times the greatest reciprocal of a direction (1e20) it is still a float32
+_BOXES_MAX = 1 << 28  # four bits of a leaf's link are its size and sign; 36 + 28 levels fit the stack
+_NOWHERE = np.float32(1e17)  # a coordinate that no ray reaches; times the greatest reciprocal of a direction (1e20) it is still a float32
 _FAR = np.float32(3e38)
 
 
@@ -36,10 +36,10 @@ class Tree(NamedTuple):
     """A built tree; its root is node 0.
 
     Attributes:
-        bounds: ``float32[n, 16]``.
-        links: ``int32[n, 16]``, the same memory.
+        bounds: ``float32[n, 16]``, boxes of the nodes.
+        links: ``int32[n, 16]``, links of the nodes, in the same memory.
         order: ``int32[m]``, the box of each leaf row.
-        depth: Levels of nodes.
+        depth: Number of levels.
     """
 
     bounds: npt.NDArray[np.float32]
@@ -61,7 +61,7 @@ def leaf_link(first: int, count: int) -> int:
 def _link_child(
     bounds: npt.NDArray[np.float32], links: npt.NDArray[np.int32], node: int, slot: int, boxes: npt.NDArray[np.float32], begin: int, end: int
 ) -> None:
-    """Write the box around rows ``begin`` to ``end`` and the link of a leaf of them into a child slot."""
+    """Write the bounding box and the leaf link of rows ``begin`` to ``end`` to a child slot."""
     base = 6 * slot
     for axis in range(3):
         low = _NOWHERE
@@ -109,7 +109,7 @@ def _best_split(  # noqa: C901 - one kernel: splitting it would copy the scratch
     right: npt.NDArray[np.float32],
     box: npt.NDArray[np.float32],
 ) -> tuple[int, int, float, float]:
-    """Cheapest plane for rows ``begin`` to ``end``: (axis, first bin of the right side, low end, bins a metre); axis -1 when none divides them.
+    """Cheapest splitting plane for rows ``begin`` to ``end``: (axis, first bin of the right side, low end, bins per metre); axis -1 if none divides them.
 
     ``bins`` ``float32[3, _BINS, 6]``, ``counts`` ``int64[3, _BINS]``, ``right`` ``float32[_BINS]``, ``box`` ``float32[6]`` are scratch.
     """
@@ -164,7 +164,7 @@ def _best_split(  # noqa: C901 - one kernel: splitting it would copy the scratch
 def _partition(
     boxes: npt.NDArray[np.float32], order: npt.NDArray[np.int32], begin: int, end: int, axis: int, split: int, low: float, scale: float
 ) -> int:
-    """Move the rows whose bin on ``axis`` is below ``split`` to the front; returns the first row of the rest."""
+    """Move the rows whose bin on ``axis`` is below ``split`` to the front; returns the first row of the others."""
     front = begin
     back = end
     while front < back:
@@ -242,7 +242,7 @@ def build_tree(boxes: npt.NDArray[np.float32], leaf_size: int = 4) -> Tree:
     """Build a tree over ``boxes`` ``float32[m, 6]`` (low x, y, z, high x, y, z), at least one.
 
     Raises:
-        ValueError: no boxes, too many, not finite, or a tree deeper than a traversal can remember.
+        ValueError: there are no boxes or too many, a box is not finite, or the tree is deeper than a traversal's stack.
     """
     if len(boxes) == 0 or len(boxes) > _BOXES_MAX:
         raise ValueError(f"boxes must be 1 to {_BOXES_MAX}, got {len(boxes)}")
@@ -260,7 +260,7 @@ def build_tree(boxes: npt.NDArray[np.float32], leaf_size: int = 4) -> Tree:
 
 
 def empty_nodes(count: int) -> npt.NDArray[np.float32]:
-    """Zeroed ``float32[count, 16]`` on cache lines."""
+    """Zeroed ``float32[count, 16]``, aligned to cache lines."""
     memory = np.zeros(16 * count + 16, dtype=np.float32)
     skip = (-memory.ctypes.data % 64) // 4
     return memory[skip : skip + 16 * count].reshape(count, 16)

@@ -1,7 +1,7 @@
 """Materials of surfaces: their properties for a lidar at 903 nm.
 
-Defaults are the middle of published ranges (ECOSTRESS/ASTER spectral library, vendors' paint tables) and not measurements of one surface;
-a rig that needs better gives its own numbers.
+Defaults are the middle of published ranges (ECOSTRESS/ASTER spectral library, vendors' paint tables), not measurements of one surface;
+a rig can define its own values.
 """
 
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ DIFFUSE_MAX = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """A surface.
+    """Optical properties of a surface.
 
     Attributes:
-        name: What people call it.
+        name: Name of the material.
         reflectivity: The calibrated code of the sensor's manual: 0 to 100 percent of a white diffuse surface; 101 (retro-reflector behind
             a translucent cover) to 255 (ideal retro-reflector).
-        porosity: Share of open area, 0 to 1: a beam's footprint passes with this share and is met by the rest (foliage, fences).
-        transmission: Share of the light that passes what is not open, one way, 0 to 1 (glass).
-        gap_m: Size of the openings of a porous surface that stands still: a beam that is narrower passes or is met as a whole. 0: openings are so fine
+        porosity: Share of open area, 0 to 1: this share of a beam's footprint passes, the rest hits the surface (foliage, fences).
+        transmission: Share of the light that the closed area transmits, one way, 0 to 1 (glass).
+        gap_m: Size of the openings of a static porous surface: a beam narrower than this passes or hits as a whole. 0: openings are so fine
             that every ray is split by its share.
     """
 
@@ -43,9 +43,9 @@ class Material:
 
     @property
     def equivalent_reflectivity(self) -> float:
-        """Light sent back towards the sensor, in shares of a white Lambertian surface: above 1 for retro-reflectors.
+        """Reflectivity relative to a white Lambertian surface, towards the sensor: above 1 for retro-reflectors.
 
-        The manual's scale above 100 is taken as logarithmic over a thousand-fold (recommended, unproven: the mapping is not published).
+        The manual's scale above 100 is assumed to be logarithmic over a factor of 1000 (recommended, unproven: the mapping is not published).
         """
         if self.is_retro:
             return float(1000.0 ** ((self.reflectivity - 101) / 154.0))
@@ -53,7 +53,7 @@ class Material:
 
     @property
     def is_retro(self) -> bool:
-        """Whether light comes back the way it came, whatever the angle."""
+        """Whether the surface reflects light back to its source at any angle."""
         return self.reflectivity > DIFFUSE_MAX
 
 
@@ -76,9 +76,9 @@ DEFAULTS: dict[str, Material] = {
         "road_marking": 60,
         "wood": 50,
         "rubber": 4,
-        # High-intensity sheet, 250 cd/lx/m2, is about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
+        # High-intensity sheet, 250 cd/lx/m2, equals about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
         "retro_sign": 250,
     }.items()
 } | {"leaves": Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15)}
 """Materials by name; reflectivity at 905 nm. Ranges: asphalt 5-25 %, concrete 25-45, grass 40-65, soil 15-40, snow 70-95, brick 30-60. Half of a tree crown's layer is open (recommended,
-unproven), in gaps as wide as a leaf is long."""
+unproven), in gaps as wide as a leaf's length."""

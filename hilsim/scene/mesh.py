@@ -1,4 +1,4 @@
-"""Triangle meshes as people and files give them: the input of ``scene.world.build_world``."""
+"""Triangle meshes as callers and files provide them: the input of ``scene.world.build_world``."""
 
 from dataclasses import dataclass
 
@@ -10,20 +10,20 @@ from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.scene.materials import Material
 
 _AT_ONCE = 65_536
-"""Triangles whose areas are looked at in one step: all at once would take ten times the mesh's own memory."""
+"""Number of triangles whose areas are computed in one step: all at once would take ten times the mesh's own memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles in a frame of their own. Equal only to itself: objects that share one ``Mesh`` share its memory in the world.
+    """Triangles in a frame of their own. Equality is identity: objects with the same ``Mesh`` share its memory in the world.
 
-    Lists are taken as well and become arrays. Triangles without area are kept (they are never hit), so that row numbers stay the caller's.
+    Lists are accepted and converted to arrays. Triangles without area are kept (no ray hits them), so row numbers do not change.
 
     Attributes:
-        vertices_m: ``float64[n, 3]``.
-        triangles: ``int32[m, 3]``, rows of ``vertices_m``; either winding, both sides are hit.
-        material: ``int32[m]``, rows of ``materials``.
-        materials: The materials used, at least one.
+        vertices_m: ``float64[n, 3]``, vertices.
+        triangles: ``int32[m, 3]``, rows of ``vertices_m``; either winding, rays hit both sides.
+        material: ``int32[m]``, row of ``materials`` for each triangle.
+        materials: Materials used, at least one.
     """
 
     vertices_m: npt.NDArray[np.float64]
@@ -55,12 +55,12 @@ class Mesh:
 
     @classmethod
     def uniform(cls, vertices_m: npt.ArrayLike, triangles: npt.ArrayLike, material: Material) -> "Mesh":
-        """A mesh of one material."""
+        """Build a mesh of one material."""
         faces = np.asarray(triangles)
         return cls(np.asarray(vertices_m, dtype=np.float64), faces, np.zeros(len(faces), dtype=np.int32), (material,))
 
     def placed(self, pose: Pose) -> "Mesh":
-        """The same triangles in the parent frame, in which this one has ``pose``."""
+        """The same triangles in the parent frame, where this mesh's frame has ``pose``."""
         if pose == Pose():
             return self
         return Mesh(

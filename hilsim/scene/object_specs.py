@@ -1,4 +1,4 @@
-"""Objects of a scene, as frozen values that own their rules: keys of every object, and objects that are read from files.
+"""Objects of a scene, as frozen values with their rules: keys of every object, and objects read from files.
 
 Frames: as in ``specs``.
 """
@@ -23,26 +23,26 @@ FINEST_RATIO = 100_000
 
 
 def finite(name: str, values: Iterable[float]) -> Rule:
-    """Numbers that a coordinate may have."""
+    """Rule that coordinates are finite and within bounds."""
     numbers = tuple(values)
     holds = all(math.isfinite(value) and abs(value) <= FARTHEST_M for value in numbers)
     return holds, f"{name} must be finite and at most {FARTHEST_M:.0e}, got {numbers}"
 
 
 def positive(name: str, value: float) -> Rule:
-    """A number above 0."""
+    """Rule that a number is above 0."""
     return 0.0 < value <= FARTHEST_M, f"{name} must be above 0 and at most {FARTHEST_M:.0e}, got {value}"
 
 
 def sized(name: str, *values: float) -> Rule:
-    """Lengths that a shape may have."""
+    """Rule that lengths of a shape are within bounds."""
     numbers = values if len(values) > 1 else values[0]
     holds = all(SIZE_M.holds(value) and value <= FARTHEST_M for value in values)
     return holds, f"{name} must be at least {SIZE_M.text} and at most {FARTHEST_M:.0e}, got {numbers}"
 
 
 def tessellation(radius_m: float, tolerance_m: float, count: Callable[[float, float], int]) -> Iterator[Rule]:
-    """A round shape of so many triangles, ``count(radius_m, tolerance_m)``."""
+    """Rules for a round shape with ``count(radius_m, tolerance_m)`` triangles."""
     yield positive("tolerance_m", tolerance_m)
     if tolerance_m > 0.0:
         ratio = radius_m / tolerance_m
@@ -60,11 +60,11 @@ def _named(name: str, value: str) -> Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class WaypointSpec:
-    """Where an object is at a rig time, in the scene's frame.
+    """Pose of an object at a rig time, in the scene's frame.
 
     Attributes:
         time_s: Rig time.
-        position_m: Of the object's frame.
+        position_m: Position of the object's frame.
         rotation_deg: Roll, pitch and yaw of the object's frame.
     """
 
@@ -82,11 +82,11 @@ class WaypointSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class MotionSpec:
-    """A way through the scene; between waypoints an object turns the shorter way.
+    """Motion through the scene; between waypoints an object turns the shorter way.
 
     Attributes:
-        waypoints: At least two, times rising.
-        loop: Repeat for ever; the last waypoint must be at the first one's pose, so that nothing jumps.
+        waypoints: At least two waypoints with increasing times.
+        loop: Whether to repeat; the last waypoint must then have the first one's pose, so that the motion is continuous.
         interpolation: ``linear``: straight lines at constant speed; ``smooth``: a curve without corners.
     """
 
@@ -113,13 +113,13 @@ class MotionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class SdfMotionSpec:
-    """How a model of the SDF file travels, with everything of it: shapes, nested models, lidars.
+    """Motion of a model of the SDF file, with its shapes, nested models and lidars.
 
     Attributes:
-        model: Its name; of one within another ``outer::inner``.
-        motion: Its way: poses of the model's frame in the scene.
-        file: The same from a trajectory file (.csv, .tum, .txt), relative to the rig, from its first pose at rig time 0.
-        loop: Repeat the file for ever; its ends must meet.
+        model: Name of the model; a nested one is ``outer::inner``.
+        motion: Poses of the model's frame in the scene.
+        file: Trajectory file (.csv, .tum, .txt) in place of ``motion``, relative to the rig; its first pose is at rig time 0.
+        loop: Whether to repeat the file; its first and last pose must be equal.
     """
 
     model: str
@@ -131,7 +131,7 @@ class SdfMotionSpec:
         require(
             (bool(self.model.strip()), "model must name a model of the SDF file"),
             (bool(self.file) != (self.motion is not None), "motion or file must be given, and not both"),
-            (bool(self.file) or not self.loop, "loop must come with file; of a motion it is within"),
+            (bool(self.file) or not self.loop, "loop requires file (a motion has a loop key of its own)"),
         )
 
 
@@ -142,10 +142,10 @@ class ObjectSpec:
     Attributes:
         position_m: Position of the shape's origin in the object's frame.
         rotation_deg: Roll, pitch and yaw of the shape in the object's frame.
-        material: Name of a built-in material or of one in ``[scene.materials]``; of a mesh, the one for parts the file gives no known material.
-        label: Its class in ground truth, 0 to 255; the rig defines the numbers.
-        name: For people; empty: the place in the table.
-        motion: How the object's frame moves; without one it is at the scene's origin.
+        material: Name of a built-in material or of one in ``[scene.materials]``; for a mesh, the material of parts without a known one.
+        label: Class in the ground truth, 0 to 255; the rig defines the numbers.
+        name: Name in messages; by default the index in the table.
+        motion: Motion of the object's frame; by default it is at the scene's origin.
     """
 
     position_m: Vector = ZERO
@@ -159,14 +159,14 @@ class ObjectSpec:
         require(*self.rules())
 
     def rules(self) -> Iterator[Rule]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield finite("position_m", self.position_m)
         yield finite("rotation_deg", self.rotation_deg)
         yield _named("material", self.material)
         yield 0 <= self.label <= LARGEST_LABEL, f"label must be 0 to {LARGEST_LABEL}, got {self.label}"
 
     def material_names(self) -> tuple[str, ...]:
-        """Every material the object asks for."""
+        """Names of all materials of the object."""
         return (self.material,)
 
 
@@ -175,10 +175,10 @@ class MeshSpec(ObjectSpec):
     """A mesh file.
 
     Attributes:
-        file: OBJ, PLY, STL, COLLADA (DAE), glTF or GLB; relative to the rig's directory.
-        scale: Metres in one unit of the file; COLLADA files contain their unit, and this is applied in addition.
-        up: The file's axis that points up; ``auto``: y for glTF and GLB (by their standard), z for the others (a COLLADA file's own word is not read, as in Gazebo).
-        materials: The file's material names and the rig's materials assigned to them.
+        file: OBJ, PLY, STL, COLLADA (DAE), glTF or GLB file; relative to the rig's directory.
+        scale: Metres per unit of the file; in addition to the unit stored in a COLLADA file.
+        up: The file's upward axis; ``auto``: y for glTF and GLB (by their standard), z for the others (the ``up_axis`` of a COLLADA file is ignored, as in Gazebo).
+        materials: Mapping of the file's material names to the rig's materials.
     """
 
     file: str
@@ -187,13 +187,13 @@ class MeshSpec(ObjectSpec):
     materials: dict[str, str] = field(default_factory=dict)
 
     def rules(self) -> Iterator[Rule]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         yield _named("file", self.file)
         yield positive("scale", self.scale)
 
     def material_names(self) -> tuple[str, ...]:
-        """Every material the object asks for."""
+        """Names of all materials of the object."""
         return (self.material, *self.materials.values())
 
 
@@ -201,18 +201,18 @@ class MeshSpec(ObjectSpec):
 class TerrainSpec(ObjectSpec):
     """Ground from a height map: a 16-bit PNG or a GeoTIFF, north up.
 
-    The map's south-west corner lies at ``position_m``; with a GeoTIFF that states where it lies, ``georeferenced`` puts it there instead
-    (``position_m`` is then added to the map's own coordinates). Terrain does not move.
+    The map's south-west corner is at ``position_m``; with ``georeferenced`` it is at the position stored in the GeoTIFF instead
+    (plus ``position_m``). Terrain does not move.
 
     Attributes:
-        file: Relative to the rig's directory.
-        size_m: East-west and north-south extent between the outermost heights. A PNG needs this or ``pixel_m``; a GeoTIFF has its own pixel size where neither is given.
+        file: PNG or GeoTIFF file, relative to the rig's directory.
+        size_m: East-west and north-south extent between the outermost heights. A PNG needs this or ``pixel_m``; by default a GeoTIFF's own pixel size is used.
         pixel_m: Distance between heights, in place of ``size_m``.
-        height_min_m: Height of the smallest value that the format can hold (16-bit integers only); comes with ``height_max_m``.
-        height_max_m: Height of the largest value; comes with ``height_min_m``.
-        scale_m: Metres a step, in place of the two heights; comes with ``offset_m``. Without any of these a GeoTIFF's values are metres.
-        offset_m: Height of value 0; comes with ``scale_m``.
-        georeferenced: Use the GeoTIFF's own origin.
+        height_min_m: Height of the format's smallest value (16-bit integers only); requires ``height_max_m``.
+        height_max_m: Height of the format's largest value; requires ``height_min_m``.
+        scale_m: Metres per step, in place of the two heights; requires ``offset_m``. Without any of these a GeoTIFF's values are metres.
+        offset_m: Height of value 0; requires ``scale_m``.
+        georeferenced: Whether to use the GeoTIFF's own origin.
     """
 
     file: str
@@ -226,7 +226,7 @@ class TerrainSpec(ObjectSpec):
     georeferenced: bool = False
 
     def rules(self) -> Iterator[Rule]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield from super().rules()
         yield _named("file", self.file)
         yield self.motion is None, "terrain must not have a motion"

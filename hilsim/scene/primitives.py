@@ -1,6 +1,6 @@
-"""Plane, box, cylinder, cone, capsule, sphere and ellipsoid as meshes, centred on their own zero, wound counter-clockwise seen from outside.
+"""Meshes of plane, box, cylinder, cone, capsule, sphere and ellipsoid, centred on their origins, wound counter-clockwise seen from outside.
 
-Round shapes have their vertices on the true surface; the flats between lie inside it by at most ``tolerance_m`` (the sagitta of a flat).
+Round shapes have their vertices on the true surface; the facets are inside it by at most ``tolerance_m`` (the sagitta of a facet).
 """
 
 import math
@@ -15,26 +15,26 @@ from hilsim.scene.mesh import Mesh
 TOLERANCE_M = 0.001
 _FEWEST_SEGMENTS = 8
 
-# Corner 4a + 2b + c of a box lies at x = a, y = b, z = c; two triangles a side.
+# Corner 4a + 2b + c of a box is at x = a, y = b, z = c; two triangles a side.
 _BOX_TRIANGLES = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]
 
 
 def plane(size_m: tuple[float, float], material: Material) -> Mesh:
-    """A rectangle in the xy plane, facing +z."""
+    """Mesh of a rectangle in the xy plane, facing +z."""
     require((min(size_m) > 0.0, f"size_m must be above 0, got {size_m}"))
     x, y = 0.5 * size_m[0], 0.5 * size_m[1]
     return Mesh.uniform([[-x, -y, 0.0], [x, -y, 0.0], [x, y, 0.0], [-x, y, 0.0]], [[0, 1, 2], [0, 2, 3]], material)
 
 
 def box(size_m: tuple[float, float, float], material: Material) -> Mesh:
-    """A box, twelve triangles."""
+    """Mesh of a box, twelve triangles."""
     require((min(size_m) > 0.0, f"size_m must be above 0, got {size_m}"))
     signs = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
     return Mesh.uniform(signs * np.array(size_m), _BOX_TRIANGLES, material)
 
 
 def cylinder(radius_m: float, height_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
-    """A cylinder about z with both caps."""
+    """Mesh of a cylinder about z with both caps."""
     require((height_m > 0.0, f"height_m must be above 0, got {height_m}"))
     count = segments(radius_m, tolerance_m)
     angle = np.arange(count) * (2.0 * math.pi / count)
@@ -49,7 +49,7 @@ def cylinder(radius_m: float, height_m: float, material: Material, tolerance_m: 
 
 
 def sphere(radius_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
-    """A sphere from an icosahedron whose faces are cut into ``n^2`` triangles and pushed out to the surface."""
+    """Mesh of a sphere: an icosahedron whose faces are divided into ``n^2`` triangles and projected onto the sphere."""
     require((radius_m > 0.0, f"radius_m must be above 0, got {radius_m}"), (tolerance_m > 0.0, f"tolerance_m must be above 0, got {tolerance_m}"))
     corners, faces = _icosahedron()
     vertices, triangles = _cut(corners, faces, _sphere_cuts(radius_m, tolerance_m))
@@ -57,21 +57,21 @@ def sphere(radius_m: float, material: Material, tolerance_m: float = TOLERANCE_M
 
 
 def ellipsoid(radii_m: tuple[float, float, float], material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
-    """An ellipsoid about x, y and z: a sphere, stretched."""
+    """Mesh of an ellipsoid with axes x, y and z: a scaled sphere."""
     require((min(radii_m) > 0.0, f"radii_m must be above 0, got {radii_m}"))
     unit = sphere(1.0, material, tolerance_m / max(radii_m))
     return Mesh(unit.vertices_m * np.array(radii_m), unit.triangles, unit.material, unit.materials)
 
 
 def cone(radius_m: float, height_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
-    """A cone about z with its tip up and a cap below, half its height on either side of zero."""
+    """Mesh of a cone about z, tip up, with a cap at the base; the origin is at half its height."""
     require((height_m > 0.0, f"height_m must be above 0, got {height_m}"))
     z = 0.5 * height_m
     return _revolved([(radius_m, -z)], (-z, z), segments(radius_m, tolerance_m), material)
 
 
 def capsule(radius_m: float, length_m: float, material: Material, tolerance_m: float = TOLERANCE_M) -> Mesh:
-    """A cylinder about z of that length, with a half sphere at each end."""
+    """Mesh of a cylinder of a given length about z, with a hemisphere at each end."""
     require((length_m > 0.0, f"length_m must be above 0, got {length_m}"))
     count = _capsule_segments(radius_m, tolerance_m)
     rise = [0.5 * math.pi * step / (count // 4) for step in range(count // 4)]
@@ -82,29 +82,29 @@ def capsule(radius_m: float, length_m: float, material: Material, tolerance_m: f
 
 
 def cone_triangles(radius_m: float, tolerance_m: float) -> int:
-    """How many triangles ``cone`` makes."""
+    """Number of triangles of ``cone``."""
     return 2 * segments(radius_m, tolerance_m)
 
 
 def capsule_triangles(radius_m: float, tolerance_m: float) -> int:
-    """How many triangles ``capsule`` makes."""
+    """Number of triangles of ``capsule``."""
     count = _capsule_segments(radius_m, tolerance_m)
     return count * count
 
 
 def _capsule_segments(radius_m: float, tolerance_m: float) -> int:
-    """How many flats around: those of its ends bend both ways, and so lie twice as deep."""
+    """Number of facets around: facets of the ends are curved in both directions, so their sagitta is twice as large."""
     return 4 * math.ceil(segments(radius_m, 0.5 * tolerance_m) / 4)
 
 
 def _revolved(rings: list[tuple[float, float]], ends_m: tuple[float, float], count: int, material: Material) -> Mesh:
-    """What a line makes that turns about z.
+    """Mesh of a polyline revolved about z.
 
     Args:
-        rings: Radius and z of each corner of the line, from below.
-        ends_m: Where the line begins and ends on the axis.
-        count: Flats around.
-        material: Of all.
+        rings: Radius and z of each corner of the polyline, from below.
+        ends_m: z of the polyline's two ends on the axis.
+        count: Number of facets around.
+        material: Material of the whole mesh.
     """
     angle = np.arange(count) * (2.0 * math.pi / count)
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -121,29 +121,29 @@ def _revolved(rings: list[tuple[float, float]], ends_m: tuple[float, float], cou
 
 
 def sphere_triangles(radius_m: float, tolerance_m: float) -> int:
-    """How many triangles ``sphere`` makes."""
+    """Number of triangles of ``sphere``."""
     return 20 * _sphere_cuts(radius_m, tolerance_m) ** 2
 
 
 def cylinder_triangles(radius_m: float, tolerance_m: float) -> int:
-    """How many triangles ``cylinder`` makes."""
+    """Number of triangles of ``cylinder``."""
     return 4 * segments(radius_m, tolerance_m)
 
 
 def _sphere_cuts(radius_m: float, tolerance_m: float) -> int:
-    """Into how many parts each edge of the icosahedron is cut."""
-    # The widest small face has a circumradius of at most that of an icosahedron's face (0.6071 radii) / n, stretched by at most
+    """Number of parts into which each edge of the icosahedron is divided."""
+    # The widest small face has a circumradius of at most that of an icosahedron's face (0.6071 radii) / n, scaled by at most
     # 1 / 0.7947 (the distance of a face from the centre); its sagitta is then 1 - sqrt(1 - c^2). test_primitives.py measures the result.
     reach = math.sqrt(1.0 - (1.0 - min(tolerance_m / radius_m, 0.9)) ** 2)
     return max(2, math.ceil(0.6071 / 0.7947 / reach))
 
 
 def segments(radius_m: float, tolerance_m: float) -> int:
-    """How many flats a circle needs so that no flat lies deeper than ``tolerance_m`` inside it."""
+    """Number of facets of a circle whose sagitta is at most ``tolerance_m``."""
     require((radius_m > 0.0, f"radius_m must be above 0, got {radius_m}"), (tolerance_m > 0.0, f"tolerance_m must be above 0, got {tolerance_m}"))
     if tolerance_m >= radius_m:
         return _FEWEST_SEGMENTS
-    # 2 asin(sqrt(t / 2r)) is acos(1 - t/r) without losing its digits for a small tolerance.
+    # 2 asin(sqrt(t / 2r)) is acos(1 - t/r) without loss of precision at a small tolerance.
     half_angle = 2.0 * math.asin(math.sqrt(0.5 * tolerance_m / radius_m))
     return max(_FEWEST_SEGMENTS, math.ceil(math.pi / half_angle))
 
@@ -166,7 +166,7 @@ def _icosahedron() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
 
 
 def _cut(corners: npt.NDArray[np.float64], faces: npt.NDArray[np.int64], cuts: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Each face cut into ``cuts^2`` flat triangles; vertices on shared edges are computed alike from both sides, so that no crack opens."""
+    """Divide each face into ``cuts^2`` flat triangles; vertices on a shared edge are computed identically from both sides, so that no crack opens."""
     index = {(i, j): row for row, (i, j) in enumerate((i, j) for i in range(cuts + 1) for j in range(cuts + 1 - i))}
     weight = np.array([(cuts - i - j, i, j) for i, j in index]) / cuts
     up = [(index[i, j], index[i + 1, j], index[i, j + 1]) for i in range(cuts) for j in range(cuts - i)]

@@ -1,8 +1,8 @@
-"""The keys of a rig's ``[scene]`` table, as frozen values that own their rules.
+"""The keys of a rig's ``[scene]`` table, as frozen values with their rules.
 
-Frames: the scene's own frame is ENU (x east, y north, z up) with its zero at ``SceneSpec.origin_m`` in the world. An object's shape is put
-into the object's frame by ``position_m`` and ``rotation_deg`` (roll, pitch, yaw as in ``geometry.rotations``); without a motion that frame is
-the scene's, with one it travels along the waypoints.
+Frames: the scene's own frame is ENU (x east, y north, z up) with its origin at ``SceneSpec.origin_m`` in the world. ``position_m`` and
+``rotation_deg`` (roll, pitch, yaw as in ``geometry.rotations``) are an object's pose in the object's frame; without a motion that frame is
+the scene's, with one it follows the waypoints.
 """
 
 from collections import Counter
@@ -22,13 +22,13 @@ MOST_MOVING_CARS = MOST_PEDESTRIANS = 40
 
 @dataclass(frozen=True, kw_only=True)
 class MaterialSpec:
-    """How a surface sends the pulse back.
+    """Reflection of the pulse by a surface.
 
     Attributes:
-        reflectivity: Velodyne's calibrated scale: 0 to 100 is a diffuse surface in percent, 101 to 255 a retro-reflector (255 the ideal one).
+        reflectivity: Velodyne's calibrated scale: 0 to 100 for a diffuse surface in percent, 101 to 255 for a retro-reflector (255 ideal).
         porosity: Share of open area, 0 to 1: foliage 0.4 to 0.5 a layer, chain-link fence 0.9.
-        transmission: Share of light that passes what is not open, one way, 0 to 1: a window pane 0.85.
-        gap_m: Size of the openings of a porous surface that stands still; 0: so fine that every ray is split.
+        transmission: Share of light that the closed area transmits, one way, 0 to 1: a window pane 0.85.
+        gap_m: Size of the openings of a static porous surface; 0: so fine that every ray is split.
     """
 
     reflectivity: int
@@ -71,10 +71,10 @@ BUILT_IN_MATERIALS: dict[str, Material] = (
         )
     }
 )
-"""Materials every rig knows; a rig's ``[scene.materials]`` replaces or adds to them.
+"""Built-in materials; a rig's ``[scene.materials]`` replaces or extends them.
 
-Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. A window is a pane with curtains or darkness
-behind it, and opaque. Glass has the weak diffuse share of a dirty pane;
+Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. A window is an opaque pane with curtains or darkness
+behind it. Glass has the weak diffuse reflection of a dirty pane;
 its mirror image is not rendered. Transmission 85 %: as quoted from the HDL-64E manual by BLAINDER; porosities are recommended, unproven.
 """
 
@@ -84,12 +84,12 @@ class SceneSpec:
     """A rig's ``[scene]`` table.
 
     Attributes:
-        generator: ``street``: hilsim's own demo street; ``none``: only what the tables below hold.
-        generator_seed: Which street.
-        generator_moving_cars: How many cars drive in it.
-        generator_pedestrians: How many people walk in it.
-        origin_m: Where the scene's zero lies in the world; may be as far as UTM coordinates are.
-        materials: Materials by name, beside and before the built-in ones.
+        generator: ``street``: hilsim's demo street; ``none``: only the objects of the tables below.
+        generator_seed: Random seed of the street.
+        generator_moving_cars: Number of moving cars.
+        generator_pedestrians: Number of pedestrians.
+        origin_m: Position of the scene's origin in the world; UTM coordinates are supported.
+        materials: Materials by name, which take precedence over the built-in ones.
         mesh: Mesh files.
         terrain: Height maps.
         plane: Rectangles.
@@ -99,11 +99,11 @@ class SceneSpec:
         cone: Upright cones.
         capsule: Upright capsules.
         ellipsoid: Ellipsoids.
-        background: Captured depth maps that sensors see behind all of this.
-        sdf: A world or model of Gazebo's (SDF 1.4 to 1.12) placed in the scene; path relative to the rig.
-        sdf_path: Directories that its ``model://`` files are looked for in, relative to the rig, before those of ``GZ_SIM_RESOURCE_PATH``.
-        sdf_sees: Which of its shapes rays meet: ``collisions``, as Gazebo's lidars without a GPU, or ``visuals``.
-        sdf_motion: Models of it that travel.
+        background: Captured depth maps that sensors see behind the objects.
+        sdf: World or model of Gazebo (SDF 1.4 to 1.12) to place in the scene; path relative to the rig.
+        sdf_path: Directories to search for its ``model://`` files, relative to the rig, before those of ``GZ_SIM_RESOURCE_PATH``.
+        sdf_sees: Shapes that rays hit: ``collisions``, as Gazebo's lidars without a GPU, or ``visuals``.
+        sdf_motion: Moving models of the SDF file.
     """
 
     generator: Literal["none", "street"] = "none"
@@ -165,7 +165,7 @@ class SceneSpec:
         return 2 * len(self.plane) + 12 * len(self.box) + round_ones
 
     def objects(self) -> list[tuple[str, ObjectSpec]]:
-        """Every object with its place in the table, as ``("box[0]", spec)``."""
+        """All objects with their keys in the table, as ``("box[0]", spec)``."""
         groups: tuple[tuple[str, tuple[ObjectSpec, ...]], ...] = (
             ("mesh", self.mesh),
             ("terrain", self.terrain),
@@ -180,6 +180,6 @@ class SceneSpec:
         return [(f"{group}[{index}]", item) for group, items in groups for index, item in enumerate(items)]
 
     def material_table(self) -> dict[str, Material]:
-        """Every material by name: the built-in ones and the rig's own, which go before."""
+        """Materials by name: the rig's own, which take precedence, and the built-in ones."""
         own = {name: Material(name=name, **vars(spec)) for name, spec in self.materials.items() if name}
         return BUILT_IN_MATERIALS | own

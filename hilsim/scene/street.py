@@ -1,7 +1,7 @@
-"""The demo street: nine blocks of a town, made up from a seed; nothing in it was drawn, recorded or downloaded.
+"""The demo street: nine blocks of a town, generated from a seed without recorded or downloaded data.
 
-Traffic keeps to the right. Every block has its own clockwise loop in the lane along its kerb, so that cars only ever turn right and no two
-loops touch. The platform's loop goes round the middle block.
+Traffic drives on the right. Every block has its own clockwise loop in the lane along its kerb, so cars only turn right and loops
+do not touch. The platform's loop is around the middle block.
 
 Along a road, from the kerb of one block to that of the next: parked cars, a lane each way, parked cars.
 """
@@ -26,11 +26,11 @@ from hilsim.scene.street_tracks import Loop, loop_track
 from hilsim.scene.world import SceneObject
 
 LANE_M = 4.0
-"""From a block's kerb to the middle of its lane."""
+"""Distance from a block's kerb to the middle of its lane."""
 LANE_RADIUS_M = 10.0
 _PARK = 8
 _TREE_SHAPES = 8
-"""How many different trees there are: growing each anew would be most of the time the street takes."""
+"""Number of different trees: generating each anew would take most of the street's time."""
 _HOUSE_EVERY_M = 21.0
 
 
@@ -48,7 +48,7 @@ class StreetLabel(IntEnum):
 
 
 class _Stream(IntEnum):
-    """Where a thing's numbers come from; the number of the thing is added."""
+    """Random streams by kind of object; the object's number is added."""
 
     BLOCK = 1000
     OUTSKIRTS = 2000
@@ -59,7 +59,7 @@ class _Stream(IntEnum):
 
 
 def street_objects(spec: SceneSpec) -> list[SceneObject]:
-    """Everything in the demo street of ``spec.generator_seed``, standing things first."""
+    """All objects in the demo street of ``spec.generator_seed``, static ones first."""
     seed, origin = spec.generator_seed, spec.origin_m
     objects = [_standing(ground(), StreetLabel.GROUND, "ground", origin)]
     for number in range(len(BLOCKS)):
@@ -73,12 +73,12 @@ def street_objects(spec: SceneSpec) -> list[SceneObject]:
 
 
 def street_platform_track(spec: SceneSpec) -> PoseTrack:
-    """The platform's way round the middle block for ever: on the road surface, about 8 m/s, slower in corners; no other way crosses it."""
+    """Periodic track of the platform around the middle block: on the road surface, about 8 m/s, slower in corners; no other track crosses it."""
     return loop_track(_lane(0), 0.0, spec.origin_m)
 
 
 def _lane(number: int) -> Loop:
-    """The loop of cars round a block."""
+    """Loop of the cars around a block."""
     half_x, half_y = 0.5 * BLOCK_M[0] + LANE_M, 0.5 * BLOCK_M[1] + LANE_M
     return Loop(
         centre=block_centre(number),
@@ -107,7 +107,7 @@ def _block(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
 
 
 def _houses(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
-    """Two rows of buildings, the backs to a yard; where one is left out there is a way through."""
+    """Two rows of buildings with their backs to a yard; a missing building leaves a passage."""
     dice = Dice(seed, _Stream.BLOCK + number)
     (cx, cy) = block_centre(number)
     half_x, half_y = 0.5 * BLOCK_M[0] - PAVEMENT_M, 0.5 * BLOCK_M[1] - PAVEMENT_M
@@ -126,7 +126,7 @@ def _houses(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
 
 
 def _split(dice: Dice, start: float, end: float) -> list[tuple[float, float]]:
-    """Fronts of 9 to 16 m that fill a row."""
+    """Building fronts of 9 to 16 m that fill a row."""
     edges = [start]
     while end - edges[-1] > 17.0:
         edges.append(edges[-1] + dice.number(9.0, 15.0))
@@ -168,7 +168,7 @@ def _furniture(seed: int, number: int, origin: Vector) -> Iterator[SceneObject]:
                     f"tree {number}.{side}.{row}",
                     origin,
                 )
-        # Clockwise traffic passes the south side westwards: the sign before the corner looks back east.
+        # Clockwise traffic passes the south side westwards: the sign before the corner faces east.
         kind = ("stop", "give_way", "limit", "parking")[(number + side) % len(SIGN_SIDES)]
         yield _beside(
             number,
@@ -195,7 +195,7 @@ def _beside(
     origin: Vector,
     height_m: float = PAVEMENT_TOP_M,
 ) -> SceneObject:
-    """At a block's kerb: ``out_deg`` is the way to the road; ``along_m`` counts to the left of it, ``yaw_deg`` from it."""
+    """Object at a block's kerb: ``out_deg`` is the direction to the road; ``along_m`` is measured to the left of it, ``yaw_deg`` from it."""
     turn = np.radians(out_deg)
     ahead, left = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
     x, y = np.round(np.array(block_centre(number)) + depth_m * ahead + along_m * left, 4)
@@ -203,7 +203,7 @@ def _beside(
 
 
 def _outskirts(seed: int, origin: Vector) -> Iterator[SceneObject]:
-    """Detached houses and trees that end every view along a road."""
+    """Detached houses and trees that close every view along a road."""
     dice = Dice(seed, _Stream.OUTSKIRTS)
     half_x, half_y = grid_half_m()
     number = 0
@@ -228,7 +228,7 @@ def _outskirts(seed: int, origin: Vector) -> Iterator[SceneObject]:
 
 
 def _parked_cars(seed: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -> Iterator[SceneObject]:
-    """At the kerb, headed as the lane beside them, none near a corner."""
+    """Parked cars at the kerb, headed as the lane beside them, none near a corner."""
     dice = Dice(seed, _Stream.PARKED)
     for number in range(len(BLOCKS)):
         for side, out_deg in enumerate((-90.0, 0.0, 90.0, 180.0)):
@@ -252,7 +252,7 @@ def _parked_cars(seed: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -
 
 
 def _traffic(seed: int, count: int, origin: Vector, cars: dict[tuple[int, str], Mesh]) -> Iterator[SceneObject]:
-    """Cars on the blocks' loops in turn; on the platform's they leave it its place."""
+    """Cars on the blocks' loops in turn; on the platform's loop they leave room for it."""
     dice = Dice(seed, _Stream.TRAFFIC)
     for number in range(count):
         loop, place = number % len(BLOCKS), number // len(BLOCKS)
@@ -263,7 +263,7 @@ def _traffic(seed: int, count: int, origin: Vector, cars: dict[tuple[int, str], 
 
 
 def _people(seed: int, count: int, origin: Vector) -> Iterator[SceneObject]:
-    """On the pavements, both ways, the middle block's first."""
+    """Pedestrians on the pavements, in both directions, the middle block's first."""
     dice = Dice(seed, _Stream.PEOPLE)
     strides = [person(stride_m=stride) for stride in (0.22, 0.30)]
     for number in range(count):

@@ -19,16 +19,16 @@ Place = Callable[[float, float, float], Point]
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """How a building looks.
+    """Appearance of a building.
 
     Attributes:
-        wall: Material.
-        floors: Ground floor included.
+        wall: Material of the walls.
+        floors: Number of floors with the ground floor.
         floor_m: Height of an upper floor.
         window_m: Width and height of an upper window.
-        spacing_m: Rough distance between windows.
-        shop: Ground floor with wide panes.
-        gable: A tiled roof rather than a flat one.
+        spacing_m: Approximate distance between windows.
+        shop: Whether the ground floor has wide panes.
+        gable: Whether the roof is tiled with gables rather than flat.
     """
 
     wall: str
@@ -41,12 +41,12 @@ class Style:
 
     @property
     def height_m(self) -> float:
-        """Up to the eaves, or to the flat roof."""
+        """Height of the eaves or of the flat roof."""
         return _PLINTH_M + GROUND_FLOOR_M + (self.floors - 1) * self.floor_m
 
 
 def town_house(dice: Dice) -> Style:
-    """Two to four floors, small windows, mostly gabled."""
+    """Style with two to four floors, small windows, mostly gabled."""
     return Style(
         wall=dice.choice(("plaster", "brick", "brick", "sandstone")),
         floors=dice.whole(2, 4),
@@ -59,7 +59,7 @@ def town_house(dice: Dice) -> Style:
 
 
 def office(dice: Dice) -> Style:
-    """Four to eight floors, wide panes, flat."""
+    """Style with four to eight floors, wide panes, a flat roof."""
     return Style(
         wall=dice.choice(("concrete", "concrete", "plaster", "sandstone")),
         floors=dice.whole(4, 8),
@@ -72,14 +72,14 @@ def office(dice: Dice) -> Style:
 
 
 def building(style: Style, low: tuple[float, float], high: tuple[float, float], street_sides: str, door: float) -> Mesh:
-    """A building over the rectangle ``low`` to ``high``.
+    """Mesh of a building over the rectangle ``low`` to ``high``.
 
     Args:
-        style: How it looks.
+        style: Appearance of the building.
         low: South-west corner.
         high: North-east corner.
-        street_sides: Which of ``s e n w`` have windows; the first of them has the door.
-        door: Where along that side the door is, 0 to 1.
+        street_sides: Sides with windows, among ``s e n w``; the first has the door.
+        door: Position of the door along that side, 0 to 1.
     """
     (x0, y0), (x1, y1) = low, high
     sides = {"s": ((x0, y0), (1, 0), x1 - x0), "e": ((x1, y0), (0, 1), y1 - y0), "n": ((x1, y1), (-1, 0), x1 - x0), "w": ((x0, y1), (0, -1), y1 - y0)}
@@ -96,7 +96,7 @@ def building(style: Style, low: tuple[float, float], high: tuple[float, float], 
 
 
 def _placing(corner: tuple[float, float], along: tuple[int, int]) -> Place:
-    """From (along the wall, out of it, up) to the scene."""
+    """Transformation from (along the wall, out of it, up) to the scene."""
     (x, y), (ux, uy) = corner, along
     return lambda a, out, z: (x + ux * a + uy * out, y + uy * a - ux * out, z)
 
@@ -107,7 +107,7 @@ def _wall(shape: Shape, place: Place, material: str, span: tuple[float, float], 
 
 
 def _opening(shape: Shape, place: Place, span: tuple[float, float], heights: tuple[float, float], wall: str, pane: str) -> None:
-    """A recess of four reveals and a pane."""
+    """Add a recess of four reveals and a pane."""
     (a, b), (low, high) = span, heights
     front = [place(a, 0.0, low), place(b, 0.0, low), place(b, 0.0, high), place(a, 0.0, high)]
     back = [place(a, -_RECESS_M, low), place(b, -_RECESS_M, low), place(b, -_RECESS_M, high), place(a, -_RECESS_M, high)]
@@ -136,7 +136,7 @@ def _windowed_wall(shape: Shape, place: Place, width: float, style: Style, top: 
 
 
 def _ground_floor(shape: Shape, place: Place, style: Style, columns: int, cell: float, door: int | None) -> None:
-    """Cell by cell, because a door breaks the sill."""
+    """Add the ground floor cell by cell, because a door interrupts the sill."""
     ceiling = _PLINTH_M + GROUND_FLOOR_M
     for column in range(columns):
         a, b = column * cell, (column + 1) * cell
@@ -165,7 +165,7 @@ def _flat_roof(shape: Shape, style: Style, low: tuple[float, float], high: tuple
 
 
 def _gable_roof(shape: Shape, style: Style, low: tuple[float, float], high: tuple[float, float]) -> None:
-    """Ridge along x."""
+    """Add a gable roof with its ridge along x."""
     (x0, y0), (x1, y1) = low, high
     eaves, middle = style.height_m, 0.5 * (y0 + y1)
     ridge = eaves + 0.42 * (y1 - y0)

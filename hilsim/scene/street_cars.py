@@ -1,4 +1,4 @@
-"""Cars of the demo street: x forward, zero on the ground under the middle; body, glass, wheels, mirrors, retro-reflecting number plates."""
+"""Cars of the demo street: x forward, origin on the ground under the centre; body, glass, wheels, mirrors, retro-reflecting number plates."""
 
 import math
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ Rectangle = tuple[float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Measures of a car, all in metres.
+    """Dimensions of a car in metres.
 
     Attributes:
-        sections: From rear to front: x, half width, underside, belt line, top of the body.
+        sections: Cross-sections from rear to front: x, half width, underside, belt line, top of the body.
         base: Foot of the cabin: rear x, front x, half width.
         roof: Edge of the roof: rear x, front x, half width.
-        heights: Of the foot of the cabin and of the roof.
-        side: What the cabin's sides are made of (``None``: the car's paint).
+        heights: Heights of the foot of the cabin and of the roof.
+        side: Material of the cabin's sides (``None``: the car's paint).
         wheels: x of the rear and of the front axle, radius.
     """
 
@@ -83,7 +83,7 @@ PAINTS = ("paint_white", "paint_silver", "paint_black", "paint_red", "paint_blue
 
 
 def car(model: Model, paint: str) -> Mesh:
-    """A car of one paint."""
+    """Mesh of a car with one paint."""
     shape = Shape()
     rings = [_section(section) for section in model.sections]
     shape.bands(paint, rings)
@@ -104,14 +104,14 @@ def car(model: Model, paint: str) -> Mesh:
 
 
 def _section(section: Section) -> list[Point]:
-    """Six points, counter-clockwise seen from the front."""
+    """Six points of a cross-section, counter-clockwise seen from the front."""
     x, width, low, belt, top = section
     shoulder = width - 0.08
     return [(x, -width, low), (x, width, low), (x, width, belt), (x, shoulder, top), (x, -shoulder, top), (x, -width, belt)]
 
 
 def _cabin(shape: Shape, model: Model, paint: str) -> None:
-    """Glass in front and behind, sides with pillars of paint, a roof with a softened edge."""
+    """Add the cabin: glass in front and behind, sides with painted pillars, a roof with a softened edge."""
     foot, edge = _rectangle(model.base, model.heights[0]), _rectangle(model.roof, model.heights[1])
     rear, front, width = model.roof
     lid = _rectangle((rear + 0.12, front - 0.12, width - 0.10), model.heights[1] + 0.05)
@@ -127,7 +127,7 @@ def _cabin(shape: Shape, model: Model, paint: str) -> None:
 
 
 def _strip(shape: Shape, material: str, wall: tuple[Point, Point, Point, Point], start: float, end: float) -> None:
-    """A pillar: a strip of a wall, a little proud of it."""
+    """Add a pillar: a strip of a wall, slightly in front of it."""
     a, b, c, d = wall
     out = math.copysign(_PROUD_M, a[1])
 

@@ -1,4 +1,4 @@
-"""Trees, lamp posts, traffic signs and people of the demo street, each about its own zero on the ground."""
+"""Trees, lamp posts, traffic signs and people of the demo street, each with its origin on the ground."""
 
 import math
 
@@ -12,7 +12,7 @@ SIGN_SIDES = {"stop": 8, "limit": 14, "give_way": 3, "parking": 4}
 
 
 def tree(dice: Dice) -> Mesh:
-    """A trunk with three boughs and a crown of single leaves (each represents a clump), through which some pulses pass."""
+    """Mesh of a tree: a trunk, three boughs and a crown of single leaves (each represents a clump), through which some pulses pass."""
     shape = Shape()
     trunk_m, radius_m, crown_m = dice.number(2.3, 3.0), dice.number(1.4, 2.1), dice.number(1.6, 2.6)
     centre = np.array([0.0, 0.0, trunk_m + 0.8 * crown_m])
@@ -40,7 +40,7 @@ def _leaf(shape: Shape, dice: Dice, place: np.ndarray[tuple[int], np.dtype[np.fl
 
 
 def lamp_post() -> Mesh:
-    """Six metres high; its arm reaches along +x."""
+    """Mesh of a lamp post, six metres high; its arm points along +x."""
     shape = Shape()
     shape.tube("metal", (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.11, 0.10), 8)
     shape.tube("metal", (0.0, 0.0, 1.0), (0.0, 0.0, 6.0), (0.07, 0.05), 8)
@@ -50,7 +50,7 @@ def lamp_post() -> Mesh:
 
 
 def traffic_sign(kind: str) -> Mesh:
-    """A retro-reflecting plate on a pole, facing +x; ``kind`` is one of ``SIGN_SIDES``."""
+    """Mesh of a retro-reflecting plate on a pole, facing +x; ``kind`` is one of ``SIGN_SIDES``."""
     shape = Shape()
     sides = SIGN_SIDES[kind]
     shape.tube("metal", (0.0, 0.0, 0.0), (0.0, 0.0, 2.75), (0.03, 0.03), 8)
@@ -66,7 +66,7 @@ def traffic_sign(kind: str) -> Mesh:
 
 
 def person(*, stride_m: float = 0.3) -> Mesh:
-    """Someone in mid-step, 1.75 m tall, walking towards +x."""
+    """Mesh of a walking person, 1.75 m tall, facing +x."""
     shape = Shape()
     for side, step in ((-0.1, stride_m), (0.1, -stride_m)):
         shape.tube("clothing", (0.0, side, 0.88), (step, side, 0.04), (0.09, 0.06), 7)

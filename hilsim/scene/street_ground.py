@@ -1,4 +1,4 @@
-"""Plan and ground of the demo street: where blocks and roads lie, asphalt, markings, kerbs, pavements, grass."""
+"""Plan and ground of the demo street: positions of blocks and roads, asphalt, markings, kerbs, pavements, grass."""
 
 import math
 
@@ -6,7 +6,7 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.street_shapes import Point, Shape
 
 BLOCK_M = (54.0, 42.0)
-"""A block from kerb to kerb."""
+"""Size of a block from kerb to kerb."""
 PARKING_M = 2.2
 ROAD_M = 2.0 * (PARKING_M + 3.6)
 PAVEMENT_M = 3.0
@@ -23,18 +23,18 @@ _CORNER_STEPS = 6
 
 
 def block_centre(number: int) -> tuple[float, float]:
-    """Where a block's middle is: x and y."""
+    """Centre of a block, x and y."""
     column, row = BLOCKS[number]
     return column * (BLOCK_M[0] + ROAD_M), row * (BLOCK_M[1] + ROAD_M)
 
 
 def grid_half_m() -> tuple[float, float]:
-    """Half of the town's extent, outermost roads included."""
+    """Half of the town's extent, with the outermost roads."""
     return 1.5 * BLOCK_M[0] + 2.0 * ROAD_M, 1.5 * BLOCK_M[1] + 2.0 * ROAD_M
 
 
 def ground() -> Mesh:
-    """Asphalt under the town, its markings, and grass around."""
+    """Mesh of the asphalt under the town, its markings, and the grass around."""
     shape = Shape()
     x, y = grid_half_m()
     _rectangle(shape, "asphalt", (-x, -y), (x, y), 0.0)
@@ -52,7 +52,7 @@ def ground() -> Mesh:
 
 
 def pavement(centre: tuple[float, float], inside: str) -> Mesh:
-    """A block's kerb, pavement and what lies within."""
+    """Mesh of a block's kerb, pavement and interior."""
     shape = Shape()
     half_x, half_y = 0.5 * BLOCK_M[0], 0.5 * BLOCK_M[1]
     edge = _rounded(centre, half_x, half_y, KERB_RADIUS_M)
@@ -71,7 +71,7 @@ def _rectangle(shape: Shape, material: str, low: tuple[float, float], high: tupl
 
 
 def _rounded(centre: tuple[float, float], half_x: float, half_y: float, radius: float) -> list[tuple[float, float]]:
-    """A rectangle with round corners, counter-clockwise."""
+    """Rectangle with round corners, counter-clockwise."""
     points = []
     for quarter, (sx, sy) in enumerate(((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))):
         for step in range(_CORNER_STEPS + 1):
@@ -83,7 +83,7 @@ def _rounded(centre: tuple[float, float], half_x: float, half_y: float, radius: 
 
 
 def _centre_lines(shape: Shape, number: int) -> None:
-    """Dashes on the roads north and east of a block, south and west of the outermost ones."""
+    """Add dashes on the roads north and east of a block; for outermost blocks also south and west."""
     (cx, cy), (column, row) = block_centre(number), BLOCKS[number]
     half_x, half_y = 0.5 * BLOCK_M[0], 0.5 * BLOCK_M[1]
     for side in (1.0, -1.0) if row == -1 else (1.0,):
@@ -97,7 +97,7 @@ def _centre_lines(shape: Shape, number: int) -> None:
 
 
 def _crossing(shape: Shape, side_x: float, side_y: float) -> None:
-    """Zebra stripes over the two roads of the middle block that meet at a corner."""
+    """Add zebra crossings over the two roads of the middle block that meet at a corner."""
     half_x, half_y = 0.5 * BLOCK_M[0], 0.5 * BLOCK_M[1]
     count = int(ROAD_M / (2.0 * _STRIPE_M[1]))
     for stripe in range(count):

@@ -1,6 +1,6 @@
-"""Closed ways through the demo street: rectangles with round corners, driven for ever without a jump.
+"""Closed tracks through the demo street: rectangles with round corners, periodic without a jump.
 
-Everyone on a loop obeys the same law of speed, shifted in time; so distances breathe but no car ever catches up.
+All objects on a loop have the same speed profile, shifted in time; so distances vary but no car catches up with another.
 """
 
 import math
@@ -14,7 +14,7 @@ from hilsim.scene.object_specs import Vector
 from hilsim.units import NS_PER_S
 
 _KEYS_A_RADIAN = 8.0
-"""Keys along a corner; closer ones would not make the curve visibly rounder."""
+"""Keys per radian of a corner; more would not make the curve visibly rounder."""
 _FINE = 16
 
 
@@ -23,15 +23,15 @@ class Loop:
     """A rectangle with round corners.
 
     Attributes:
-        centre: x and y.
-        half_x_m: Half of its extent along x; the middle of the lane.
-        half_y_m: Half of its extent along y.
-        radius_m: Of the corners.
+        centre: Centre, x and y.
+        half_x_m: Half of its extent along x, to the middle of the lane.
+        half_y_m: Half of its extent along y, to the middle of the lane.
+        radius_m: Radius of the corners.
         clockwise: Sense of travel seen from above.
-        speed_mps: On the straights.
-        corner_mps: In the corners.
-        easing_m: Over which length before and after a corner the speed changes.
-        start: Where rig time 0 finds the start, as a share of the loop from the middle of its south side.
+        speed_mps: Speed on the straights.
+        corner_mps: Speed in the corners.
+        easing_m: Length before and after a corner over which the speed changes.
+        start: Position of the start at rig time 0, as a share of the loop from the middle of its south side.
     """
 
     centre: tuple[float, float]
@@ -46,12 +46,12 @@ class Loop:
 
     @property
     def length_m(self) -> float:
-        """Once round."""
+        """Length of one round."""
         return 4.0 * (self.half_x_m + self.half_y_m - 2.0 * self.radius_m) + math.tau * self.radius_m
 
 
 def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0) -> PoseTrack:
-    """Someone who is ``share`` (0 to 1) of a round's time ahead of the start."""
+    """Track of an object that is ``share`` (0 to 1) of a round's time ahead of the start."""
     keys = round(loop.length_m * _KEYS_A_RADIAN / loop.radius_m)
     path_m = np.arange(keys, dtype=np.float64) * (loop.length_m / keys)
     time_s, period_s = _times(loop, keys)
@@ -64,7 +64,7 @@ def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0
 
 
 def _times(loop: Loop, keys: int) -> tuple[npt.NDArray[np.float64], float]:
-    """When each of the evenly spaced keys is passed, and how long a round takes."""
+    """Times of the evenly spaced keys, and duration of a round."""
     path_m = (np.arange(keys * _FINE, dtype=np.float64) + 0.5) * (loop.length_m / (keys * _FINE))
     share = np.clip(_from_corner(loop, (path_m + loop.start * loop.length_m) % loop.length_m) / loop.easing_m, 0.0, 1.0)
     speed = loop.corner_mps + (loop.speed_mps - loop.corner_mps) * share * share * (3.0 - 2.0 * share)
@@ -73,7 +73,7 @@ def _times(loop: Loop, keys: int) -> tuple[npt.NDArray[np.float64], float]:
 
 
 def _pieces(loop: Loop) -> list[tuple[float, float]]:
-    """Lengths of the straights (from the middle of the south side, counter-clockwise) each with the heading at its start."""
+    """Lengths of the straights (from the middle of the south side, counter-clockwise), each with the heading at its start."""
     x, y = loop.half_x_m - loop.radius_m, loop.half_y_m - loop.radius_m
     return [(x, 0.0), (2.0 * y, 90.0), (2.0 * x, 180.0), (2.0 * y, 270.0), (x, 360.0)]
 
@@ -100,7 +100,7 @@ def _along(loop: Loop, path_m: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.
 
 
 def _from_corner(loop: Loop, path_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How far the nearest corner is along the loop; 0 inside one."""
+    """Distance to the nearest corner along the loop; 0 inside one."""
     nearest = np.full_like(path_m, np.inf)
     begin = 0.0
     for length, _ in _pieces(loop)[:4]:

@@ -1,9 +1,9 @@
-"""Static triangles on a lattice, cut to size and sorted into tiles, so that float32 arithmetic near a tile's origin is exact.
+"""Static triangles on a lattice, divided and sorted into tiles, so that float32 arithmetic near a tile's origin is exact.
 
 Vertices are moved to the nearest point of a lattice of 2**-15 m (0.03 mm). Within 512 m of a tile's origin such coordinates and their
-differences are float32 without rounding, so an edge shared by two triangles is the same edge in both, even when they lie in different tiles.
-A scene that fits into this range is one tile. In a larger one triangles with an edge above ``EDGE_MAX_M`` are cut: each long edge in its
-middle, which both neighbours do alike.
+differences are float32 without rounding, so two triangles share exactly the same edge, even when they are in different tiles.
+A scene within this range is one tile. In a larger one, triangles with an edge above ``EDGE_MAX_M`` are divided: each long edge at its
+midpoint, which is the same for both neighbours.
 """
 
 from typing import Any
@@ -27,12 +27,12 @@ def snap(position_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def cut_long_edges(corners_m: npt.NDArray[np.float64], source: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Cut triangles ``float64[m, 3, 3]`` until no edge is longer than ``EDGE_MAX_M``; ``source`` ``int64[m]`` follows them.
+    """Divide triangles ``float64[m, 3, 3]`` until no edge is longer than ``EDGE_MAX_M``; ``source`` ``int64[m]`` is repeated for the parts.
 
-    Whether and where an edge is cut depends on the edge alone, so neighbours stay joined without gaps.
+    The division of an edge depends on the edge alone, so neighbours have no gaps between them.
 
     Raises:
-        ConfigError: there would be more pieces than ``CUT_PIECES`` allows.
+        ConfigError: the number of parts would exceed ``CUT_PIECES``.
     """
     most = max(CUT_PIECES.bound, _MOST_PIECES_RATIO * len(corners_m))
     longest = corners_m
@@ -65,12 +65,12 @@ def _too_large(corners_m: npt.NDArray[np.float64], most: int) -> str:
     place = ", ".join(f"{value:.0f}" for value in corners_m[row, 0])
     return (
         f"scene: triangles longer than {EDGE_MAX_M:.0f} m must be cut into at most {most:,} pieces, got more: "
-        f"the longest is {length_m[row] / 1000.0:,.1f} km long and begins at ({place})"
+        f"the longest is {length_m[row] / 1000.0:,.1f} km long and starts at ({place})"
     )
 
 
 def _pieces(corners: npt.NDArray[np.float64], middle: npt.NDArray[np.float64], is_long: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.float64]]:
-    """The two, three or four triangles that ``corners`` ``[m, 3, 3]`` become when the flagged edges are cut; edge ``i`` goes from corner i to i + 1."""
+    """The two, three or four triangles from dividing ``corners`` ``[m, 3, 3]`` at the flagged edges; edge ``i`` goes from corner i to i + 1."""
     a, b, c = (corners[:, i] for i in range(3))
     ab, bc, ca = (middle[:, i] for i in range(3))
     outline = [a, *([ab] if is_long[0] else []), b, *([bc] if is_long[1] else []), c, *([ca] if is_long[2] else [])]
@@ -78,7 +78,7 @@ def _pieces(corners: npt.NDArray[np.float64], middle: npt.NDArray[np.float64], i
         return [np.stack(piece, axis=1) for piece in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))]
     if is_long.sum() == 1:
         cut = int(np.argmax(is_long))
-        outline = outline[cut + 1 :] + outline[: cut + 1]  # begin at the middle of the cut edge: a fan from there has no empty triangle
+        outline = outline[cut + 1 :] + outline[: cut + 1]  # start at the midpoint of the divided edge: a fan from there has no empty triangle
     else:
         whole = int(np.argmin(is_long))
         outline = [
@@ -94,20 +94,20 @@ def _pieces(corners: npt.NDArray[np.float64], middle: npt.NDArray[np.float64], i
 
 
 def extent(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Lowest and highest coordinates of points ``float[..., 3]``; an axis at a time, which is ten times as fast as all at once."""
+    """Lowest and highest coordinates of points ``float[..., 3]``; one axis at a time, which is ten times as fast as all at once."""
     columns = [points[..., axis] for axis in range(3)]
     return np.array([column.min() for column in columns]), np.array([column.max() for column in columns])
 
 
 def grid_centre(corners_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Middle of everything, in whole metres: where the grid of tiles has a centre."""
+    """Centre of all triangles, in whole metres: the origin of the grid of tiles."""
     low, high = extent(corners_m)
     middle: npt.NDArray[np.float64] = np.rint(0.5 * (low + high))
     return middle
 
 
 def fits_one_tile(corners_m: npt.NDArray[np.float64]) -> bool:
-    """Whether all triangles ``float64[m, 3, 3]`` are exact about ``grid_centre``."""
+    """Whether all triangles ``float64[m, 3, 3]`` are exact relative to ``grid_centre``."""
     return bool(np.abs(np.array(extent(corners_m)) - grid_centre(corners_m)).max() <= EXACT_M)
 
 

@@ -5,16 +5,16 @@ from hilsim.sdf.elements import Element
 from hilsim.sdf.specs import SdfActor, SdfTrajectory, SdfWaypoint
 
 _LONGEST_MS = 2**31 - 1
-"""24 days: Gazebo holds the milliseconds of a script in 32 bits."""
+"""24 days: Gazebo stores the milliseconds of a script in 32 bits."""
 
 
 def read_actor(actor: Element, name: str, pose: Pose) -> SdfActor:
-    """An actor with its trajectories.
+    """Read an actor with its trajectories.
 
     Args:
-        actor: The ``<actor>``.
-        name: As it is known in the world.
-        pose: Its pose in the world.
+        actor: Element ``<actor>``.
+        name: Name in the world.
+        pose: Pose in the world.
     """
     script = actor.child("script")
     if script is None:
@@ -34,7 +34,7 @@ def read_actor(actor: Element, name: str, pose: Pose) -> SdfActor:
 
 
 def _trajectory(trajectory: Element) -> SdfTrajectory:
-    """Waypoints by their times: of two at one time the later one in the file counts."""
+    """Waypoints by their times: of two with the same time the later one in the file is used."""
     found: dict[int, SdfWaypoint] = {}
     for waypoint in trajectory.all("waypoint"):
         time_s = waypoint.number("time", 0.0)

@@ -1,4 +1,4 @@
-"""Frames of an SDF file that move, and what they carry."""
+"""Moving frames of an SDF file, and their contents."""
 
 from dataclasses import dataclass, field
 
@@ -11,40 +11,40 @@ from hilsim.sdf.specs import SdfLidar, SdfShape
 
 @dataclass(frozen=True, kw_only=True)
 class Carriage:
-    """A frame that moves, and carries its contents.
+    """A moving frame.
 
     Attributes:
-        stand: Where the file has it, in the world.
-        track: Where it is.
+        stand: Pose of the frame in the file, in the world.
+        track: Track of the frame.
     """
 
     stand: Pose
     track: PoseTrack
 
     def offset(self, pose: Pose) -> Pose:
-        """In the frame: what the file has at ``pose`` in the world."""
+        """Pose, in the frame, of an object that has ``pose`` in the file's world."""
         return self.stand.inverse() @ pose
 
     def pose_at(self, pose: Pose, time_ns: int) -> Pose:
-        """Where something that the file has at ``pose`` is at a rig time."""
+        """Pose at a rig time of an object that has ``pose`` in the file's world."""
         position_m, orientation = track_state(self.track, time_ns)
         return Pose(position_m=position_m, orientation=normalise(orientation)) @ self.offset(pose)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Carriages:
-    """What moves.
+    """Moving frames of a file.
 
     Attributes:
-        actors: By name.
-        models: By scoped name.
+        actors: Frames of actors, by name.
+        models: Frames of models, by scoped name.
     """
 
     actors: dict[str, Carriage] = field(default_factory=dict)
     models: dict[str, Carriage] = field(default_factory=dict)
 
     def of(self, thing: SdfShape | SdfLidar) -> Carriage | None:
-        """What carries a shape or lidar: its actor, or the innermost of its models that moves; None: it stands still."""
+        """Frame of a shape or lidar: its actor's, or that of the innermost of its models that moves; None if it is static."""
         if thing.actor:
             return self.actors.get(thing.actor)
         if not self.models:

@@ -1,7 +1,7 @@
-"""The elements of an SDF file with their lines, and their values: every fault is noted, and reading goes on with the default.
+"""Elements of an SDF file with their lines and values: every fault is recorded, and reading continues with the default.
 
-XML is read by Python's own expat. A document type is refused, and with it every entity: no SDF file has one. Two things that are no XML are accepted, for Gazebo's parser takes
-them and worlds of its own have them: ``--`` in a comment, and blanks before the declaration.
+XML is read by Python's own expat. A document type is rejected, and with it every entity: no SDF file has one. Two violations of XML are accepted, because Gazebo's parser accepts
+them and some of its own worlds contain them: ``--`` in a comment, and blanks before the declaration.
 """
 
 import math
@@ -28,24 +28,24 @@ _LATE_DECLARATION = re.compile(rb"(\s+)(<\?xml[^>]*\?>)")
 
 
 def shown(text: str) -> str:
-    """A text of a file for a message: a long one is cut."""
+    """A text of a file for a message: a long one is truncated."""
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}... ({len(text):,} characters)"
 
 
 def row(names: list[str], between: str = ", ", most: int = _SHOWN_NAMES) -> str:
-    """Names for a message: of many the first ones."""
+    """Names for a message: a long list is truncated."""
     left = len(names) - most
     return between.join(map(shown, names[:most])) + (f"{between}... ({left:,} more)" if left > 0 else "")
 
 
 @dataclass(kw_only=True, eq=False)
 class Findings:
-    """What is wrong in the files of a world, and what is not supported.
+    """Faults and unsupported parts of a world's files.
 
     Attributes:
-        faults: A sentence each, with file and line.
-        unsupported: The same.
-        plugins: Names of plug-ins with their lines, by file; one that is included twice is reported once.
+        faults: Faults, one sentence each, with file and line.
+        unsupported: Unsupported parts, one sentence each, with file and line.
+        plugins: Names of plug-ins with their lines, by file; a file included twice is reported once.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Findings:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What is not supported, each sentence once; the plug-ins of a file are one."""
+        """Unsupported parts, each sentence once; the plug-ins of a file are one sentence."""
         plugins = (f"{file}: plug-ins do not run: {row([f'{name} (line {line})' for name, line in named])}" for file, named in self.plugins.items())
         return tuple(dict.fromkeys((*plugins, *self.unsupported)))
 
@@ -64,13 +64,13 @@ class Element:
     """An element of a file.
 
     Attributes:
-        tag: Its name.
-        file: Its file.
-        line: Where there.
-        findings: Where faults are noted.
-        attributes: By name.
-        children: In their order.
-        text: Of its own, stripped.
+        tag: Name of the element.
+        file: File of the element.
+        line: Line in the file.
+        findings: Record of faults.
+        attributes: Attributes by name.
+        children: Children in order.
+        text: Text of the element itself, stripped.
     """
 
     tag: str
@@ -88,27 +88,27 @@ class Element:
 
     @property
     def name(self) -> str:
-        """Its attribute ``name``; empty without."""
+        """Value of the attribute ``name``; empty without one."""
         return self.attributes.get("name", "")
 
     def fault(self, text: str) -> None:
-        """Note a fault of the element."""
+        """Record a fault of the element."""
         self.findings.faults.append(f"{self.where}: {text}")
 
     def unsupported(self, text: str) -> None:
-        """Note that the element, or what it asks for, is not supported."""
+        """Record that the element, or a value of it, is not supported."""
         self.findings.unsupported.append(f"{self.where}: {text}")
 
     def child(self, *tags: str) -> "Element | None":
-        """The first child of one of these names."""
+        """First child with one of these names."""
         return next((child for child in self.children if child.tag in tags), None)
 
     def all(self, *tags: str) -> "Iterator[Element]":
-        """Children of these names."""
+        """Children with these names."""
         return (child for child in self.children if child.tag in tags)
 
     def walk(self) -> "Iterator[Element]":
-        """The element, and all within it."""
+        """The element and all elements within it."""
         waiting = [self]
         while waiting:
             element = waiting.pop()
@@ -118,28 +118,28 @@ class Element:
     # -- values ------------------------------------------------------------------------------------------------------------------------
 
     def string(self, tag: str, default: str = "") -> str:
-        """A child's text."""
+        """Text of a child."""
         child = self.child(tag)
         return default if child is None else child.text
 
     def number(self, tag: str, default: float, *, may_be_infinite: bool = False) -> float:
-        """A child's number."""
+        """Number in a child."""
         return self._value(tag, default, lambda text: _number(text, may_be_infinite=may_be_infinite))
 
     def count(self, tag: str, default: int) -> int:
-        """A child's whole number, 0 or more."""
+        """Whole number in a child, 0 or more."""
         return self._value(tag, default, _count)
 
     def boolean(self, tag: str, *, default: bool) -> bool:
-        """A child's truth value."""
+        """Boolean in a child."""
         return self._value(tag, default, _boolean)
 
     def vector(self, tag: str, default: tuple[float, ...]) -> tuple[float, ...]:
-        """A child's numbers, as many as the default has."""
+        """Numbers in a child, as many as the default has."""
         return self._value(tag, default, lambda text: _numbers(text, len(default)))
 
     def pose(self) -> Pose:
-        """Value of the child ``pose``, in the frame that it is relative to; the identity without one."""
+        """Pose in the child ``pose``, in the frame that it is relative to; the identity without one."""
         child = self.child("pose")
         if child is None or not child.text:
             return Pose()
@@ -161,10 +161,10 @@ class Element:
 
 
 def read_elements(path: Path, findings: Findings) -> Element:
-    """The root element of an XML file.
+    """Read the root element of an XML file.
 
     Raises:
-        AssetError: the file cannot be read, is no XML, or holds more than is accepted.
+        AssetError: the file cannot be read, is not XML, or exceeds a limit.
     """
     try:
         if path.exists() and not path.is_file():
@@ -179,7 +179,7 @@ def read_elements(path: Path, findings: Findings) -> Element:
 
 
 def _as_xml(text: bytes) -> bytes:
-    """The text without its comments, with as many lines, and with the declaration first."""
+    """Text without its comments, with as many lines, and with the declaration first."""
     kept, at = [], 0
     for hiding in _HIDING.finditer(text):
         if hiding.start() < at:
@@ -196,7 +196,7 @@ def _as_xml(text: bytes) -> bytes:
 
 
 class _Builder:
-    """Makes elements of expat's events."""
+    """Builds elements from expat's events."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
         self._path, self._findings = path, findings

@@ -1,4 +1,4 @@
-"""Files that SDF names: ``model://``, ``file://`` and paths, and what an ``<include>`` includes."""
+"""Resolution of file names in SDF: ``model://``, ``file://`` and paths, and the contents of an ``<include>``."""
 
 import os
 import stat
@@ -13,29 +13,29 @@ from hilsim.sdf.elements import Element, Findings, read_elements, shown
 from hilsim.sdf.specs import FileStamp
 
 SEARCH_VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
-"""Where Gazebo and its predecessors look for models: directories, with ``:`` between."""
+"""Environment variables with the search directories for models of Gazebo and its predecessors, separated by ``:``."""
 _VERSIONS = tuple(f"1.{minor}" for minor in range(4, 13))
 _BEFORE_RELATIVE_TO = frozenset({"1.4", "1.5", "1.6"})
-"""A pose's frame was an attribute ``frame`` then."""
+"""Versions in which a pose's frame was an attribute ``frame``."""
 NOTHING = (0, -1)
-"""Time of change and size of what is not there."""
+"""Time of change and size of a missing file."""
 _MODEL_CONFIG = "model.config"
 _REMOTE = frozenset({"http", "https", "fuel"})
 
 
 def search_path(directories: Sequence[Path]) -> tuple[Path, ...]:
-    """Those directories, and the ones that the environment names."""
+    """Given directories, followed by those of the environment."""
     named = (part for variable in SEARCH_VARIABLES for part in os.environ.get(variable, "").split(":") if part)
     return (*directories, *map(Path, named))
 
 
 @dataclass(kw_only=True, eq=False)
 class Files:
-    """Finds files, and reads those that are included.
+    """Finds files, and reads included ones.
 
     Attributes:
-        search: Directories that models are looked for in.
-        findings: Where faults are noted.
+        search: Search directories for models.
+        findings: Record of faults.
     """
 
     search: tuple[Path, ...]
@@ -49,18 +49,18 @@ class Files:
 
     @property
     def stamps(self) -> tuple[FileStamp, ...]:
-        """Of every file that was looked for, when it was."""
+        """Stamps of all files that were searched for, at the time of the search."""
         return tuple(self._stamps.values())
 
     def find(self, asking: Element, uri: str) -> Path | None:
-        """The file or directory of a URI; None, with a fault of the element that asks, where there is none."""
+        """File or directory of a URI; None, with a fault of the requesting element, if there is none."""
         found, fault = self.look_for(asking, uri)
         if fault:
             asking.fault(fault)
         return found
 
     def look_for(self, asking: Element, uri: str) -> tuple[Path | None, str]:
-        """The file or directory of a URI, and why there is none."""
+        """File or directory of a URI, or None and the reason."""
         if not uri:
             return None, f"<{asking.tag}> must have a <uri>"
         scheme, separator, name = uri.partition("://")
@@ -72,10 +72,10 @@ class Files:
         for place in tried:
             if self._is_there(place):
                 return place, ""
-        return None, f"<uri> must be a file that is there, got {shown(uri)}, looked for at {', '.join(shown(str(place)) for place in tried)}"
+        return None, f"<uri>: file not found: {shown(uri)}, searched at {', '.join(shown(str(place)) for place in tried)}"
 
     def _is_there(self, place: Path) -> bool:
-        """Whether there is something of that name, which is kept in mind."""
+        """Whether a file or directory of that name exists; the name is recorded."""
         if place not in self._stamps:
             self._stamps[place] = stamp_of(place)
         return self._stamps[place] != (str(place), *NOTHING)
@@ -88,10 +88,10 @@ class Files:
         return [file.parent / name, *(directory / name for directory in self.search)]
 
     def root(self, path: Path) -> Element:
-        """The ``<sdf>`` of a file.
+        """Root element ``<sdf>`` of a file.
 
         Raises:
-            AssetError: the file is no SDF that is understood.
+            AssetError: the file is not a supported SDF file.
         """
         if path in self._read:
             return self._read[path]
@@ -109,7 +109,7 @@ class Files:
         return root
 
     def included(self, include: Element) -> Element | None:
-        """The ``<model>``, ``<actor>`` or ``<light>`` that an ``<include>`` refers to; None, with a fault, if there is none."""
+        """The ``<model>``, ``<actor>`` or ``<light>`` of an ``<include>``; None, with a fault, if there is none."""
         uri = include.child("uri")
         if uri is None:
             include.fault("<include> must have a <uri>")
@@ -138,11 +138,11 @@ class Files:
         return found
 
     def entered(self, path: Path) -> "_Entered":
-        """While the block runs, the file is being read: one that includes it closes a circle."""
+        """Mark a file as being read while the block runs, so that a circular include is detected."""
         return _Entered(self._including, path)
 
     def _sdf_of(self, include: Element, place: Path) -> Path | None:
-        """The SDF file of a model's directory: the newest that its ``model.config`` names."""
+        """SDF file in a model's directory: the newest one in its ``model.config``."""
         if place.is_file():
             return place
         config = place / _MODEL_CONFIG
@@ -165,7 +165,7 @@ class Files:
 
 
 def stamp_of(place: Path) -> FileStamp:
-    """What is noted of a file, so that a change of it is seen; of a directory, that it is there."""
+    """Stamp of a file, which shows a change of it; for a directory, its existence."""
     try:
         state = place.stat()
     except (OSError, ValueError):  # also of a name that no file can have
@@ -174,7 +174,7 @@ def stamp_of(place: Path) -> FileStamp:
 
 
 def _resolved(place: Path) -> Path:
-    """The path without links and dots; itself where no file can have that name."""
+    """Path without links and dots; unchanged if no file can have that name."""
     try:
         return place.resolve()
     except (OSError, RuntimeError, ValueError):

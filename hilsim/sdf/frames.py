@@ -1,7 +1,7 @@
-"""Frames of a world or model: pose of each link, joint, frame and nested model in it (SDF's pose frame semantics).
+"""Frames of a world or model: poses of its links, joints, frames and nested models (SDF's pose frame semantics).
 
-A pose is relative to its ``relative_to``, or to what its kind is relative to by default: a link, a joint's child, a model's own frame. An explicit frame may be attached to
-another, without which it is attached to its model. Source: sdformat.org, "Pose frame semantics", SDF 1.7 and later; files before it have the same defaults and no ``relative_to``.
+A pose is relative to its ``relative_to``, or to the default of its kind: for a link, a joint's child, the model's own frame. An explicit frame may be attached to
+another; by default it is attached to its model. Source: sdformat.org, "Pose frame semantics", SDF 1.7 and later; earlier files have the same defaults and no ``relative_to``.
 """
 
 from dataclasses import dataclass, field
@@ -16,18 +16,18 @@ _SHOWN_NAMES = 10
 
 
 class _FrameFaultError(Exception):
-    """A frame cannot be found; never leaves this module."""
+    """A frame cannot be found; caught within this module."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Frame:
-    """Something with a pose that others may be relative to.
+    """A frame: an element with a pose that other poses may be relative to.
 
     Attributes:
-        element: Its element.
-        pose: Value of the element.
-        relative_to: Frame it is relative to, in the same scope.
-        scope: Of a nested model, its own.
+        element: Element of the frame.
+        pose: Pose in the element.
+        relative_to: Frame that the pose is relative to, in the same scope.
+        scope: Scope of a nested model.
     """
 
     element: Element
@@ -41,8 +41,8 @@ class Scope:
     """The frames of one model, or of the world, by name.
 
     Attributes:
-        root: Name of its own frame.
-        frames: All others.
+        root: Name of the scope's own frame.
+        frames: All other frames.
     """
 
     root: str = ROOT
@@ -60,13 +60,13 @@ class Scope:
             self.frames[name] = frame
 
     def merge(self, other: "Scope", root: str, element: Element, pose: Pose, parent: str) -> None:
-        """Add the frames of a model that is merged into this one: with their poses in it.
+        """Add the frames of a model that is merged into this one, with their poses in it.
 
         Args:
-            other: Its frames.
-            root: What its own frame is called here.
-            element: The ``<include>``.
-            pose: Of its own frame.
+            other: Frames of the merged model.
+            root: Name of its own frame in this scope.
+            element: Element ``<include>``.
+            pose: Pose of its own frame.
             parent: Frame that ``pose`` is relative to.
         """
         self.frames[root] = Frame(element=element, pose=pose, relative_to=parent)
@@ -88,13 +88,13 @@ class Scope:
         """Pose of an element in this scope's root.
 
         Args:
-            element: It.
+            element: Element with the pose.
             default: Frame that its pose is relative to by default.
         """
         return self.pose_of(relative_to(element, default), element) @ element.pose()
 
     def _resolved(self, name: str) -> Pose:
-        """Pose of a frame. Frames in a row are followed without calls: there may be as many as the file has elements."""
+        """Pose of a frame. Chains of frames are followed without recursion: they may be as long as the file."""
         waiting: dict[str, None] = {}
         while name not in self._known and name != self.root and name:
             if name in waiting:
@@ -123,7 +123,7 @@ class Scope:
         return first
 
     def _own(self, name: str) -> Pose:
-        """Pose in that frame."""
+        """Pose of a frame in the frame that it is relative to."""
         first, separator, rest = name.partition(SEPARATOR)
         frame = self.frames[first]
         return frame.scope._resolved(rest) if separator and frame.scope is not None else frame.pose  # noqa: SLF001 - of the same class

@@ -9,13 +9,13 @@ LIDAR_TYPES = frozenset({"lidar", "gpu_lidar", "ray", "gpu_ray"})
 
 
 def read_lidar(sensor: Element, name: str, world: str, pose: Pose) -> SdfLidar | None:
-    """A lidar; None, with a fault, where Gazebo would refuse it or never give a range.
+    """Read a lidar; None, with a fault, if Gazebo would reject it or it would never return a range.
 
     Args:
-        sensor: The ``<sensor>``.
-        name: Its scoped name.
+        sensor: Element ``<sensor>``.
+        name: Scoped name of the sensor.
         world: Name of the world.
-        pose: Its pose in the world.
+        pose: Pose in the world.
     """
     lidar = sensor.child("lidar", "ray")
     if lidar is None:
@@ -77,7 +77,7 @@ def _is_sound(lidar: SdfLidar, sensor: Element, span: Element) -> bool:
 
 
 def _noise(lidar: Element) -> SdfNoise | None:
-    """Noise of ranges; None where Gazebo makes none: another type, or nothing but zeros."""
+    """Noise of ranges; None if Gazebo generates none: another type, or all parameters 0."""
     noise = lidar.child("noise")
     if noise is None:
         return None
@@ -101,5 +101,5 @@ _NOTHING = 1e-6
 
 
 def _dynamic(noise: Element) -> tuple[float, float]:
-    """Figures of the bias that drifts: it never acts in Gazebo's lidars, but that there is one switches noise on."""
+    """Parameters of the drifting bias: it has no effect on Gazebo's lidars, but its presence enables noise."""
     return noise.number("dynamic_bias_stddev", 0.0), noise.number("dynamic_bias_correlation_time", 0.0)

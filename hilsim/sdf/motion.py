@@ -1,8 +1,8 @@
-"""How actors of an SDF world move.
+"""Motion of actors in an SDF world.
 
-An actor's trajectories follow each other, each a curve through its waypoints: positions by a Hermite spline with Catmull-Rom tangents (less ``tension``), orientations by a spherical
-quadrangle, both evenly in each span's time. Where one trajectory ends and the next one begins, and where a loop does, an actor leaps within a millisecond, which is a step of Gazebo's.
-Times are whole milliseconds, cut off. Source: gz-sim ``SceneManager.cc``, gz-common ``Animation.cc``, gz-math ``Spline.cc`` and ``RotationSpline.cc``.
+An actor's trajectories are executed in sequence, each a curve through its waypoints: positions by a Hermite spline with Catmull-Rom tangents (reduced by ``tension``), orientations by a spherical
+quadrangle, both uniform in each span's time. Between trajectories, and at the end of a loop, an actor jumps within a millisecond, which is Gazebo's step.
+Times are whole milliseconds, truncated. Source: gz-sim ``SceneManager.cc``, gz-common ``Animation.cc``, gz-math ``Spline.cc`` and ``RotationSpline.cc``.
 """
 
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ _Array = npt.NDArray[np.float64]
 
 LEAP_NS = 1_000_000
 _KEYS_A_RADIAN = 64.0
-"""Of a span's turn: between keys a track turns evenly, a quadrangle does not."""
+"""Keys per radian of a span's rotation: between keys a track rotates uniformly, a quadrangle does not."""
 _FEWEST_TURNING, _MOST_KEYS = 8, 512
 _SAME_M, _SAME_COSINE = 1e-6, 1.0 - 1e-9
 _CLOSED = 1e-3
-"""gz-math takes what is nearer for equal."""
+"""Distance below which gz-math treats points as equal."""
 _LEAST_RAD = 1e-9
 _SMALL_SINE = 1e-3
 _NEARLY_ONE = 1.0 - 1e-3
@@ -33,7 +33,7 @@ _NEARLY_ONE = 1.0 - 1e-3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Keys:
-    """Keys of a part of a track in an actor's frame; its first one is at time 0."""
+    """Keys of a part of a track in an actor's frame; the first is at time 0."""
 
     time_ns: npt.NDArray[np.int64]
     position_m: _Array
@@ -43,17 +43,17 @@ class _Keys:
 
 
 def actor_track(actor: SdfActor, stand: Pose) -> PoseTrack | None:
-    """Where an actor is.
+    """Track of an actor.
 
     Args:
-        actor: Of a file.
+        actor: Actor of a file.
         stand: Pose of the file's origin in the world.
 
     Returns:
-        The track of its frame in the world; None where it does not move.
+        Track of its frame in the world; None if it does not move.
 
     Raises:
-        AssetError: it has more waypoints than a trajectory may have.
+        AssetError: it has too many waypoints.
     """
     moving = [trajectory for trajectory in actor.trajectories if trajectory.waypoints]
     if not moving:
@@ -67,7 +67,7 @@ def actor_track(actor: SdfActor, stand: Pose) -> PoseTrack | None:
     turn = matrix_from_quaternion(at.orientation)
     keys = _joined([replace(part, time_ns=part.time_ns + begin_ns) for part, begin_ns in zip(parts, begins_ns, strict=False)])
     period_ns = int(sum(lengths_ns)) if actor.is_looped else 0
-    if period_ns > 0 and keys.time_ns[-1] < begins_ns[-1]:  # it leaps to its beginning
+    if period_ns > 0 and keys.time_ns[-1] < begins_ns[-1]:  # it jumps to its beginning
         leap_mps = (keys.position_m[0] - keys.position_m[-1]) / ((begins_ns[-1] - keys.time_ns[-1]) * 1e-9)
         keys.departure_mps[-1] = keys.arrival_mps[0] = leap_mps
     return curved_track(
@@ -85,7 +85,7 @@ def _length_ns(trajectory: SdfTrajectory) -> int:
 
 
 def _keys(trajectory: SdfTrajectory, following: SdfTrajectory | None) -> _Keys:
-    """Of one trajectory; it ends a leap early where the following one begins elsewhere."""
+    """Keys of one trajectory; it ends a jump earlier if the following one begins elsewhere."""
     times_ns = np.array([waypoint.time_ms for waypoint in trajectory.waypoints], np.int64) * 1_000_000
     times_ns -= times_ns[0]
     curve = _Curve(trajectory, times_ns)
@@ -113,7 +113,7 @@ def _same_pose(one: Pose, other: Pose) -> bool:
 
 
 def _joined(parts: list[_Keys]) -> _Keys:
-    """One after another. What ends where the next one begins shares its key; what ends earlier leaps in a straight line."""
+    """Concatenate parts. A part that ends where the next one begins shares its key; one that ends earlier jumps in a straight line."""
     found = parts[0]
     for part in parts[1:]:
         kept = slice(None, -1) if found.time_ns[-1] == part.time_ns[0] else slice(None)
@@ -133,11 +133,11 @@ def _joined(parts: list[_Keys]) -> _Keys:
 
 
 class _Curve:
-    """The curve through a trajectory's waypoints.
+    """Curve through a trajectory's waypoints.
 
     Args:
-        trajectory: With a waypoint at least.
-        times_ns: Of its waypoints, from 0.
+        trajectory: Trajectory with at least one waypoint.
+        times_ns: Times of its waypoints, from 0.
     """
 
     def __init__(self, trajectory: SdfTrajectory, times_ns: npt.NDArray[np.int64]) -> None:
@@ -148,7 +148,7 @@ class _Curve:
         self._corners = _corners(self._turns)
 
     def turns_rad(self) -> _Array:
-        """How far it turns in each span, at most; 0 where it does not."""
+        """Largest rotation in each span; 0 without one."""
         ends = _product(_conjugate(self._turns[:-1]), self._turns[1:])
         legs = _product(_conjugate(self._corners[:-1]), self._corners[1:])
         turned = np.maximum(_angle(ends), _angle(legs))
@@ -156,7 +156,7 @@ class _Curve:
         return np.where(is_bent[:-1] | is_bent[1:], np.maximum(turned, _LEAST_RAD), turned)
 
     def positions(self, time_ns: npt.NDArray[np.int64]) -> _Array:
-        """``float64[k, 3]``."""
+        """Positions ``float64[k, 3]``."""
         first, s, _ = self._spans(time_ns, "right")
         following = np.minimum(first + 1, len(self._points) - 1)
         rise, leave, arrive = s * s * (3.0 - 2.0 * s), s * (1.0 - s) ** 2, s * s * (s - 1.0)
@@ -165,7 +165,7 @@ class _Curve:
         return found
 
     def velocities(self, time_ns: npt.NDArray[np.int64], side: str) -> _Array:
-        """``float64[k, 3]``, by the span on the left or right of a waypoint."""
+        """Velocities ``float64[k, 3]``, in the span on the left or right of a waypoint."""
         if len(self._points) < 2:
             return np.zeros((len(time_ns), 3))
         first, s, span_s = self._spans(time_ns, side)
@@ -175,7 +175,7 @@ class _Curve:
         return found
 
     def orientations(self, time_ns: npt.NDArray[np.int64]) -> _Array:
-        """``float64[k, 4]``."""
+        """Orientations ``float64[k, 4]``."""
         first, s, _ = self._spans(time_ns, "right")
         following = np.minimum(first + 1, len(self._turns) - 1)
         ends = _slerp(s, self._turns[first], self._turns[following], shortest=True)
@@ -186,7 +186,7 @@ class _Curve:
         return unit
 
     def _spans(self, time_ns: npt.NDArray[np.int64], side: str) -> tuple[npt.NDArray[np.int64], _Array, _Array]:
-        """In which span each time is, how far in it as ``float64[k, 1]``, and how long that is in seconds."""
+        """Span of each time, position within it as ``float64[k, 1]``, and its duration in seconds."""
         last = max(len(self._times_ns) - 2, 0)
         first = np.clip(np.searchsorted(self._times_ns, time_ns, "left" if side == "left" else "right") - 1, 0, last)
         following = np.minimum(first + 1, len(self._times_ns) - 1)
@@ -195,7 +195,7 @@ class _Curve:
 
 
 def _tangents(points: _Array) -> _Array:
-    """Half of the way from a point's neighbour to the other; at an end to its one neighbour, or round a closed curve."""
+    """Half of the vector from a point's one neighbour to the other; at an end to its only neighbour, or around a closed curve."""
     if len(points) < 2:
         return np.zeros_like(points)
     found = np.empty_like(points)
@@ -221,7 +221,7 @@ def _corners(turns: _Array) -> _Array:
 
 
 def _product(a: _Array, b: _Array) -> _Array:
-    """Quaternions ``(w, x, y, z)`` in the last axis."""
+    """Product of quaternions ``(w, x, y, z)`` in the last axis."""
     aw, ax, ay, az = np.moveaxis(a, -1, 0)
     bw, bx, by, bz = np.moveaxis(b, -1, 0)
     return np.stack(
@@ -241,7 +241,7 @@ def _conjugate(turns: _Array) -> _Array:
 
 
 def _angle(turns: _Array) -> _Array:
-    """0 to a whole turn: a quadrangle may take the longer way."""
+    """Angle from 0 to a whole turn: a quadrangle may take the longer path."""
     found: _Array = 2.0 * np.arctan2(np.linalg.norm(turns[:, 1:], axis=1), turns[:, 0])
     return found
 
@@ -261,7 +261,7 @@ def _exponential(turns: _Array) -> _Array:
 
 
 def _slerp(s: _Array, a: _Array, b: _Array, *, shortest: bool = False) -> _Array:
-    """Between two, straight where they are nearly the same or nearly opposite; the longer way by default."""
+    """Slerp between two quaternions, linear where they are nearly equal or nearly opposite; along the longer path by default."""
     cosine = (a * b).sum(axis=1, keepdims=True)
     if shortest:
         b, cosine = np.where(cosine < 0.0, -b, b), np.abs(cosine)

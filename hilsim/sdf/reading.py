@@ -1,4 +1,4 @@
-"""A world or model file into what it holds, flattened; everything that is not supported is listed."""
+"""Reading of a world or model file as flat lists; all unsupported parts are listed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ _UNSUPPORTED = {
     "state": "<state> is not supported: models have the poses of their definitions",
     "experimental:params": "<experimental:params> is not supported: the model is as its own file has it",
 }
-"""Elements that change what there is, or what is seen. Others (light, physics, gui, inertia, joints) change nothing that a lidar sees of what stands still."""
+"""Elements that change the world, or its appearance. Others (light, physics, gui, inertia, joints) do not affect a lidar's view of static objects."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -32,12 +32,12 @@ class _Model:
     """A model with its frames.
 
     Attributes:
-        element: The ``<model>``.
-        name: As it is known in its parent.
-        scope: Its frames.
-        frame: Name of its own frame in its parent's scope; empty where there is none.
-        is_merged: What it holds is its parent's.
-        nested: Models within.
+        element: Element ``<model>``.
+        name: Name in its parent.
+        scope: Frames of the model.
+        frame: Name of its own frame in its parent's scope; empty if there is none.
+        is_merged: Whether its contents belong to its parent.
+        nested: Nested models.
     """
 
     element: Element
@@ -52,11 +52,11 @@ def read_sdf(path: Path, search: Sequence[Path] = ()) -> SdfScene:
     """Read a world or model.
 
     Args:
-        path: The file.
-        search: Directories that models are looked for in, before those that the environment names.
+        path: Path of the file.
+        search: Search directories for models, before those of the environment.
 
     Raises:
-        AssetError: with every fault of the file and what it includes, one a line.
+        AssetError: the file or one that it includes has faults; the message names all, one per line.
     """
     findings = Findings()
     reader = _Reader(Files(search=search_path(search), findings=findings))
@@ -68,7 +68,7 @@ def read_sdf(path: Path, search: Sequence[Path] = ()) -> SdfScene:
 
 
 class _Reader:
-    """Gathers what a file holds."""
+    """Collects the contents of a file."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -81,7 +81,7 @@ class _Reader:
         self._depth = 0
 
     def scene(self, path: Path) -> SdfScene:
-        """Of a file."""
+        """Contents of a file."""
         root = self._files.root(path)
         with self._files.entered(path):
             top = root.child("world", "model")
@@ -126,7 +126,7 @@ class _Reader:
             self._read_actor(actor, scope, None)
 
     def _models_of(self, parent: Element, scope: Scope) -> list[_Model]:
-        """Models of a world or model, included ones too; their frames are added to the scope."""
+        """Models of a world or model, including included ones; their frames are added to the scope."""
         found = []
         for element in parent.all("model", "include"):
             if element.tag == "model":
@@ -144,7 +144,7 @@ class _Reader:
         return found
 
     def _added(self, model: _Model, placing: Element, scope: Scope) -> _Model:
-        """The model as a frame of its parent. ``placing`` holds its pose: itself, or the ``<include>``."""
+        """Add the model as a frame of its parent. ``placing`` contains its pose: itself, or the ``<include>``."""
         posed = placing if placing.child("pose") is not None else model.element
         pose, parent = posed.pose(), relative_to(posed, scope.root)
         placement = placing.string("placement_frame") or model.element.attributes.get("placement_frame", "")
@@ -164,7 +164,7 @@ class _Reader:
         return scope.pose_of(model.frame, model.element)
 
     def _model(self, element: Element, name: str) -> _Model:
-        """A model with its frames; ``name`` is the one it has in its parent."""
+        """Model with its frames; ``name`` is its name in its parent."""
         scope = Scope()
         self._depth += 1
         SDF_DEPTH.enforce(self._depth, element.where, AssetError, "nesting of models")
@@ -182,7 +182,7 @@ class _Reader:
     # -- contents ----------------------------------------------------------------------------------------------------------------------
 
     def _gather(self, model: _Model, pose: Pose, prefix: str) -> None:
-        """Everything of a model at ``pose`` in the world."""
+        """Collect the contents of a model at ``pose`` in the world."""
         scoped = prefix.removesuffix(SEPARATOR) if model.is_merged else f"{prefix}{model.name}"
         _note_unsupported(model.element)
         if model.element.tag == "model" and not model.is_merged:
@@ -213,7 +213,7 @@ class _Reader:
                 self._lidars.append(lidar)
 
     def _at(self, element: Element, link: Element, model: _Model, pose: Pose, of_link: Pose) -> Pose:
-        """Pose in the world of an element of a link."""
+        """Pose in the world of an element in a link."""
         parent = relative_to(element, link.name)
         return of_link @ element.pose() if parent == link.name else pose @ model.scope.placed(element, link.name)
 

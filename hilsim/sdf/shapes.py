@@ -11,19 +11,19 @@ from hilsim.sdf.elements import Element, shown
 from hilsim.sdf.specs import SdfShape
 
 FindFile = Callable[[Element, str], tuple[Path | None, str]]
-"""The file that an element names by a URI, and why there is none."""
+"""Function that returns the file of an element's URI, or None and the reason."""
 
 _NONE = (0.0, 0.0, 0.0)
 _SHORTEST_NORMAL = 1e-6
 
 
 def read_shape(holder: Element, name: str, pose: Pose, find_file: FindFile) -> SdfShape | None:
-    """The shape of a collision or visual; None, with a fault or a note, where it has none that is supported; ``<empty/>`` needs no note.
+    """Read the shape of a collision or visual; None, with a fault or a note, if it has no supported one; ``<empty/>`` needs no note.
 
     Args:
-        holder: The ``<collision>`` or ``<visual>``.
-        name: Its scoped name.
-        pose: Its pose in the world.
+        holder: Element ``<collision>`` or ``<visual>``.
+        name: Scoped name.
+        pose: Pose in the world.
         find_file: Finds meshes and heightmaps.
     """
     geometry = holder.child("geometry")
@@ -114,7 +114,7 @@ def _file(shape: Element, find_file: FindFile) -> Values:
 
 
 def _sized(shape: Element, tag: str, *values: float) -> bool:
-    """Whether sizes are such that something can be seen; else they are a fault."""
+    """Whether sizes are positive; otherwise a fault is recorded."""
     rule = SIZE_M if not all(SIZE_M.holds(value) for value in values) else COORDINATE_M
     if all(rule.holds(value) for value in values):
         return True

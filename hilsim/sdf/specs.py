@@ -1,4 +1,4 @@
-"""What a world holds, flattened: every shape, lidar and actor with its pose in the world."""
+"""Contents of a world as flat lists: every shape, lidar and actor with its pose in the world."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from hilsim.geometry.poses import Pose
 
 Vector = tuple[float, float, float]
 FileStamp = tuple[str, int, int]
-"""Name, time of change in ns and size of a file."""
+"""Stamp of a file: name, time of change in ns, and size."""
 ShapeKind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "cone", "plane", "mesh", "heightmap"]
 
 
@@ -18,23 +18,23 @@ class SdfShape:
     """A collision or visual shape.
 
     Attributes:
-        name: ``model::link::collision``.
-        kind: Which shape.
-        pose: In the world.
-        size_m: Of a box, a plane (its last number is 0) or a heightmap.
-        radii_m: Of an ellipsoid; of what is round, its radius thrice.
-        length_m: Of a cylinder, a capsule (without its caps) or a cone.
-        normal: Of a plane; of length 1.
-        uri: Of a mesh or a heightmap.
-        file: What the URI names; None where there is none.
-        missing: Why there is no such file, with ``file:line``; a fault only where the shape is asked for.
-        scale: Of a mesh.
-        submesh: The one part of the mesh that counts; empty: all.
-        is_centred: That part is put at the shape's own zero.
-        actor: Name of the actor that carries it; empty: none does.
-        position_m: Of a heightmap that is seen, beside its pose.
-        sampling: Of a heightmap: heights in place of one of its image.
-        where: ``file:line`` of its element.
+        name: Scoped name, ``model::link::collision``.
+        kind: Kind of the shape.
+        pose: Pose in the world.
+        size_m: Size of a box, a plane (its last number is 0) or a heightmap.
+        radii_m: Radii of an ellipsoid; for other round shapes, the radius three times.
+        length_m: Length of a cylinder, a capsule (without its caps) or a cone.
+        normal: Unit normal of a plane.
+        uri: URI of a mesh or a heightmap.
+        file: File of the URI; None if there is none.
+        missing: Reason that the file is missing, with ``file:line``; a fault only if the shape is used.
+        scale: Scale of a mesh.
+        submesh: Only part of the mesh to use; empty: all.
+        is_centred: Whether that part is centred at the shape's origin.
+        actor: Name of the actor that it belongs to; empty for none.
+        position_m: Position of a visual heightmap, in addition to its pose.
+        sampling: Sampling of a heightmap: number of heights per pixel of its image.
+        where: Location of its element, ``file:line``.
     """
 
     name: str
@@ -61,8 +61,8 @@ class SdfScan:
     """Rays of a lidar along one axis, from the first angle to the last, both included.
 
     Attributes:
-        samples: How many.
-        resolution: Of the element; Gazebo's CPU lidar ignores it.
+        samples: Number of rays.
+        resolution: Resolution of the element; ignored by Gazebo's CPU lidar.
         min_rad: First angle.
         max_rad: Last angle.
     """
@@ -74,7 +74,7 @@ class SdfScan:
 
     @property
     def step_rad(self) -> float:
-        """Between two rays; 0 for one."""
+        """Angle between two rays; 0 for a single ray."""
         return (self.max_rad - self.min_rad) / (self.samples - 1) if self.samples > 1 else 0.0
 
 
@@ -83,11 +83,11 @@ class SdfNoise:
     """Gaussian noise of ranges.
 
     Attributes:
-        mean_m: Of each range.
-        stddev_m: Of each range.
-        bias_mean_m: Of the bias that is drawn once.
-        bias_stddev_m: Of the same.
-        precision_m: Ranges are multiples of it; 0: they are not rounded.
+        mean_m: Mean of the noise.
+        stddev_m: Standard deviation of the noise.
+        bias_mean_m: Mean of the constant bias, which is drawn once.
+        bias_stddev_m: Standard deviation of the constant bias.
+        precision_m: Ranges are rounded to multiples of it; 0: they are not rounded.
     """
 
     mean_m: float = 0.0
@@ -102,22 +102,22 @@ class SdfLidar:
     """A lidar.
 
     Attributes:
-        name: ``model::link::sensor``.
+        name: Scoped name, ``model::link::sensor``.
         world: Name of the world; empty in a model's file.
-        pose: In the world: x forward, y left, z up.
-        kind: The sensor's type as the file has it.
+        pose: Pose in the world: x forward, y left, z up.
+        kind: Type of the sensor in the file.
         horizontal: Rays of a row.
         vertical: Rows.
-        range_min_m: Where rays begin.
-        range_max_m: Where they end; may be infinite.
-        range_resolution_m: Of the element; Gazebo's CPU lidar ignores it.
-        noise: None without.
-        update_rate_hz: 0: each step.
-        is_always_on: Measures without subscribers.
-        topic: As the file has it; empty: Gazebo's own.
-        frame: Of messages; empty: the sensor's scoped name.
-        actor: Name of the actor that carries it; empty: none does.
-        where: ``file:line`` of its element.
+        range_min_m: Minimum range, where rays start.
+        range_max_m: Maximum range; may be infinite.
+        range_resolution_m: Range resolution of the element; ignored by Gazebo's CPU lidar.
+        noise: Noise of ranges; None without noise.
+        update_rate_hz: Rate of scans; 0: each step.
+        is_always_on: Whether it measures without subscribers.
+        topic: Topic in the file; empty: Gazebo's default.
+        frame: Frame of messages; empty: the sensor's scoped name.
+        actor: Name of the actor that it belongs to; empty for none.
+        where: Location of its element, ``file:line``.
     """
 
     name: str
@@ -139,12 +139,12 @@ class SdfLidar:
 
     @property
     def rays(self) -> int:
-        """Of a scan."""
+        """Number of rays of a scan."""
         return self.horizontal.samples * self.vertical.samples
 
     @property
     def scoped_topic(self) -> str:
-        """Where scans are published; the points at ``/points`` behind it."""
+        """Topic of the scans; the topic of the points has ``/points`` appended."""
         if self.topic:
             return self.topic
         *models, link, sensor = self.name.split("::")
@@ -153,17 +153,17 @@ class SdfLidar:
 
     @property
     def period_ms(self) -> int:
-        """Between two scans, as Gazebo has it: whole milliseconds, cut off."""
+        """Interval between two scans, as in Gazebo: whole milliseconds, truncated."""
         return math.floor(1000.0 / self.update_rate_hz) if self.update_rate_hz > 0.0 else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class SdfWaypoint:
-    """Where an actor is at a time.
+    """Pose of an actor at a time.
 
     Attributes:
-        time_ms: Of its trajectory.
-        pose: In the actor's frame.
+        time_ms: Time in its trajectory.
+        pose: Pose in the actor's frame.
     """
 
     time_ms: int
@@ -175,7 +175,7 @@ class SdfTrajectory:
     """A curve through waypoints.
 
     Attributes:
-        waypoints: Times rising; the first one is where it begins, whatever its time.
+        waypoints: Waypoints with increasing times; the curve starts at the first one, whatever its time.
         tension: 0: a Catmull-Rom spline; 1: it stops at each waypoint.
     """
 
@@ -185,15 +185,15 @@ class SdfTrajectory:
 
 @dataclass(frozen=True, kw_only=True)
 class SdfActor:
-    """A person who moves by a script; its skin and its links' visuals are among the scene's visuals.
+    """A person who moves by a script; its skin and its links' visuals are visuals of the scene.
 
     Attributes:
-        name: Of the actor.
-        trajectories: One after another; without a waypoint it stays at ``pose``.
-        is_looped: It begins again.
-        delay_s: Before it begins.
-        pose: In the world: where waypoints count from.
-        where: ``file:line`` of its element.
+        name: Name of the actor.
+        trajectories: Trajectories in sequence; without a waypoint the actor stays at ``pose``.
+        is_looped: Whether the sequence is repeated.
+        delay_s: Delay before the start.
+        pose: Pose in the world, which waypoints are relative to.
+        where: Location of its element, ``file:line``.
     """
 
     name: str
@@ -205,7 +205,7 @@ class SdfActor:
 
 
 def skin_name(actor: str) -> str:
-    """Of an actor's skin among the visuals."""
+    """Name of an actor's skin among the visuals."""
     return f"{actor}::skin"
 
 
@@ -214,8 +214,8 @@ class SdfModel:
     """A model.
 
     Attributes:
-        name: With those of the models that contain it: ``outer::inner``.
-        pose: In the world.
+        name: Scoped name with those of the models that contain it: ``outer::inner``.
+        pose: Pose in the world.
     """
 
     name: str
@@ -224,19 +224,19 @@ class SdfModel:
 
 @dataclass(frozen=True, kw_only=True)
 class SdfScene:
-    """What was read.
+    """Contents of an SDF file.
 
     Attributes:
-        path: The file.
-        name: Of the world, or of the model.
-        is_world: It is a world.
+        path: Path of the file.
+        name: Name of the world, or of the model.
+        is_world: Whether it is a world.
         collisions: Shapes that rays of Gazebo's CPU lidar hit.
-        visuals: Shapes that are seen.
-        lidars: In the order of the file.
-        actors: In the order of the file.
-        models: In the order of the file.
-        unsupported: What was left out, a sentence each with file and line.
-        stamps: Of every file that was looked for, found or not, when it was.
+        visuals: Shapes that cameras and GPU lidars see.
+        lidars: Lidars in the order of the file.
+        actors: Actors in the order of the file.
+        models: Models in the order of the file.
+        unsupported: Unsupported parts, one sentence each with file and line.
+        stamps: Stamps of all files that were searched for, found or not, at the time of the search.
     """
 
     path: Path

@@ -1,1 +1,1 @@
-"""The lidar itself: head, clock, response and noise."""
+"""Lidar models: head, mirror, clock, beam, receiver and noise."""

@@ -1,4 +1,4 @@
-"""Cepton-style lidars as data: lasers that a mirror sweeps over an image."""
+"""Specification of Cepton-style lidars: lasers whose beams a mirror sweeps over an image."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from hilsim.errors import require
 from hilsim.sensor.specs import LidarSpec
 
 LONGEST_STEP_NS = 254_000
-"""Between two points of a packet that stores their steps in one byte of microseconds, with room for rounding and for a fast clock."""
+"""Longest time between two points of a packet. A point stores the step as one byte of microseconds; the limit leaves room for rounding and a fast clock."""
 LONGEST_SEQUENCE_NS = 1_000_000
-"""The platform's pose is interpolated within a firing sequence: to 6 um at 50 m/s^2 over this time."""
+"""Longest firing sequence. The platform's pose is interpolated within a sequence; over this time the error at 50 m/s^2 is 6 um."""
 MODEL_NAME_MAX = 27
-"""ASCII characters of a sensor information packet's name."""
+"""Longest name in a sensor information packet, in ASCII characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentSpec:
-    """One laser of a mirror lidar: which part of the image it sweeps.
+    """One laser of a mirror lidar, and the part of the image that it sweeps.
 
     Attributes:
-        image_x: Middle of its sweep, ``x / y`` of a point (right of the sensor over ahead of it).
-        image_z: The same upwards, ``z / y``.
-        phase_x_deg: How far it is ahead of the mirror's own phase.
-        phase_z_deg: The same of the other axis.
-        scale_x: Width of its sweep, in widths of the mirror's.
-        scale_z: The same of the other axis.
+        image_x: Centre of its sweep along image x: ``x / y`` of a point (right over forward).
+        image_z: Centre of its sweep along image z: ``z / y`` of a point (up over forward).
+        phase_x_deg: Phase of its sweep along x relative to the mirror's.
+        phase_z_deg: Phase of its sweep along z relative to the mirror's.
+        scale_x: Amplitude of its sweep along x relative to the mirror's.
+        scale_z: Amplitude of its sweep along z relative to the mirror's.
     """
 
     image_x: float
@@ -54,22 +54,22 @@ class SegmentSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorSpec:
-    """How the image is swept: on each axis ``amplitude * (sin p + third_ratio * sin(3 p + third_phase))`` about a laser's middle, ``p = 2 pi hz t + phase``.
+    """Motion of the mirror: on each axis ``amplitude * (sin p + third_ratio * sin(3 p + third_phase))`` around a laser's centre, ``p = 2 pi hz t + phase``.
 
-    Two directions of different frequencies make a Lissajous figure of each laser (US patent 11,835,656). A third harmonic of -1/9 makes a sine nearly a triangle.
+    Different frequencies on the two axes make each laser draw a Lissajous figure (US patent 11,835,656). A third harmonic of -1/9 makes a sine nearly a triangle.
 
     Attributes:
-        x_hz: Sweeps a second across, there and back, to 0.001.
-        x_amplitude: Half of a sweep, in image coordinates.
-        x_third_ratio: Third harmonic.
-        x_third_phase_deg: Its phase.
-        x_phase_deg: Phase at device time 0.
-        z_hz: Sweeps a second up and down, to 0.001.
-        z_amplitude: Half of a sweep, in image coordinates.
-        z_third_ratio: Third harmonic.
-        z_third_phase_deg: Its phase.
-        z_phase_deg: Phase at device time 0.
-        passes_per_scan: A scan is so many sweeps across, one way; at its end the frame parity changes.
+        x_hz: Frequency along x (one period is there and back), in steps of 0.001 Hz.
+        x_amplitude: Amplitude along x, in image coordinates.
+        x_third_ratio: Amplitude of the third harmonic along x, relative to the fundamental.
+        x_third_phase_deg: Phase of the third harmonic along x.
+        x_phase_deg: Phase along x at device time 0.
+        z_hz: Frequency along z, in steps of 0.001 Hz.
+        z_amplitude: Amplitude along z, in image coordinates.
+        z_third_ratio: Amplitude of the third harmonic along z, relative to the fundamental.
+        z_third_phase_deg: Phase of the third harmonic along z.
+        z_phase_deg: Phase along z at device time 0.
+        passes_per_scan: Number of one-way sweeps along x in a scan; the frame parity changes at the end of each scan.
     """
 
     x_hz: float
@@ -102,13 +102,13 @@ class MirrorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class CeptonSpec(LidarSpec):
-    """A lidar whose lasers are swept over an image by a mirror, with STDV packets.
+    """Specification of a lidar with STDV packets whose mirror sweeps the beams over an image.
 
     Attributes:
-        family: Whose packets.
-        model_code: Of the sensor information packet (public header ``cepton_sdk3.h``).
+        family: Packet format, always ``cepton``.
+        model_code: Model number in the sensor information packet (public header ``cepton_sdk3.h``).
         segments: Lasers in firing order.
-        mirror: How they are swept.
+        mirror: Motion of the mirror.
     """
 
     family: Literal["cepton"]
@@ -118,12 +118,12 @@ class CeptonSpec(LidarSpec):
 
     @property
     def laser_count(self) -> int:
-        """Firings of a firing sequence."""
+        """Number of firings in a firing sequence."""
         return len(self.segments)
 
     @property
     def has_linear_reflectivity(self) -> bool:
-        """Of its points."""
+        """Always true: a point's reflectivity is linear up to 1.27 and exponential above."""
         return True
 
     @property
@@ -132,7 +132,7 @@ class CeptonSpec(LidarSpec):
         return int(65_535 * 5.0 / self.range_unit_mm) if self.range_unit_mm > 0.0 else 0
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield (
             self.model.isascii() and self.model.isprintable() and 1 <= len(self.model) <= MODEL_NAME_MAX,
             f'model must be 1 to {MODEL_NAME_MAX} ASCII characters (an information packet holds no more), got "{self.model}"',
@@ -150,26 +150,27 @@ class CeptonSpec(LidarSpec):
 
     @property
     def last_firing_ns(self) -> int:
-        """Device time of a sequence's last firing since its first."""
+        """Device time from a sequence's first firing to its last."""
         return (max(self.laser_count, 1) - 1) // max(self.lasers_per_firing, 1) * self.firing_ns
 
     @property
     def scan_s(self) -> float:
-        """How long a scan takes."""
+        """Duration of a scan in seconds."""
         return self.mirror.passes_per_scan / (2.0 * self.mirror.x_hz)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CeptonSetting:
-    """What a Cepton-style sensor reports of itself, and how.
+    """Settings of the packets of a Cepton-style sensor.
 
     Attributes:
-        header_version: Of point packets: 2 (144 points), or 1 (143 points, read by the vendor's SDK 2 and not by SDK 3).
-        info_packets: Send sensor information twice a second: SDK 2 then knows the sensor, and SDK 3 makes frames. Its layout was measured on the SDKs, the vendor has not
+        header_version: Header version of point packets: 2 (144 points), or 1 (143 points, read by the vendor's SDK 2 and not by SDK 3).
+        info_packets: Whether to send a sensor information packet twice a second: SDK 2 requires it to know the sensor, SDK 3 to make frames. The layout
+            was measured on the SDKs, the vendor has not
             published it.
-        serial: Serial number in it.
-        firmware: Firmware version in it, major to build.
-        part_number: Part number in it.
+        serial: Serial number in the information packet.
+        firmware: Firmware version in the information packet, from major to build.
+        part_number: Part number in the information packet.
     """
 
     header_version: Literal[1, 2] = 2

@@ -1,7 +1,7 @@
 """A sensor's own clock: exact integer arithmetic from firing indices to rig time and time stamps.
 
-Device time is what the oscillator counts, in nanoseconds, 0 at the sensor's first firing. Firing times are exact multiples of the model's constants in device time
-(a VLP-16 firing sequence is 55,296 ns, a packet 1,327,104 ns = 165,888/125 us), so no rounding ever accumulates; an oscillator that is off by some
+Device time is the oscillator's count in nanoseconds, 0 at the sensor's first firing. Firing times are exact multiples of the model's constants in device time
+(a VLP-16 firing sequence is 55,296 ns, a packet 1,327,104 ns = 165,888/125 us), so rounding errors do not accumulate. The oscillator's error in
 parts per billion scales device time to rig time by integer division.
 """
 
@@ -13,15 +13,15 @@ from hilsim.units import HOUR_US, NS_PER_S, WHOLE_PPB
 
 
 class DeviceClock(NamedTuple):
-    """Kernel-side clock.
+    """Kernel-side clock of a sensor.
 
     Attributes:
         start_ns: Rig time of the sensor's first firing.
-        oscillator_ppb: Device time gains this many ns a second of true time.
-        stamp_ppb: Stamps gain this many ns a second of device time.
-        follows_pulse: Stamps follow UTC, their sub-second part set at each UTC second.
-        counts_utc: A counter that never wraps follows UTC instead of running on from ``stamp_offset_ns``.
-        stamp_offset_ns: What the stamps show at the first firing (free clock).
+        oscillator_ppb: Gain of device time over rig time, in ns per second.
+        stamp_ppb: Gain of the stamps over device time, in ns per second.
+        follows_pulse: Whether stamps follow UTC, with their sub-second part set at each UTC second.
+        counts_utc: Whether the counter that never wraps follows UTC instead of counting on from ``stamp_offset_ns``.
+        stamp_offset_ns: Value of the stamps at the first firing (free clock).
         utc_epoch_ns: UTC of rig time 0, in ns since 1970.
     """
 
@@ -35,11 +35,11 @@ class DeviceClock(NamedTuple):
 
 
 def build_device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: int, utc_epoch_ns: int) -> DeviceClock:
-    """Kernel-side clock of a setting.
+    """Build the kernel-side clock of a setting.
 
     Args:
-        setting: The setting.
-        follows_pulse: It is synchronised: what ``setting.sync`` comes to for this sensor.
+        setting: Settings of the clock.
+        follows_pulse: Whether the clock is synchronised: ``setting.sync`` resolved for this sensor.
         start_ns: Rig time of the sensor's first firing.
         utc_epoch_ns: UTC of rig time 0, in ns since 1970.
     """
@@ -90,7 +90,7 @@ def device_from_rig(clock: DeviceClock, rig_ns: int) -> int:
 
 @kernel
 def stamp_us(clock: DeviceClock, device_ns: int) -> int:
-    """The time stamp of a device time: microseconds past the hour, truncated, 0..3,599,999,999.
+    """Time stamp at a device time: microseconds past the hour, truncated, 0..3,599,999,999.
 
     With a pulse the sub-second part counts oscillator time since the last UTC second (VLP-16 manual page 123: it is set at every valid edge).
     """
@@ -104,7 +104,7 @@ def stamp_us(clock: DeviceClock, device_ns: int) -> int:
 
 @kernel
 def counter_us(clock: DeviceClock, device_ns: int) -> int:
-    """What a counter of microseconds shows that runs from ``stamp_offset_ns``, or follows UTC, and never wraps."""
+    """Counter of microseconds that never wraps: it counts from ``stamp_offset_ns`` or follows UTC."""
     if clock.counts_utc:
         return (clock.utc_epoch_ns + rig_from_device(clock, device_ns)) // 1000
     return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000
@@ -112,7 +112,7 @@ def counter_us(clock: DeviceClock, device_ns: int) -> int:
 
 @kernel
 def utc_lead_us(clock: DeviceClock, device_ns: int) -> int:
-    """How far UTC is ahead of that counter: 0 where it follows UTC; with a clock that drifts it changes."""
+    """Lead of UTC over ``counter_us``, in microseconds: 0 where the counter follows UTC; variable where the clock drifts."""
     if clock.counts_utc:
         return 0
     return (clock.utc_epoch_ns + rig_from_device(clock, device_ns) - clock.stamp_offset_ns - scaled_up(device_ns, clock.stamp_ppb)) // 1000

@@ -1,13 +1,14 @@
-"""Decimation ("subsampling"): one of N rings, one of M rays a ring, and spurious points; on arrays of points, and on the firings of a streaming sensor.
+"""Decimation ("subsampling") of rings and rays, and spurious points; for arrays of points, and for the firings of a streaming sensor.
 
-The functions on arrays give what the published ones give (``calculate_ring_id``, ``subsample_by_ring_id``, ``subsample_by_rays``,
-``add_cosmic_noise_points`` of "Submuestreo de haces y rayos"), compared array by array in ``tests/unit/sensor/test_decimation.py``, except where
-those depend on the machine or contradict their own text:
+The functions on arrays return what the published functions return (``calculate_ring_id``, ``subsample_by_ring_id``, ``subsample_by_rays``,
+``add_cosmic_noise_points`` of "Submuestreo de haces y rayos"; compared in ``tests/unit/sensor/test_decimation.py``), except where the published
+functions depend on the machine or contradict their own text:
 
-- rays of equal azimuth keep their order (theirs is numpy's unstable sort, which differs between CPUs);
-- elevations are clipped before they become integers (theirs overflow 32 bits where a field of view of 0 has 25 or more channels);
-- a step of 0 or below is refused (theirs keeps everything, raises, or counts backwards, depending on the function);
-- spurious points lie around +x, as in their text. Their code has -x: with a horizontal field of view below 360 degrees, every spurious point
+- rays of equal azimuth keep their order (the published sort is numpy's unstable one, which differs between CPUs);
+- elevations are clipped before they become integers (the published code overflows 32 bits where a field of view of 0 has 25 or more channels);
+- a step of 0 or below is rejected (the published code keeps everything, raises, or counts backwards, depending on the function);
+- spurious points are centred on +x, as in the published text. The published code has -x: with a horizontal field of view below 360 degrees, every
+    spurious point
   would be behind a sensor whose azimuth 0 is +x, where it cannot report anything. With 360 degrees the two are mirror images.
 
 Frames: the functions on points take azimuth 0 at +x, counter-clockwise, as ROS point clouds have it. A Velodyne's own azimuth is clockwise from
@@ -30,7 +31,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SPURIOUS_TAG = -1
 SPURIOUS_POINT_PURPOSE = 1000
-"""Purpose of the draws of spurious points, beside those of ``draws.Purpose``: they belong to point clouds, not to a rig."""
+"""Random-number purpose of spurious points, outside ``draws.Purpose`` because they belong to point clouds, not to a rig."""
 
 _SPURIOUS_POINT = constant(SPURIOUS_POINT_PURPOSE)
 _SPURIOUS_RANGE_MIN_M = 0.1
@@ -41,11 +42,11 @@ _MINUTE_NS = 60_000_000_000
 
 
 class Decimated(NamedTuple):
-    """What is left.
+    """Result of a decimation.
 
     Attributes:
-        mask: ``bool[n]`` over all points, for whatever else belongs to them: ``intensity[decimated.mask]``.
-        arrays: The given per-point arrays without the points that were left out, in their original order.
+        mask: ``bool[n]`` over all points, true for those kept; it selects from further arrays: ``intensity[decimated.mask]``.
+        arrays: The given per-point arrays without the removed points, in their original order.
     """
 
     mask: npt.NDArray[np.bool_]
@@ -73,16 +74,16 @@ def _fov_rules(lower_fov_deg: float, upper_fov_deg: float) -> list[tuple[bool, s
 
 
 def ring_ids(points: npt.NDArray[Any], channels: int, *, lower_fov_deg: float, upper_fov_deg: float) -> npt.NDArray[np.int32]:
-    """Ring of each point by its elevation, ``int32[n]``, 0 the lowest: the field of view cut into ``channels`` evenly spaced rings.
+    """Ring of each point by its elevation, ``int32[n]``, 0 the lowest: the field of view is divided into ``channels`` evenly spaced rings.
 
-    Halves are rounded to even. Points outside the field of view are not dropped, they count to ring 0 or ``channels - 1``. One channel is ring 0.
-    A field of view of 0 puts what is above it into the highest ring and everything else into ring 0. ``lower`` above ``upper`` numbers the rings
-    from the top. The origin has elevation 0; NaN is ring 0. float32 points are computed in float32 (one in a million gets another ring than in
-    float64). A real sensor whose rings are spaced unevenly (VLP-32C) is numbered by ``channel_rings`` instead.
+    Halves are rounded to even. A point outside the field of view is kept in ring 0 or ``channels - 1``. One channel is ring 0.
+    With a field of view of 0, points above it are in the highest ring and all others in ring 0. With ``lower`` above ``upper``, rings are numbered
+    from the top. The origin has elevation 0; NaN is ring 0. float32 points are computed in float32 (one in a million has another ring than in
+    float64). For a real sensor with unevenly spaced rings (VLP-32C) use ``channel_rings`` instead.
 
     Args:
         points: ``float[n, 3]`` in the sensor's frame, z up, any unit.
-        channels: How many rings, 1..65536.
+        channels: Number of rings, 1..65536.
         lower_fov_deg: Elevation of ring 0, -90..90.
         upper_fov_deg: Elevation of ring ``channels - 1``, -90..90.
 
@@ -94,10 +95,10 @@ def ring_ids(points: npt.NDArray[Any], channels: int, *, lower_fov_deg: float, u
         (is_whole(channels) and 1 <= channels <= _CHANNELS_MAX, f"channels must be a whole number of 1 to {_CHANNELS_MAX}, got {channels}"),
         *_fov_rules(lower_fov_deg, upper_fov_deg),
     )
-    # Plain Python numbers: a NumPy float64 scalar would lift float32 points to float64.
+    # Plain Python numbers: a NumPy float64 scalar would promote float32 points to float64.
     lower, highest = float(lower_fov_deg), int(channels) - 1
     fov = float(upper_fov_deg) - lower or _ZERO_FOV_DEG
-    with np.errstate(over="ignore"):  # beyond the largest number is far away, which is the meaning of infinity
+    with np.errstate(over="ignore"):  # overflow to infinity is correct here: infinitely far
         elevation = np.degrees(np.arctan2(points[:, 2], np.hypot(points[:, 0], points[:, 1])))
         ring = np.clip(np.rint((elevation - lower) / fov * highest), 0, highest)
     return np.where(np.isnan(ring), 0, ring).astype(np.int32)
@@ -118,31 +119,31 @@ def azimuths_deg(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def decimate_beams(ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Decimated:
-    """Keep the points of every ``step``-th ring: those with ``ring % step == 0``. Ring 0, with all that lies below the field of view, always stays.
+    """Keep the points of every ``step``-th ring: those with ``ring % step == 0``. Ring 0, which includes all points below the field of view, is always kept.
 
     Args:
         ring: ``int[n]``, any integers.
-        step: 1 or more; above the highest ring only ring 0 stays.
-        arrays: Per-point arrays ``[n, ...]`` to be decimated alike.
+        step: 1 or more; above the highest ring only ring 0 is kept.
+        arrays: Per-point arrays ``[n, ...]`` to decimate in the same way.
 
     Raises:
         ValueError: an argument breaks its rule.
     """
     require(_ring_rule(ring), step_rule("step", step), *_length_rules(len(ring), arrays))
-    mask = ring.astype(np.int64) % int(step) == 0  # in uint8, as decoders give rings, there is no step of 300
+    mask = ring.astype(np.int64) % int(step) == 0  # in uint8, the type of decoders' rings, a step of 300 cannot be represented
     return Decimated(mask, tuple(array[mask] for array in arrays))
 
 
 def decimate_rays(azimuth_deg: npt.NDArray[Any], ring: npt.NDArray[Any], step: int, *arrays: npt.NDArray[Any]) -> Decimated:
-    """Keep one of ``step`` points of each ring: sorted by azimuth, the smallest and every ``step``-th after it; ceil(n / step) of a ring's n points.
+    """Keep one of ``step`` points of each ring: sorted by azimuth, the first and every ``step``-th after it; ceil(n / step) of a ring's n points.
 
-    Equal azimuths keep their original order, NaN comes after all numbers. What is kept stays in its original order, not in that of azimuths.
+    Equal azimuths keep their original order; NaN sorts last. The kept points stay in their original order, not in the order of azimuths.
 
     Args:
-        azimuth_deg: ``float[n]``, what a ring is sorted by: ``azimuths_deg(points)``, or a sensor's own azimuths.
+        azimuth_deg: ``float[n]``, sort key within a ring: ``azimuths_deg(points)``, or a sensor's own azimuths.
         ring: ``int[n]``, any integers.
-        step: 1 or more; with a ring's number of points or more only its smallest azimuth stays.
-        arrays: Per-point arrays ``[n, ...]`` to be decimated alike.
+        step: 1 or more; at a ring's number of points or above, only its smallest azimuth is kept.
+        arrays: Per-point arrays ``[n, ...]`` to decimate in the same way.
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -163,14 +164,14 @@ def decimate_rays(azimuth_deg: npt.NDArray[Any], ring: npt.NDArray[Any], step: i
 
 @dataclass(frozen=True, kw_only=True)
 class SpuriousSpec:
-    """Spurious ("cosmic") points: where they may lie, and how many.
+    """Number and location of spurious ("cosmic") points.
 
     Attributes:
-        max_range_m: They lie between 0.1 m and this.
+        max_range_m: Largest range; the smallest is 0.1 m.
         hfov_deg: Width of the horizontal field of view, centred on +x.
         lower_fov_deg: Lowest elevation.
         upper_fov_deg: Highest elevation.
-        rate: Spurious points for each real one, 0..1.
+        rate: Number of spurious points per real point, 0..1.
     """
 
     max_range_m: float
@@ -195,15 +196,15 @@ class SpuriousSpec:
         )
 
     def count(self, points: int) -> int:
-        """Spurious points for so many real ones: the product truncated, as floats have it (100 at a rate of 0.29 are 28)."""
+        """Number of spurious points for a number of real points: the floating-point product truncated (100 at a rate of 0.29 give 28)."""
         return int(points * self.rate)
 
 
 class WithSpurious(NamedTuple):
-    """Points and spurious ones.
+    """Real and spurious points together.
 
     Attributes:
-        spurious: ``bool[n + k]``, true for the k spurious points, which are the last.
+        spurious: ``bool[n + k]``, true for the k spurious points, which come last.
         points: ``float[n + k, 3]``.
         tags: ``int[n + k]``, -1 for spurious points.
     """
@@ -225,20 +226,20 @@ def _draw_unit(seed: np.uint64, stream: int, scan: int, unit: npt.NDArray[np.flo
 def draw_spurious(
     spec: SpuriousSpec, count: int, *, seed: int, stream: int = 0, scan: int = 0
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Azimuth (degrees), elevation (degrees) and range (m) of spurious points, ``float64[count]`` each, uniform in every one of the three.
+    """Azimuth (degrees), elevation (degrees) and range (m) of spurious points, ``float64[count]`` each, all three uniformly distributed.
 
-    Uniform in range is a density of 1 / range² in space, and uniform in elevation is denser towards the zenith than in solid angle. Point k of a
-    scan is the same whatever the count.
+    A uniform range is a density of 1 / range² in space, and a uniform elevation is denser towards the zenith than in solid angle. Point k of a
+    scan does not depend on the count.
 
     Args:
-        spec: Where they may lie.
-        count: How many, less than 2**31.
-        seed: 64 bits.
-        stream: Which of many sensors, 32 bits.
+        spec: Bounds of the points.
+        count: Number of points, less than 2**31.
+        seed: Random seed, 64 bits.
+        stream: Number of the sensor, 32 bits.
         scan: Number of the point cloud, 31 bits.
 
     Raises:
-        ValueError: a number is out of its range.
+        ValueError: an argument is out of range.
     """
     ranges = (("count", count, 31), ("seed", seed, 64), ("stream", stream, 32), ("scan", scan, 31))
     require(
@@ -259,9 +260,9 @@ def draw_spurious(
 def place_spurious(
     azimuth_deg: npt.NDArray[np.float64], elevation_deg: npt.NDArray[np.float64], range_m: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Points ``float64[k, 3]`` (m, sensor frame) at azimuths from +x counter-clockwise, elevations and ranges ``float64[k]``.
+    """Points ``float64[k, 3]`` (m, sensor frame) from azimuths (from +x, counter-clockwise), elevations and ranges, ``float64[k]`` each.
 
-    The published code has x negated; see the module.
+    The published code negates x; see the module.
     """
     azimuth, elevation = np.radians(azimuth_deg), np.radians(elevation_deg)
     level = range_m * np.cos(elevation)
@@ -273,16 +274,16 @@ def add_spurious_points(
 ) -> WithSpurious:
     """Append spurious points, tagged -1, at the end.
 
-    Types promote as NumPy's do: float32 points become float64, ``uint32`` tags ``int64``, ``uint8`` tags ``int32``. When the rate gives not one
-    point, the very arrays that were given come back. Spurious points have no ring and no intensity: compute rings again, they lie within the field
+    Types are promoted as in NumPy: float32 points become float64, ``uint32`` tags ``int64``, ``uint8`` tags ``int32``. When the rate gives no
+    point, the given arrays themselves are returned. Spurious points have no ring and no intensity: recompute the rings; the points are within the field
     of view.
 
     Args:
         points: ``float[n, 3]``, m, sensor frame, x forward.
         tags: ``int[n]``, semantic tags; not ``uint64``, which has no common integer type with -1.
-        spec: Where spurious points may lie, and how many.
-        seed: 64 bits; with ``stream`` and ``scan`` it determines the points.
-        stream: Which of many sensors, 32 bits.
+        spec: Number and bounds of spurious points.
+        seed: Random seed, 64 bits; with ``stream`` and ``scan`` it determines the points.
+        stream: Number of the sensor, 32 bits.
         scan: Number of the point cloud, 31 bits.
 
     Raises:
@@ -306,11 +307,11 @@ class Decimation(NamedTuple):
     """Kernel-side decimation of one sensor.
 
     Attributes:
-        keeps_channel: ``bool[c]``, in firing order.
-        ray_step: See ``DecimationSpec``.
+        keeps_channel: ``bool[c]``, in firing order: whether the channel is reported.
+        ray_step: ``DecimationSpec.ray_step``.
         sequence_ns: Device time of a firing sequence.
-        firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
-        azimuth_offset_turns: ``float64[c]``.
+        firing_offset_ns: ``int64[c]``, device time from the start of a firing sequence to each channel's firing.
+        azimuth_offset_turns: ``float64[c]``, azimuth of each channel's beam relative to the head.
     """
 
     keeps_channel: npt.NDArray[np.bool_]
@@ -321,20 +322,20 @@ class Decimation(NamedTuple):
 
 
 def channel_rings(spec: VelodyneSpec) -> npt.NDArray[np.int64]:
-    """Ring of each channel, ``int64[c]`` in firing order: its place by elevation, 0 the lowest.
+    """Ring of each channel, ``int64[c]`` in firing order: its rank by elevation, 0 the lowest.
 
-    For evenly spaced channels (VLP-16) that is what ``ring_ids`` gives. Where they are not (VLP-32C), ``ring_ids`` puts several channels into one
-    ring and leaves others empty, so that one of N rings would not be one of N lasers.
+    For evenly spaced channels (VLP-16) this equals ``ring_ids``. For unevenly spaced ones (VLP-32C), ``ring_ids`` assigns several channels to one
+    ring and leaves others empty, so one of N rings would not be one of N lasers.
     """
     order = np.argsort([channel.elevation_deg for channel in spec.channels], kind="stable")
     return np.argsort(order)
 
 
 def build_decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
-    """Kernel-side decimation of a model.
+    """Build the kernel-side decimation of a model.
 
     Raises:
-        ValueError: the head turns so fast that a turn is hardly a row of firings.
+        ValueError: the head turns so fast that a turn has too few firings.
     """
     turn_sequences = _MINUTE_NS / (spec.rate_max_rpm * spec.sequence_ns)
     require(
@@ -353,27 +354,27 @@ def build_decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
 
 
 def no_decimation(channels: int) -> Decimation:
-    """Of a sensor that reports every firing of its ``channels`` lasers."""
+    """Decimation of a sensor that reports every firing of its ``channels`` lasers."""
     nothing = np.zeros(channels, np.int64)
     return Decimation(np.ones(channels, np.bool_), 1, 1, nothing, nothing.astype(np.float64))
 
 
 @kernel
 def _past_zero_turns(decimation: Decimation, head: Head, channel: int, sequence: int) -> float:
-    """How far past azimuth 0 a channel's beam is when it fires, in turns, -0.5..0.5; between firing sequences as ``emulator.firing.fire`` has it."""
+    """Angle of a channel's beam past azimuth 0 when it fires, in turns, -0.5..0.5; within a firing sequence it is interpolated as in ``emulator.firing.fire``."""
     device_ns = sequence * decimation.sequence_ns
     start_turns = head_turns(head, device_ns)
     travelled = head_turns(head, device_ns + decimation.sequence_ns) - start_turns
-    travelled -= math.floor(travelled + 0.5)  # over the seam of a turn
+    travelled -= math.floor(travelled + 0.5)  # across azimuth 0
     turns = start_turns + travelled * (decimation.firing_offset_ns[channel] / decimation.sequence_ns) + decimation.azimuth_offset_turns[channel]
     return float(turns - math.floor(turns + 0.5))
 
 
 @kernel
 def _passage(decimation: Decimation, head: Head, channel: int, sequence: int, turn_sequences: float) -> int:
-    """The first firing sequence in which a channel's beam is past azimuth 0, for the passage nearest to ``sequence``.
+    """First firing sequence in which a channel's beam is past azimuth 0, for the passage nearest to ``sequence``.
 
-    Newton's steps with the mean rate (the speed is within 40 % of it, ``RateJitterSpec``, so each leaves at most 0.4 of the way) and single steps for the rest.
+    Newton steps with the mean rate (the speed is within 40 % of it, ``RateJitterSpec``, so each step leaves at most 0.4 of the distance), then single steps.
     """
     for _ in range(4):
         stride = math.floor(_past_zero_turns(decimation, head, channel, sequence) * turn_sequences)
@@ -389,20 +390,21 @@ def _passage(decimation: Decimation, head: Head, channel: int, sequence: int, tu
 
 @kernel
 def reported_firings(decimation: Decimation, head: Head, first_sequence: int, sequences: int, reported: npt.NDArray[np.bool_]) -> None:
-    """Write which firings a decimated sensor reports.
+    """Write which firings a decimated sensor reports to ``reported``.
 
-    A channel's turn begins with its first firing at or past azimuth 0, by the true azimuth of its own beam, and firings are counted from there: number 0,
-    ``ray_step``, 2 ``ray_step`` … are reported, and the count begins anew at the next passage. Azimuth grows with time, so over a whole turn
-    that is what ``decimate_rays`` keeps of the turn's firings sorted by azimuth. It leaves out *firings*, whether anything comes back or not: what a coarser sensor
-    would have fired. A cloud that was decoded first lacks the misses, and ``decimate_rays`` then counts only what there is.
+    A channel's turn begins with its first firing at or past azimuth 0, by the true azimuth of its own beam. Firings are numbered from there: 0,
+    ``ray_step``, 2 ``ray_step`` … are reported, and numbering restarts at the next passage. Azimuth grows with time, so over a whole turn
+    this equals ``decimate_rays`` on the turn's firings. It decimates *firings*, with or without a return, like a sensor of lower
+    resolution.
+    In a decoded cloud the misses are missing, and ``decimate_rays`` counts only the points present.
 
-    A pure function of the firing's index: turns before the sensor's first firing are counted as if the head had turned then.
+    The result is a pure function of the firing's index: turns before the sensor's first firing are counted as if the head had turned then.
 
     Args:
-        decimation: Of the sensor.
-        head: Of the sensor; turning at no more than its model's ``rate_max_rpm``.
+        decimation: Decimation of the sensor.
+        head: Head of the sensor; turning at most at its model's ``rate_max_rpm``.
         first_sequence: Index of the first firing sequence.
-        sequences: How many.
+        sequences: Number of firing sequences.
         reported: ``bool[c, s]``, written; channels in firing order.
     """
     turn_sequences = 100 * _MINUTE_NS / (head.rate_crpm * decimation.sequence_ns)
@@ -428,14 +430,14 @@ def reported_firings(decimation: Decimation, head: Head, first_sequence: int, se
 def withhold_firings(
     reported: npt.NDArray[np.bool_], baseline: npt.NDArray[np.uint8], distance: npt.NDArray[np.int32], reflectivity: npt.NDArray[np.uint8]
 ) -> None:
-    """Turn firings that are not reported into no-returns: distance 0 with the channel's baseline, in every return.
+    """Turn firings that are not reported into no-returns: distance 0 and the channel's baseline reflectivity, in every return.
 
-    A data packet has a record for every channel of every firing sequence and no field that marks which are present, so a record cannot be left out: a
-    packet of another layout would be another sensor's. Distance 0 is what the format has for "nothing to report", and decoders make no point of it.
+    A data packet has a record for every channel of every firing sequence and no field that marks a missing one, so a record cannot be left out.
+    In this format, distance 0 means no return, and decoders make no point of it.
 
     Args:
-        reported: ``bool[c, s]``, see ``reported_firings``.
-        baseline: ``uint8[c]``, the byte of a no-return.
+        reported: ``bool[c, s]`` of ``reported_firings``.
+        baseline: ``uint8[c]``, reflectivity byte of a no-return.
         distance: ``int32[r, s, c]``, changed in place.
         reflectivity: ``uint8[r, s, c]``, changed in place.
     """

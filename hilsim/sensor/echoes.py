@@ -1,11 +1,11 @@
-"""From what one firing's light met to echoes, and from echoes to returns: grouping by range, detection by energy, strongest and last.
+"""Echoes of a firing from its hits, and returns from its echoes: grouping by range, detection by energy, selection of strongest and last.
 
-Energy is normalised: a white Lambertian wall that fills the beam at normal incidence, 1 m away in clear air, sends back 1. A hit's energy is
-``share * reflectivity * cos(incidence) * transmission / range^2``; the footprint's area cancels the second cosine. (Wagner's simplified range
-equation, as in HELIOS++ ``EnergyMaths.cpp``.)
+Energy is normalised: a white Lambertian wall that fills the beam at normal incidence, 1 m away in clear air, returns 1. A hit's energy is
+``share * reflectivity * cos(incidence) * transmission / range^2``; the footprint's area cancels the second cosine (Wagner's simplified range
+equation, as in HELIOS++ ``EnergyMaths.cpp``).
 
-Two surfaces nearer to each other than ``merge_distance_m`` make one echo: no second return closer than 1.16 m was seen in public dual-return
-captures of VLP-16s.
+Two surfaces nearer to each other than ``merge_distance_m`` make one echo: public dual-return captures of VLP-16s have no second return closer than
+1.16 m.
 """
 
 import math
@@ -19,29 +19,31 @@ from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.rng import Purpose, uniform
 
 ECHO_DRAWS = 8
-"""Draws kept apart for the echoes of one firing; echoes beyond the eighth share the eighth's."""
+"""Random numbers reserved for the echoes of one firing; echoes beyond the eighth share the eighth's."""
 
 
 class EchoChoice(IntEnum):
-    """Which of a firing's detected echoes a return reports. The firmware's rank is taken to be by energy (recommended, unproven)."""
+    """Which of a firing's detected echoes a return reports. The firmware is assumed to rank echoes by energy (recommended, unproven)."""
 
     STRONGEST = 0
     LAST = 1
     STRONGEST_BESIDE_LAST = 2
-    """After a return that reports the last: the strongest, or the second strongest where that is the last (VLP-16 manual 63-9243 page 57); an only echo once more."""
+    """Beside a return that reports the last echo: the strongest, or the second strongest where the last is the strongest (VLP-16 manual 63-9243 page 57);
+    a single echo is reported twice."""
     LAST_BESIDE_STRONGEST = 3
-    """After a return that reports the strongest: the last, or the second strongest where that is the last; none beside an only echo (Cepton's SDK 1 manual)."""
+    """Beside a return that reports the strongest echo: the last, or the second strongest where the strongest is the last; a single echo is reported once
+    (Cepton's SDK 1 manual)."""
 
 
 class ReturnType(IntEnum):
-    """Which of a firing's echoes a return reports; in single return modes what the sensor is set to report."""
+    """Which of a firing's echoes a return is; in single return modes always the configured one."""
 
     STRONGEST = 0
     LAST = 1
     BOTH = 2
-    """In dual return mode: the strongest echo is the last."""
+    """In dual return mode: the strongest echo, which is also the last."""
     SECOND_STRONGEST = 3
-    """In dual return mode: reported beside a last echo that is the strongest."""
+    """In dual return mode: the second strongest echo, beside a last echo that is the strongest."""
 
 
 _STRONGEST, _LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
@@ -50,7 +52,7 @@ _IS_BOTH, _IS_SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STR
 _DETECTION = constant(Purpose.DETECTION)
 _ROOT_HALF = math.sqrt(0.5)
 CERTAIN_SIGMAS = 9.0
-"""The chance beyond it is 1 in float64."""
+"""Number of standard deviations beyond which the probability rounds to 1 in float64."""
 
 
 RANGE, ENERGY, COSINE, RETRO = 0, 1, 2, 3
@@ -58,25 +60,26 @@ RANGE, ENERGY, COSINE, RETRO = 0, 1, 2, 3
 RAY, INSTANCE, TRIANGLE, ECHO = 0, 1, 2, 3
 """Columns of ``Hits.what``."""
 ECHO_RANGE, ECHO_ENERGY, ECHO_RETRO, ECHO_CODE = 0, 1, 2, 3
-"""Columns of the array of echoes: range (m), energy, share of retro-reflectors in it, the packet's distance."""
+"""Columns of the array of echoes: range (m), energy, share of retro-reflectors, distance code of the packet."""
 ECHO_COLUMNS = 4
 SEVERAL = 2
-"""Echoes of a firing: two or more."""
+"""Result of ``sole_echo``: the firing has two or more echoes."""
 
 WEATHER_RAY, FALSE_ALARM_RAY = -1, -2
-"""In place of a sub-ray's number."""
+"""Values of the column ``RAY`` for echoes of weather and for false alarms."""
 BACKGROUND_ALONE, BACKGROUND_CHOSEN = -2, -3
-"""In place of an instance: a captured background where there is nothing synthetic, and where it was chosen before something synthetic."""
+"""Values of the column ``INSTANCE`` for a captured background: with no synthetic surface behind it, and chosen in front of a synthetic surface."""
 
 
 class Hits(NamedTuple):
-    """What the light of each of ``f`` firings met: up to ``m`` hits each, in any order.
+    """Surfaces that each of ``f`` firings hit: up to ``m`` hits each, in any order.
 
     Attributes:
-        hit_count: ``int32[f]``.
+        hit_count: ``int32[f]``, number of hits.
         value: ``float64[f, m, 4]``: range (m), normalised energy, cosine of the incidence, 1 for a retro-reflector.
-        what: ``int32[f, m, 4]``: sub-ray (negative for weather and false alarms), instance (-1 where nothing solid was hit, see also the background's), triangle (-1 there), and which echo
-            it became part of, nearest first (-1 for none).
+        what: ``int32[f, m, 4]``: sub-ray (negative for weather and false alarms), instance (-1 for no surface; negative for a captured background too),
+            triangle (-1 for no surface), and echo
+            that it became part of, nearest first (-1 for none).
     """
 
     hit_count: npt.NDArray[np.int32]
@@ -85,13 +88,13 @@ class Hits(NamedTuple):
 
 
 def allocate_hits(firings: int, most: int) -> Hits:
-    """No hits yet, for ``firings`` firings of up to ``most`` hits."""
+    """Allocate arrays for ``firings`` firings of up to ``most`` hits, all empty."""
     return Hits(hit_count=np.zeros(firings, np.int32), value=np.zeros((firings, most, 4)), what=np.zeros((firings, most, 4), np.int32))
 
 
 @kernel
 def _sort_hits(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int) -> None:
-    """Sort a firing's hits by range, those of one range by sub-ray; arguments as of ``group_echoes``."""
+    """Sort a firing's hits by range, then by sub-ray; arguments as in ``group_echoes``."""
     for end in range(1, hit_count):
         at = end
         while at > 0 and (
@@ -108,10 +111,10 @@ def _sort_hits(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray
 def sole_echo(
     hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float
 ) -> tuple[int, float, float, float]:
-    """The echo of a firing whose hits all make one: arguments as of ``group_echoes``.
+    """Echo of a firing whose hits all make one; arguments as in ``group_echoes``.
 
     Returns:
-        How many echoes there are (0, 1 or ``SEVERAL``), then sums over all hits: of energy times range, of energy, and of retro-reflectors' energy.
+        Number of echoes (0, 1 or ``SEVERAL``), then sums over all hits: energy times range, energy, and energy of retro-reflectors.
     """
     nearest_m, farthest_m, energy, moment, retro = np.inf, -np.inf, 0.0, 0.0, 0.0
     for at in range(hit_count):
@@ -130,19 +133,19 @@ def sole_echo(
 def group_echoes(
     hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float, echoes: npt.NDArray[np.float64]
 ) -> int:
-    """Group a firing's hits into echoes, nearest first; returns how many.
+    """Group a firing's hits into echoes, nearest first; returns the number of echoes.
 
-    By range (ties: the lower sub-ray first) a hit joins the echo before it while it is nearer than ``merge_distance_m`` to that echo's energy-weighted
-    centre so far. Hits that all lie within that distance are therefore one echo in whatever order, which is the rule and not the exception: only
-    others are sorted.
+    In order of range (ties: lower sub-ray first) a hit joins the previous echo if it is nearer than ``merge_distance_m`` to that echo's energy-weighted
+    centre so far. Hits that all lie within that distance are one echo in any order; this is the usual case, and only
+    the others are sorted.
 
     Args:
-        hit_count: Of this firing.
-        value: Of ``Hits``; sorted where the firing has several echoes.
-        what: Of ``Hits``, in the same order; the column ``ECHO`` is written.
-        firing: Which.
-        merge_distance_m: See above.
-        echoes: ``float64[m, 4]``, written but for the code: range (energy-weighted mean), energy (sum), share of retro-reflectors in it.
+        hit_count: Number of hits of this firing.
+        value: ``Hits.value``; sorted where the firing has several echoes.
+        what: ``Hits.what``, in the same order; the column ``ECHO`` is written.
+        firing: Row of the firing.
+        merge_distance_m: Smallest distance between two echoes.
+        echoes: ``float64[m, 4]``, written except for the code: range (energy-weighted mean), energy (sum), share of retro-reflectors.
     """
     found, moment, total, retro = sole_echo(hit_count, value, what, firing, merge_distance_m)
     if found == 1:
@@ -173,7 +176,7 @@ def group_echoes(
 
 @kernel
 def detection_probability(energy: float, threshold_energy: float, noise_ratio: float) -> float:
-    """Chance that an echo passes the threshold: Gaussian noise of ``threshold_energy / noise_ratio``; a hard threshold where the ratio is 0."""
+    """Probability that an echo passes the threshold: Gaussian noise of ``threshold_energy / noise_ratio``; a hard threshold where the ratio is 0."""
     if noise_ratio <= 0.0 or threshold_energy <= 0.0:
         return 1.0 if energy >= threshold_energy else 0.0
     if noise_ratio * (energy / threshold_energy - 1.0) > CERTAIN_SIGMAS:
@@ -183,7 +186,7 @@ def detection_probability(energy: float, threshold_energy: float, noise_ratio: f
 
 @kernel
 def is_detected(energy: float, threshold_energy: float, noise_ratio: float, seed: np.uint64, stream: int, index: int) -> bool:
-    """Whether an echo passes the threshold; the draw is made only where the result is random."""
+    """Whether an echo passes the threshold; a random number is drawn only where the result is uncertain."""
     probability = detection_probability(energy, threshold_energy, noise_ratio)
     if probability >= 1.0 - 1e-15:
         return True
@@ -194,7 +197,7 @@ def is_detected(energy: float, threshold_energy: float, noise_ratio: float, seed
 
 @kernel
 def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, but: int) -> int:
-    """The echo of most energy among ``kept[:count]``, the nearer of equals, leaving out ``but``; -1 where there is none."""
+    """Strongest echo among ``kept[:count]`` except ``but``, the nearer of equals; -1 where there is none."""
     best = -1
     for at in range(count):
         echo = kept[at]
@@ -205,12 +208,12 @@ def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64],
 
 @kernel
 def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, choice: int) -> int:
-    """The echo that a return reports, -1 for none.
+    """Echo that a return reports, -1 for none.
 
     Args:
-        echoes: Of ``group_echoes``.
+        echoes: Echoes of ``group_echoes``.
         kept: Detected echoes, nearest first.
-        count: How many of them.
+        count: Number of detected echoes.
         choice: An ``EchoChoice``.
     """
     if count == 0:
@@ -234,11 +237,11 @@ def return_type(choices: npt.NDArray[np.int64], return_number: int, hits: Hits, 
 
     Args:
         choices: ``int64[r]``, an ``EchoChoice`` for each return of a firing.
-        return_number: Which of them.
-        hits: After ``group_echoes``.
+        return_number: Number of the return.
+        hits: Hits after ``group_echoes``.
         firing: Row of ``hits``.
-        echo: What the return reports.
-        other: What the other one of a pair reports; -1 for nothing.
+        echo: Echo that the return reports.
+        other: Echo that the other return of a pair reports; -1 for none.
     """
     choice = choices[return_number]
     if choices.size == 1:
@@ -257,7 +260,7 @@ def return_type(choices: npt.NDArray[np.int64], return_number: int, hits: Hits, 
 
 @kernel
 def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
-    """Energy of an echo, added up as ``group_echoes`` does."""
+    """Energy of an echo, summed as in ``group_echoes``."""
     energy = 0.0
     for at in range(hits.hit_count[firing]):
         if hits.what[firing, at, ECHO] == echo:

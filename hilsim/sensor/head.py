@@ -1,7 +1,7 @@
-"""The rotating head: where it really points at any device time, and what its encoder reads.
+"""The rotating head: its true angle at any device time, and the reading of its encoder.
 
-The angle is a pure function of device time: a uniform turn, a swing once per turn and a slow swing (real units hold ±0.1-0.2 % within 30 ms).
-What a packet reports is a reading: white noise, the encoder's grid, hundredths of a degree. That reproduces the distribution of azimuth increments of real units
+The angle is a pure function of device time: a uniform rotation, an oscillation once per turn and a slow oscillation (real units hold ±0.1-0.2 % within 30 ms).
+A packet reports a reading: white noise, the encoder's grid, hundredths of a degree. That reproduces the distribution of azimuth increments of real units
 (38..42 at 600 rpm) and their lag-1 autocorrelation of -0.48, which noise on the *speed* would not.
 """
 
@@ -16,7 +16,7 @@ from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSp
 from hilsim.units import TURN_CDEG
 
 _PERIOD_NS = 6_000_000_000_000
-"""100 minutes: whole turns at any rate in 0.01 rpm."""
+"""100 minutes: a whole number of turns at any rate in steps of 0.01 rpm."""
 _ENCODER_NOISE = constant(Purpose.ENCODER_NOISE)
 
 
@@ -26,14 +26,14 @@ class Head(NamedTuple):
     Attributes:
         rate_crpm: Mean rotation rate in 0.01 rpm, an integer (so that 100 minutes are whole turns and long runs lose no precision).
         phase_turns: Angle at device time 0, in turns.
-        per_turn_ratio: See ``RateJitterSpec``.
-        per_turn_phase_rad: Where in a turn the swing peaks.
-        drift_ratio: See ``RateJitterSpec``.
-        drift_period_ns: See ``RateJitterSpec``.
-        drift_phase_rad: Where in its period the slow swing starts.
-        tick_cdeg: See ``EncoderSpec``.
-        noise_cdeg: See ``EncoderSpec``.
-        seed: Of the rig.
+        per_turn_ratio: ``RateJitterSpec.per_turn_ratio``.
+        per_turn_phase_rad: Phase of the oscillation once per turn.
+        drift_ratio: ``RateJitterSpec.drift_ratio``.
+        drift_period_ns: Period of the slow oscillation.
+        drift_phase_rad: Phase of the slow oscillation at device time 0.
+        tick_cdeg: ``EncoderSpec.tick_cdeg``.
+        noise_cdeg: ``EncoderSpec.noise_cdeg``.
+        seed: Random seed of the rig.
         stream: The sensor's number.
     """
 
@@ -51,12 +51,12 @@ class Head(NamedTuple):
 
 
 def mean_rate_rpm(setup: SensorSetup) -> int:
-    """Mean rotation rate that a head is set to."""
+    """Mean rotation rate that a head is set to, in rpm."""
     return DEFAULT_RATE_RPM if setup.rotation_rate_rpm is None else setup.rotation_rate_rpm
 
 
 def rate_rule(spec: VelodyneSpec, setup: SensorSetup) -> tuple[bool, str]:
-    """Whether a model can rotate as it is set, with the fault for ``require``."""
+    """Check that a model supports the configured rotation rate; returns the condition and its error message for ``require``."""
     rate_rpm = mean_rate_rpm(setup)
     return (
         spec.rate_min_rpm <= rate_rpm <= spec.rate_max_rpm and rate_rpm % spec.rate_step_rpm == 0,
@@ -65,7 +65,7 @@ def rate_rule(spec: VelodyneSpec, setup: SensorSetup) -> tuple[bool, str]:
 
 
 def build_model_head(spec: VelodyneSpec, setup: SensorSetup, *, seed: int, stream: int) -> Head:
-    """Kernel-side head of a model as it is set up; ``stream`` is the sensor's number within the rig."""
+    """Build the kernel-side head of a model with its setup; ``stream`` is the sensor's number within the rig."""
     rate_rpm = mean_rate_rpm(setup)
     encoder = spec.encoder_at(rate_rpm)
     rate = rate_rpm + encoder.rate_offset_rpm
@@ -73,7 +73,7 @@ def build_model_head(spec: VelodyneSpec, setup: SensorSetup, *, seed: int, strea
 
 
 def build_head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, rate_jitter: RateJitterSpec, seed: int, stream: int) -> Head:
-    """Kernel-side head; the phases of its swings are drawn from the rig's seed (every unit has its own)."""
+    """Build a kernel-side head; the phases of its oscillations are drawn from the rig's seed (every unit has its own)."""
     per_turn, drift = (2 * np.pi * uniform(np.uint64(seed), stream, index, int(Purpose.HEAD_RATE_JITTER)) for index in (0, 1))
     return Head(
         rate_crpm=round(100 * rate_rpm),
@@ -91,16 +91,16 @@ def build_head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, rate_
 
 
 def no_head() -> Head:
-    """Of a sensor that has none."""
+    """Placeholder head of a sensor without one."""
     return Head(0, 0.0, 0.0, 0.0, 0.0, 1_000_000_000, 0.0, 0.0, 0.0, np.uint64(0), 0)
 
 
 @kernel
 def head_turns(head: Head, device_ns: int) -> float:
-    """True angle in turns at a device time, in [0, 1) give or take the swings; accurate to 1e-12 turns however long the run."""
+    """True angle in turns at a device time, in [0, 1) plus or minus the oscillations; accurate to 1e-12 turns for any length of run."""
     of_period = device_ns % _PERIOD_NS
     uniform_turns = head.phase_turns + (of_period * head.rate_crpm % _PERIOD_NS) / _PERIOD_NS
-    # A speed swing of relative amplitude a at angular frequency w is an angle swing of a * rate / w.
+    # A speed oscillation of relative amplitude a at angular frequency w is an angle oscillation of a * rate / w.
     per_turn = head.per_turn_ratio / (2.0 * np.pi) * np.sin(2.0 * np.pi * uniform_turns + head.per_turn_phase_rad)
     turns_per_period = head.rate_crpm / _PERIOD_NS * head.drift_period_ns
     drift_angle = 2.0 * np.pi * (device_ns % head.drift_period_ns) / head.drift_period_ns + head.drift_phase_rad
@@ -110,12 +110,12 @@ def head_turns(head: Head, device_ns: int) -> float:
 
 @kernel
 def head_reading_cdeg(head: Head, device_ns: int, sequence: int) -> int:
-    """What the encoder reads at a firing sequence's first firing: hundredths of a degree, 0..35999.
+    """Encoder reading at a firing sequence's first firing: hundredths of a degree, 0..35999.
 
     Args:
         head: The head.
         device_ns: Device time of the firing.
-        sequence: Index of the firing sequence, the counter of the reading noise.
+        sequence: Index of the firing sequence, which numbers the reading's random number.
     """
     angle = head_turns(head, device_ns) * TURN_CDEG
     if head.noise_cdeg > 0.0:

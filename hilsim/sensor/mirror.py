@@ -1,7 +1,7 @@
-"""The mirror of an image-scanning lidar: where each laser looks at any device time, in image coordinates.
+"""The mirror of an image-scanning lidar: direction of each laser at any device time, in image coordinates.
 
 Image coordinates are those of a pinhole camera of focal length 1: ``x / y`` to the right and ``z / y`` upwards of a point (x right, y forward, z up). Each laser draws a
-Lissajous figure: see ``MirrorSpec``. Angles are exact however long the run, because turns are counted in integers.
+Lissajous figure: see ``MirrorSpec``. Angles are exact for any length of run, because turns are counted in integers.
 """
 
 import math
@@ -14,7 +14,7 @@ from hilsim.compilation.jit import kernel
 from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec
 
 _TURN = 1_000_000_000_000
-"""ns * mHz in a turn."""
+"""Duration of a turn in ns * mHz."""
 _EXTENT_STEPS = 7200
 _MIDDLE_X, _MIDDLE_Z, _PHASE_X, _PHASE_Z, _SCALE_X, _SCALE_Z = range(6)
 
@@ -23,16 +23,16 @@ class Mirror(NamedTuple):
     """Kernel-side mirror.
 
     Attributes:
-        x_mhz: Frequency of the sweep across, an integer so that long runs lose no precision.
-        x_phase_turns: At device time 0.
-        x_third_ratio: Third harmonic.
-        x_third_phase_rad: Its phase.
-        z_mhz: Frequency of the sweep up and down.
-        z_phase_turns: At device time 0.
-        z_third_ratio: Third harmonic.
-        z_third_phase_rad: Its phase.
-        passes_per_scan: Sweeps across, one way.
-        segment: ``float64[c, 6]``, of each laser: middle x and z, phase x and z in turns, amplitude x and z.
+        x_mhz: Frequency along x, an integer so that long runs lose no precision.
+        x_phase_turns: Phase along x at device time 0.
+        x_third_ratio: Relative amplitude of the third harmonic along x.
+        x_third_phase_rad: Phase of the third harmonic along x.
+        z_mhz: Frequency along z, an integer.
+        z_phase_turns: Phase along z at device time 0.
+        z_third_ratio: Relative amplitude of the third harmonic along z.
+        z_third_phase_rad: Phase of the third harmonic along z.
+        passes_per_scan: Number of one-way sweeps along x in a scan.
+        segment: ``float64[c, 6]`` per laser: centre x and z, phase x and z in turns, amplitude x and z.
     """
 
     x_mhz: int
@@ -48,7 +48,7 @@ class Mirror(NamedTuple):
 
 
 def build_mirror(spec: CeptonSpec, *, phase_deg: float) -> Mirror:
-    """Kernel-side mirror of a model; ``phase_deg`` is added to the sweep across at device time 0."""
+    """Build the kernel-side mirror of a model; ``phase_deg`` is added to the phase along x at device time 0."""
     return _mirror(
         spec.mirror,
         phase_deg,
@@ -67,7 +67,7 @@ def build_mirror(spec: CeptonSpec, *, phase_deg: float) -> Mirror:
 
 
 def no_mirror() -> Mirror:
-    """Of a sensor that has none."""
+    """Placeholder mirror of a sensor without one."""
     return _mirror(MirrorSpec(x_hz=1.0, x_amplitude=1.0, z_hz=1.0, z_amplitude=1.0), 0.0, [])
 
 
@@ -88,7 +88,7 @@ def _mirror(spec: MirrorSpec, phase_deg: float, segments: list[tuple[float, ...]
 
 @kernel
 def _sweep(mhz: int, turns: float, third_ratio: float, third_phase_rad: float, device_ns: int) -> float:
-    """Deflection between about -1 and 1."""
+    """Deflection of one axis at a device time, between about -1 and 1."""
     angle = 2.0 * math.pi * (turns + (device_ns % _TURN * mhz % _TURN) / _TURN)
     if third_ratio == 0.0:
         return math.sin(angle)
@@ -97,7 +97,7 @@ def _sweep(mhz: int, turns: float, third_ratio: float, third_phase_rad: float, d
 
 @kernel
 def image_point(mirror: Mirror, laser: int, device_ns: int) -> tuple[float, float]:
-    """Image x and z of where a laser looks at a device time."""
+    """Image x and z of a laser's beam at a device time."""
     middle = mirror.segment[laser]
     x = _sweep(mirror.x_mhz, mirror.x_phase_turns + middle[_PHASE_X], mirror.x_third_ratio, mirror.x_third_phase_rad, device_ns)
     z = _sweep(mirror.z_mhz, mirror.z_phase_turns + middle[_PHASE_Z], mirror.z_third_ratio, mirror.z_third_phase_rad, device_ns)
@@ -106,7 +106,7 @@ def image_point(mirror: Mirror, laser: int, device_ns: int) -> tuple[float, floa
 
 @kernel
 def scan_number(mirror: Mirror, device_ns: int) -> int:
-    """Which scan a device time belongs to: one ends where the sweep across (its fundamental) turns back for the last of its passes."""
+    """Number of the scan at a device time. A scan ends where the fundamental along x turns back after the last of its passes."""
     whole = device_ns // _TURN * mirror.x_mhz
     fine = device_ns % _TURN * mirror.x_mhz
     whole += fine // _TURN
@@ -115,12 +115,12 @@ def scan_number(mirror: Mirror, device_ns: int) -> int:
 
 
 def image_extent(spec: CeptonSpec) -> tuple[float, float, float, float]:
-    """Bounds of image x and of image z (smallest, largest, smallest, largest) that no laser of a model passes; up to 6e-7 of a sweep's half width beyond what it reaches."""
+    """Bounds of all lasers' beams: smallest and largest image x, smallest and largest image z. They exceed the true extremes by at most 6e-7 of the amplitude."""
     of_axis = []
     for axis in ("x", "z"):
         ratio, phase_rad = getattr(spec.mirror, f"{axis}_third_ratio"), math.radians(getattr(spec.mirror, f"{axis}_third_phase_deg"))
         angle = np.linspace(0.0, 2.0 * np.pi, _EXTENT_STEPS + 1)
-        between = (1.0 + 9.0 * abs(ratio)) * (np.pi / _EXTENT_STEPS) ** 2 / 2.0  # a peak between two samples is no higher above them
+        between = (1.0 + 9.0 * abs(ratio)) * (np.pi / _EXTENT_STEPS) ** 2 / 2.0  # a peak between two samples exceeds them by at most this
         amplitude = getattr(spec.mirror, f"{axis}_amplitude")
         wave = np.sin(angle) + ratio * np.sin(3.0 * angle + phase_rad)
         ends = [

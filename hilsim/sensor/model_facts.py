@@ -1,19 +1,19 @@
-"""What the table of Velodyne models holds for a profile's model: a profile adds only what the table lacks."""
+"""Completion of profiles from the table of Velodyne models: a profile contains only what the table lacks."""
 
 from typing import Any
 
 from hilsim.protocols.velodyne.models import MODELS, Model
 
 CHANNEL_FACTS = frozenset({"elevation_deg", "azimuth_offset_deg", "vertical_offset_mm"})
-"""Keys of a profile's channels that the table of models knows."""
+"""Keys of a profile's channels that the table of models provides."""
 MODEL_FACTS = frozenset({"product", "channels", "firing_ns", "lasers_per_firing", "sequence_ns", "range_unit_mm"})
-"""Keys of a profile that the table of models knows."""
+"""Keys of a profile that the table of models provides."""
 
 
 def completed(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A profile's table with what is known of its model, and a sentence for each value that contradicts that.
+    """Complete a profile's table from the table of models; returns it with an error message for each contradicting value.
 
-    The table of a model that is not known comes back as it is.
+    The table of an unknown model is returned unchanged.
     """
     model = next((model for model in MODELS if model.name == table.get("model")), None)
     if model is None:
@@ -38,7 +38,7 @@ def _contradictions(path: str, table: dict[str, Any], facts: dict[str, Any], mod
 
 
 def _channels(channels: Any, model: Model) -> tuple[Any, list[str]]:
-    """A profile's channels, each with what is known of its laser; as they are where they are not a list of tables, which is refused elsewhere."""
+    """Channels of a profile, each completed from its laser in the table; unchanged where they are not a list of tables, an error reported elsewhere."""
     facts = _channel_facts(model)
     if channels is None:
         return facts, []

@@ -1,4 +1,4 @@
-"""From echoes to what the sensor reports: distance with its noise, the reflectivity byte, limits, the no-return baseline."""
+"""The sensor's response to an echo: distance with noise, the reflectivity byte, limits, the no-return baseline."""
 
 import math
 from enum import IntFlag
@@ -20,14 +20,14 @@ _RETRO_STEPS_PER_E = 154.0 / math.log(1000.0)
 
 
 _BLACK = 0.25
-"""Percent of what is reported as 0, so that something comes back."""
+"""Reflectivity in percent that is reported as 0; above 0, so that a black target returns some energy."""
 _LINEAR_CODES = 127
 LINEAR_TOP = 1.27
 _EXPONENTIAL_STEPS_PER_E = 128.0 / math.log(50.0 / LINEAR_TOP)
 
 
 class ReturnFlag(IntFlag):
-    """Flags that a sensor reports for a return beside its range; the bits are those of a Cepton point, the only packet that carries them."""
+    """Flags that a sensor reports for a return beside its range; the bits are those of a Cepton point, the only format that contains them."""
 
     SATURATED = 0x01
     NOISE = 0x40
@@ -38,10 +38,11 @@ _SATURATED, _NOISE = constant(ReturnFlag.SATURATED), constant(ReturnFlag.NOISE)
 
 
 class Response(NamedTuple):
-    """Kernel-side response; see ``LidarSpec`` and ``DetectorSpec`` for the meaning of each.
+    """Kernel-side response; the fields are explained in ``LidarSpec`` and ``DetectorSpec``.
 
-    ``code_max`` is the largest distance that packets can represent; ``is_cepton`` chooses the scale of reflectivities; ``saturation_energy`` and ``doubt_energy``
-    are infinite and 0 where nothing is flagged. All are scalars: an array among them would be counted, by an atomic instruction, at each of the calls below.
+    ``code_max`` is the largest distance that packets can represent; ``is_cepton`` selects the scale of reflectivities; ``saturation_energy`` is infinite and
+    ``doubt_energy``
+    0 where nothing is flagged. All fields are scalars: an array would be reference-counted, by an atomic instruction, in each of the calls below.
     """
 
     unit_m: float
@@ -64,7 +65,7 @@ class Response(NamedTuple):
 
 
 def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
-    """Kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
+    """Build the kernel-side response of a model; ``stream`` is the sensor's number within the rig."""
     detector = spec.detector
     return Response(
         unit_m=spec.range_unit_mm / 1000.0,
@@ -88,7 +89,7 @@ def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
 
 
 def laser_biases_m(spec: LidarSpec, *, seed: int, stream: int) -> npt.NDArray[np.float64]:
-    """``float64[c]``, each laser's constant range error (m), in firing order; ``seed`` and ``stream`` as for ``build_response``."""
+    """Constant range error (m) of each laser, ``float64[c]`` in firing order; ``seed`` and ``stream`` as for ``build_response``."""
     channels = range(spec.laser_count)
     drawn = [normal(np.uint64(seed), stream * CHANNELS_PER_STREAM + channel, 0, constant(Purpose.LASER_BIAS)) for channel in channels]
     return spec.detector.laser_bias_m * np.array(drawn)
@@ -96,7 +97,7 @@ def laser_biases_m(spec: LidarSpec, *, seed: int, stream: int) -> npt.NDArray[np
 
 @kernel
 def is_dropped(response: Response, channel: int, sequence: int) -> bool:
-    """Whether a firing is lost at random, whatever it met."""
+    """Whether a firing is dropped at random, regardless of its hits."""
     if response.drop_out_ratio <= 0.0:
         return False
     return uniform(response.seed, response.stream * CHANNELS_PER_STREAM + channel, sequence, _DROP_OUT) < response.drop_out_ratio
@@ -104,10 +105,10 @@ def is_dropped(response: Response, channel: int, sequence: int) -> bool:
 
 @kernel
 def reflectivity_byte(energy: float, range_m: float, is_retro: bool, diffuse_max: int) -> int:  # noqa: FBT001 - a kernel takes plain positional scalars
-    """The packet's reflectivity of an echo: the range is taken out, what else the light lost is not (the sensor cannot know it).
+    """Reflectivity byte of an echo: corrected for the range, not for other losses (which the sensor cannot know).
 
-    0 to 100 is percent of a white diffuse target, 101 to 255 a retro-reflector (VLP-16 manual 63-9243 page 32); the scale above 100 is taken as
-    logarithmic over a thousand-fold (recommended, unproven: the mapping is not published).
+    0 to 100 is percent of a white diffuse target, 101 to 255 a retro-reflector (VLP-16 manual 63-9243 page 32); the scale above 100 is assumed to be
+    logarithmic over a factor of 1000 (recommended, unproven: the mapping is not published).
     """
     share = energy * range_m * range_m
     if is_retro and share > 1.0:
@@ -117,9 +118,9 @@ def reflectivity_byte(energy: float, range_m: float, is_retro: bool, diffuse_max
 
 @kernel
 def cepton_reflectivity(ratio: float) -> int:
-    """A Cepton point's reflectivity of a share of a white diffuse target: 0 to 127 is percent, 128 to 255 rises exponentially to 50.
+    """Reflectivity code of a Cepton point for a ratio to a white diffuse target: 0 to 127 is percent, 128 to 255 rises exponentially to 50.
 
-    The closed form of the vendor's table (``cepton_sdk2/frame.py``): all of its 256 values come back as their codes (tested).
+    This is the closed form of the vendor's table (``cepton_sdk2/frame.py``); it maps all 256 values of the table to their codes (tested).
     """
     if ratio <= LINEAR_TOP:
         return math.floor(100.0 * max(ratio, 0.0) + 0.5)
@@ -127,14 +128,14 @@ def cepton_reflectivity(ratio: float) -> int:
 
 
 def velodyne_ratios() -> npt.NDArray[np.float64]:
-    """``float64[256]``, share of a white diffuse target for each reflectivity byte: ``reflectivity_byte`` gives it back (101 and above of a retro-reflector)."""
+    """Ratio to a white diffuse target for each reflectivity byte, ``float64[256]``: the inverse of ``reflectivity_byte`` (101 and above: retro-reflectors)."""
     code = np.arange(256.0)
     diffuse = np.maximum(code, _BLACK) / 100.0
     return np.where(code <= 100, diffuse, np.exp((code - 101.0 + _BLACK) / _RETRO_STEPS_PER_E))
 
 
 def cepton_ratios() -> npt.NDArray[np.float64]:
-    """``float64[256]``, share of a white diffuse target for each reflectivity code: ``cepton_reflectivity`` gives it back."""
+    """Ratio to a white diffuse target for each reflectivity code, ``float64[256]``: the inverse of ``cepton_reflectivity``."""
     code = np.arange(256.0)
     linear = np.maximum(code, _BLACK) / 100.0
     return np.where(code <= _LINEAR_CODES, linear, LINEAR_TOP * np.exp((code - _LINEAR_CODES) / _EXPONENTIAL_STEPS_PER_E))
@@ -153,7 +154,7 @@ def return_flags(response: Response, energy: float) -> int:
 
 @kernel
 def brightness(response: Response, energy: float, range_m: float, retro: float) -> tuple[int, int]:
-    """Strength of an echo in the packet: its reflectivity byte and its ``ReturnFlag``; ``retro`` is the share of retro-reflectors in it."""
+    """Reflectivity byte and ``ReturnFlag`` of an echo; ``retro`` is the share of retro-reflectors in it."""
     if response.is_cepton:
         return cepton_reflectivity(energy * range_m * range_m), return_flags(response, energy)
     return reflectivity_byte(energy, range_m, 2.0 * retro > 1.0, response.diffuse_max), 0
@@ -161,7 +162,7 @@ def brightness(response: Response, energy: float, range_m: float, retro: float) 
 
 @kernel
 def noise_sd_m(response: Response, energy: float, range_m: float) -> float:
-    """Standard deviation of an echo's range."""
+    """Standard deviation of an echo's range in metres."""
     if response.weak_noise_m <= 0.0:
         return response.noise_m
     percent = 100.0 * energy * range_m * range_m
@@ -171,13 +172,13 @@ def noise_sd_m(response: Response, energy: float, range_m: float) -> float:
 
 @kernel
 def range_noise(response: Response, channel: int, sequence: int, echo: int) -> float:
-    """The standard normal number of an echo's range error.
+    """Standard normal random number of an echo's range error.
 
     Args:
         response: The sensor's response.
-        channel: In firing order.
+        channel: Number of the channel in firing order.
         sequence: Index of the firing sequence.
-        echo: Which of the firing's echoes, nearest first.
+        echo: Number of the echo within the firing, nearest first.
     """
     index = sequence * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
     return normal(response.seed, response.stream * CHANNELS_PER_STREAM + channel, index, _RANGE_NOISE)
@@ -185,14 +186,14 @@ def range_noise(response: Response, channel: int, sequence: int, echo: int) -> f
 
 @kernel
 def draw_range_noise(response: Response, first_channel: int, sequence: int) -> Doubles:
-    """``range_noise`` of sixteen channels' first echoes, from ``first_channel`` on."""
+    """``range_noise`` of the first echoes of sixteen channels, from ``first_channel`` on."""
     streams = lane_numbers() + np.uint64(response.stream * CHANNELS_PER_STREAM + first_channel)
     return normals(response.seed, streams, sequence * ECHO_DRAWS, _RANGE_NOISE)
 
 
 @kernel
 def distance_code(response: Response, measured_m: float) -> int:
-    """The packet's distance of an echo: 0 when it is not reported.
+    """Distance code of an echo in the packet: 0 when it is not reported.
 
     Args:
         response: The sensor's response.

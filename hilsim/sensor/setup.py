@@ -1,4 +1,4 @@
-"""How one lidar of a rig is set up: the keys of ``[[sensor]]`` that decide what it measures, declared and documented here alone."""
+"""Setup of one lidar of a rig: the keys of ``[[sensor]]`` that affect its measurements, declared and documented only here."""
 
 import math
 from collections.abc import Iterator
@@ -20,24 +20,24 @@ ReturnModeName = Literal["strongest", "last", "dual"]
 
 @dataclass(frozen=True, kw_only=True)
 class SensorSetup:
-    """How one lidar is mounted, and how its head, receiver and clock are set.
+    """Mounting of one lidar, and settings of its head, receiver and clock.
 
-    Its rules are checked together with its model's, by ``LidarSetting``: a person reads all faults of a sensor at once.
+    ``LidarSetting`` checks these rules together with the model's, so that all faults of a sensor are reported at once.
 
     Attributes:
-        mount_position_m: In the platform's body frame (x forward, y left, z up).
+        mount_position_m: Position in the platform's body frame (x forward, y left, z up).
         mount_rotation_deg: Roll, pitch, yaw in the body frame.
         rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
         phase_deg: True azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
         start_delay_us: Rig time of the sensor's first firing; sensors of a rig are in step where this is equal.
-        return_mode: Which returns are reported.
-        sub_rays: Rays by which a beam's footprint is sampled: 1 (a pencil beam; nothing is ever met by halves), 7 or 19.
+        return_mode: Returns that are reported.
+        sub_rays: Rays that sample a beam's footprint: 1 (a pencil beam; never split over two surfaces), 7 or 19.
         window: Dirt on the sensor's window, and blocked sectors.
-        false_alarms: How often its receiver takes noise for an echo.
-        decimation: Which firings it reports.
+        false_alarms: Rate of false alarms.
+        decimation: Share of firings that is reported.
         clock: The sensor's own clock.
-        gps: The receiver on its GPS input; without it position packets carry no sentence.
-        cepton: What a Cepton-style sensor reports of itself; only for one.
+        gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
+        cepton: Settings of a Cepton-style sensor's packets; only for such a sensor.
     """
 
     mount_position_m: Vector = (0.0, 0.0, 0.0)
@@ -56,11 +56,11 @@ class SensorSetup:
 
     @property
     def body_from_sensor(self) -> Pose:
-        """Where it is mounted."""
+        """Pose of the sensor in the body frame."""
         return extrinsics(self.mount_position_m, self.mount_rotation_deg)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """What holds for a sensor of any model."""
+        """Yield the rules that hold for a sensor of any model."""
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
         yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
         yield 0.0 <= self.phase_deg < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"

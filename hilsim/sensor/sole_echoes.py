@@ -1,7 +1,7 @@
-"""What a sensor makes of firings with one echo, sixteen channels at a time: most firings meet one surface.
+"""Response to firings with a single echo, sixteen channels at a time: most firings hit one surface.
 
-The same formulas as ``sensor.echoes`` and ``sensor.response`` have, number by number, so the results are the same to the bit (tested). Where a formula
-would need an exponential, it is bounded instead, and what lies within the bounds is left to the others.
+The formulas are those of ``sensor.echoes`` and ``sensor.response``, operation by operation, so the results are bit-identical (tested). Where a formula
+requires an exponential, it is bounded instead, and echoes within the bounds are left to those modules.
 """
 
 import math
@@ -17,13 +17,13 @@ from hilsim.sensor.response import CHANNELS_PER_STREAM, LINEAR_TOP, Response
 _DETECTION = constant(Purpose.DETECTION)
 _ROOT_HALF = math.sqrt(0.5)
 _DOUBT = 1e-6
-"""More than the error of ``_passing_chances``."""
+"""Bound above the error of ``_passing_chances``."""
 _NONE = constant(0)
 
 
 @kernel
 def _passing_chances(sigmas: Doubles) -> Doubles:
-    """Chance that a standard normal number is below each, within 5e-7 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.28: 3e-7 of erf)."""
+    """Probability that a standard normal number is below each, within 5e-7 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.28: 3e-7 of erf)."""
     x = magnitudes(sigmas) * _ROOT_HALF
     series = x * 0.0000430638 + 0.0002765672
     series = x * series + 0.0001520143
@@ -40,17 +40,17 @@ def _passing_chances(sigmas: Doubles) -> Doubles:
 
 @kernel
 def detected(response: Response, among: int, energy: Doubles, first_channel: int, sequence: int) -> tuple[int, int]:
-    """``is_detected`` of sixteen channels' first echoes.
+    """``is_detected`` of the first echoes of sixteen channels.
 
     Args:
         response: The sensor's response.
-        among: Bits of those that are asked for.
-        energy: Of the echoes.
-        first_channel: The first of the channels.
+        among: Bit mask of the channels to decide.
+        energy: Energies of the echoes.
+        first_channel: Number of the first channel.
         sequence: Index of the firing sequence.
 
     Returns:
-        Whose echo passes the threshold, as bits, and whose is not decided here.
+        Bit mask of the echoes that pass the threshold, and bit mask of those that are not decided here.
     """
     if response.noise_ratio <= 0.0 or response.threshold_energy <= 0.0:
         return bits_of(energy >= response.threshold_energy) & among, _NONE
@@ -68,14 +68,14 @@ def detected(response: Response, among: int, energy: Doubles, first_channel: int
 
 @kernel
 def distance_codes(response: Response, range_m: Doubles, energy: Doubles, bias_m: Doubles, error: Doubles) -> Doubles:
-    """The packet's distances of sixteen channels' first echoes, 0 where it is not within limits: ``distance_code`` with ``noise_sd_m``.
+    """Distance codes of the first echoes of sixteen channels, 0 outside the limits: ``distance_code`` with ``noise_sd_m``.
 
     Args:
         response: The sensor's response.
-        range_m: Of the echoes.
-        energy: Of the echoes.
-        bias_m: Of the channels.
-        error: The channels' ``range_noise``.
+        range_m: Ranges of the echoes.
+        energy: Energies of the echoes.
+        bias_m: Range errors of the lasers.
+        error: ``range_noise`` of the channels.
     """
     sd_m = spread(response.noise_m)
     if response.weak_noise_m > 0.0:
@@ -92,7 +92,7 @@ def distance_codes(response: Response, range_m: Doubles, energy: Doubles, bias_m
 
 @kernel
 def diffuse_bytes(response: Response, range_m: Doubles, energy: Doubles, retro: Doubles) -> tuple[Doubles, Mask]:
-    """Reflectivity bytes of sixteen echoes as ``brightness`` has them, and the lanes where that does more: retro-reflectors, beyond white, flags."""
+    """Reflectivity bytes of sixteen echoes as in ``brightness``, and mask of those that require ``brightness``: retro-reflectors, brighter than white, flagged."""
     share = energy * range_m * range_m
     byte = floor_lanes(share * 100.0 + 0.5)
     if response.is_cepton:

@@ -1,7 +1,7 @@
-"""What a lidar model is, as data: frozen specifications that own their rules.
+"""Lidar models as data: frozen specifications with their rules.
 
-A profile (``profiles/sensors/*.toml``) is a ``VelodyneSpec`` or a ``CeptonSpec``, by its ``family``; a rig's ``[[sensor]]`` adds how it is set up. Every figure in a profile
-carries its source beside it in the TOML file.
+A profile (``profiles/sensors/*.toml``) is a ``VelodyneSpec`` or a ``CeptonSpec``, selected by its ``family``; a rig's ``[[sensor]]`` adds the setup. Every figure in a profile
+has its source beside it in the TOML file.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ _STEP_MAX = 2**31 - 1
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is a whole number of Python or NumPy; ``True`` is none."""
+    """Whether a value is a whole number of Python or NumPy; ``True`` is not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def step_rule(name: str, step: int) -> tuple[bool, str]:
-    """Whether one of ``step`` can be kept, with the fault for ``require``."""
+    """Check that one of ``step`` can be kept; returns the condition and its error message for ``require``."""
     return is_whole(step) and 1 <= step <= _STEP_MAX, f"{name} must be a whole number of 1 to {_STEP_MAX}, got {step}"
 
 
@@ -31,11 +31,11 @@ class BeamSpec:
     """A laser beam: full width of the visible spot, as ``window + range * divergence``, horizontally and vertically.
 
     Attributes:
-        divergence_h_mrad: Full angle of the spot.
-        divergence_v_mrad: Full angle of the spot.
-        window_h_mm: Spot on the sensor's window.
-        window_v_mm: Spot on the sensor's window.
-        profile: How light is spread over the spot: ``top_hat`` evenly, ``gaussian`` falling to 1/e^2 at the rim.
+        divergence_h_mrad: Horizontal divergence of the spot, full angle.
+        divergence_v_mrad: Vertical divergence of the spot, full angle.
+        window_h_mm: Width of the spot on the sensor's window.
+        window_v_mm: Height of the spot on the sensor's window.
+        profile: Distribution of light over the spot: ``top_hat`` (even) or ``gaussian`` (1/e^2 at the rim).
     """
 
     divergence_h_mrad: float = 0.0
@@ -55,22 +55,23 @@ class BeamSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorSpec:
-    """What the receiver makes of the light that comes back.
+    """The receiver: detection threshold, noise and reflectivity scale.
 
     Attributes:
-        threshold_reflectivity: With ``threshold_range_m`` the faintest target: a diffuse wall of this reflectivity is detected half of the time at
-            that range. 0: everything is detected.
-        threshold_range_m: See there.
-        noise_ratio: Threshold over noise: how sharp the threshold is; 0: perfectly.
-        merge_distance_m: Surfaces nearer to each other than this make one echo.
+        threshold_reflectivity: Reflectivity of the faintest target: a diffuse wall of this reflectivity at ``threshold_range_m`` is detected with a probability of 1/2.
+            0: everything is detected.
+        threshold_range_m: Range of the faintest target.
+        noise_ratio: Ratio of threshold to noise, which sets the threshold's sharpness; 0: a hard threshold.
+        merge_distance_m: Smallest distance between two surfaces that make two echoes.
         pulse_ns: Length of the laser's pulse.
         diffuse_max: Largest reflectivity byte of a diffuse surface.
         range_noise_weak_m: Noise of weak echoes: with ``range_noise_m`` s0 and this s1, the variance is s0^2 + s1^2 / (b + 1) * max(1, R / R1)^2 for a
             reflectivity of b percent at range R.
         range_noise_onset_m: R1.
         laser_bias_m: Standard deviation of each laser's constant range error.
-        saturation_ratio: Echoes of more than so many times the threshold's energy saturate the receiver, and are flagged where packets have a field for it; 0: none.
-        doubt_ratio: Echoes of less than so many times the threshold's energy are flagged as noise where packets have a field for it; 0: none.
+        saturation_ratio: Ratio to the threshold's energy above which an echo saturates the receiver and is flagged where packets have a field for it; 0:
+            none.
+        doubt_ratio: Ratio to the threshold's energy below which an echo is flagged as noise where packets have a field for it; 0: none.
     """
 
     threshold_reflectivity: float = 0.0
@@ -102,13 +103,13 @@ class DetectorSpec:
 
     @property
     def threshold_energy(self) -> float:
-        """Energy that is detected half of the time."""
+        """Energy that is detected with a probability of one half."""
         return self.threshold_reflectivity / self.threshold_range_m**2
 
 
 @dataclass(frozen=True, kw_only=True)
 class LidarSpec:
-    """What every lidar model (and unit) has: its firings, its response and its name on the network.
+    """Common part of every lidar model (and unit): its firings, its response and its MAC prefix.
 
     Attributes:
         model: The model's name.
@@ -116,12 +117,12 @@ class LidarSpec:
         firing_ns: Time between firings (or groups of firings) inside a firing sequence.
         lasers_per_firing: Lasers that fire at once.
         sequence_ns: Time between firing sequences.
-        range_unit_mm: One count of a distance.
-        range_min_m: Nothing nearer is reported.
-        range_max_m: Nothing farther is reported.
+        range_unit_mm: Distance of one count.
+        range_min_m: Smallest reported range.
+        range_max_m: Largest reported range.
         range_noise_m: Standard deviation of the range noise of strong echoes.
         drop_out_ratio: Share of returns lost at random.
-        data_latency_us: From the end of a packet's last firing sequence to the wire.
+        data_latency_us: Time from the end of a packet's last firing sequence to its departure.
         beam: The laser beams.
         detector: The receiver.
     """
@@ -145,7 +146,7 @@ class LidarSpec:
 
     @property
     def laser_count(self) -> int:
-        """Firings of a firing sequence."""
+        """Number of firings in a firing sequence."""
         raise NotImplementedError
 
     @property
@@ -155,16 +156,16 @@ class LidarSpec:
 
     @property
     def no_return_reflectivities(self) -> tuple[int, ...]:
-        """The byte that each laser reports when nothing comes back."""
+        """Reflectivity byte that each laser reports for no return."""
         return (0,) * self.laser_count
 
     @property
     def has_linear_reflectivity(self) -> bool:
-        """Its reflectivity byte is linear up to 1.27 of a white target, and exponential above; else it is a Velodyne's."""
+        """Whether the reflectivity byte is linear up to 1.27 of a white target and exponential above, as Cepton's; false for a Velodyne's scale."""
         return False
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         span_ns = self.firing_ns * self.laser_count // max(self.lasers_per_firing, 1)
         yield self.firing_ns > 0, f"firing_ns must be above 0, got {self.firing_ns}"
         yield self.sequence_ns >= span_ns, f"sequence_ns must be at least the {span_ns} ns its firings take, got {self.sequence_ns}"
@@ -184,14 +185,14 @@ class ClockSetting:
     """A sensor's own clock.
 
     Attributes:
-        sync: ``pps``: it follows UTC (a Velodyne's stamp: its second is UTC's, and its sub-second part is set at each pulse); ``free``: it runs on from ``offset_s``;
-            ``auto``: ``pps`` for a Velodyne with a ``gps`` and for a Cepton-style sensor, ``free`` for a Velodyne without: as real units that nothing is connected to.
-        offset_s: What a free clock shows when the rig starts (seconds; a Velodyne sends only its part within the hour); of a Cepton-style sensor how long before its
-            first firing it was switched on.
-        stamps: What a Cepton-style sensor's points are stamped with: ``power_up``: microseconds since it was switched on; ``utc``: microseconds since 1970, as of a sensor
-            that PTP synchronises. A Velodyne's stamps count from the hour.
-        oscillator_ppm: How much faster than true time the oscillator runs; firings and stamps follow it.
-        stamp_ppm: How much faster than the firing clock the stamps run (two of seven real units: +137 and +141).
+        sync: ``pps``: follow UTC (a Velodyne's stamp: its second is UTC's, and its sub-second part is set at each pulse); ``free``: count on from ``offset_s``;
+            ``auto``: ``pps`` for a Velodyne with a ``gps`` and for a Cepton-style sensor, ``free`` for a Velodyne without ``gps``, as real units behave.
+        offset_s: Value of a free clock when the rig starts (seconds; a Velodyne sends only the part within the hour); for a Cepton-style sensor, time from
+            power-up to its first firing.
+        stamps: Time stamps of a Cepton-style sensor's points: ``power_up``: microseconds since power-up; ``utc``: microseconds since 1970, as with
+            PTP. A Velodyne's stamps count from the hour.
+        oscillator_ppm: Oscillator error: above 0 it runs faster than true time; firings and stamps follow it.
+        stamp_ppm: Error of the stamps relative to the firing clock (two of seven real units: +137 and +141).
     """
 
     sync: ClockSync = "auto"
@@ -210,11 +211,11 @@ class ClockSetting:
 
 @dataclass(frozen=True, kw_only=True)
 class DecimationSpec:
-    """How much of a streaming sensor is reported.
+    """Share of a streaming sensor's channels and firings that is reported.
 
     Attributes:
-        beam_step: One of this many channels, counted by ring from the lowest.
-        ray_step: One of this many firings of a ring, counted in each turn from azimuth 0.
+        beam_step: Every ``beam_step``-th channel is reported, counted by ring from the lowest.
+        ray_step: Every ``ray_step``-th firing of a ring is reported, counted in each turn from azimuth 0.
     """
 
     beam_step: int = 1

@@ -1,4 +1,4 @@
-"""Velodyne lidars as data: a head that turns, its encoder, and position packets beside the data packets."""
+"""Specification of Velodyne lidars: rotating head, encoder, lasers and position packets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ class ChannelSpec:
     """One laser, in firing order.
 
     Attributes:
-        elevation_deg: Above the sensor's horizontal plane.
-        azimuth_offset_deg: Added to the block's azimuth (clockwise) to get where this laser looks.
+        elevation_deg: Angle above the sensor's horizontal plane.
+        azimuth_offset_deg: Azimuth of this laser relative to the block's azimuth (clockwise).
         vertical_offset_mm: Height of the laser's origin above the sensor's origin.
-        no_return_reflectivity: The byte reported when nothing comes back: a per-unit baseline that real units show.
+        no_return_reflectivity: Reflectivity byte reported for no return: a per-unit baseline found in real units.
     """
 
     of_model: ClassVar[frozenset[str]] = CHANNEL_FACTS
@@ -39,15 +39,15 @@ class ChannelSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSpec:
-    """How the head's angle is read: white noise on the angle, then the encoder's grid, then hundredths of a degree.
+    """Errors of the encoder: white noise on the head's angle, then the encoder's grid, then hundredths of a degree.
 
-    Real units read differently at different rates, so a model has one of these for each rate that was measured; the nearest is used.
+    Real units have different errors at different rates, so a model has one entry for each measured rate; the nearest is used.
 
     Attributes:
-        rate_rpm: Rotation rate this was measured at.
-        tick_cdeg: Width of an encoder step in 0.01 deg; 0 reads without a grid.
+        rate_rpm: Rotation rate at which the entry was measured.
+        tick_cdeg: Width of an encoder step in 0.01 deg; 0 for no grid.
         noise_cdeg: Standard deviation of the reading noise in 0.01 deg.
-        rate_offset_rpm: How much faster the unit turns than its setting.
+        rate_offset_rpm: Difference of the unit's mean rate from its setting.
     """
 
     rate_rpm: int
@@ -66,12 +66,12 @@ class EncoderSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RateJitterSpec:
-    """How the rotation rate swings about its mean.
+    """Oscillations of the rotation rate about its mean.
 
     Attributes:
-        per_turn_ratio: Amplitude, relative to the mean rate, of a swing once per turn (imbalance).
-        drift_ratio: Amplitude, relative to the mean rate, of a slow swing.
-        drift_period_s: Period of the slow swing.
+        per_turn_ratio: Amplitude, relative to the mean rate, of an oscillation once per turn (imbalance).
+        drift_ratio: Amplitude, relative to the mean rate, of a slow oscillation.
+        drift_period_s: Period of the slow oscillation.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"wander_ratio": "drift_ratio", "wander_period_s": "drift_period_s"}
@@ -94,7 +94,7 @@ class PositionScheduleSpec:
 
     Attributes:
         period_us: Mean interval.
-        jitter_us: Each packet is displaced by a uniform amount up to this, either way.
+        jitter_us: Largest displacement of a packet in either direction, uniformly distributed.
     """
 
     period_us: float
@@ -113,8 +113,8 @@ class PositionSpec:
 
     Attributes:
         schedules: Periodic tasks that send position packets, 1 to 4.
-        minimum_gap_us: Packets of the other schedules keep this distance from those of the first.
-        latency_us: From a packet's stamp to the wire, beyond ``data_latency_us``; below 0 where position packets are sooner there than data packets.
+        minimum_gap_us: Minimum interval between a packet of another schedule and one of the first.
+        latency_us: Time from a packet's stamp to its departure, beyond ``data_latency_us``; below 0 where position packets depart sooner than data packets.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"trains": "schedules"}
@@ -133,20 +133,20 @@ class PositionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VelodyneSpec(LidarSpec):
-    """A lidar whose head turns.
+    """Specification of a lidar with a rotating head.
 
-    A profile leaves out what the table of models (``hilsim.protocols.velodyne.models``) knows of its ``model``; values that it still contains must agree.
+    A profile leaves out the keys that the table of models (``hilsim.protocols.velodyne.models``) provides for its ``model``; values that it still contains must agree.
 
     Attributes:
-        family: Whose packets.
+        family: Packet format, always ``velodyne``.
         product: Factory byte that names the model in data packets.
         channels: Lasers in firing order; 16 or 32.
         lasers_per_firing: Lasers that fire at once, 1 or 2.
         rate_min_rpm: Slowest rotation.
         rate_max_rpm: Fastest rotation.
-        rate_step_rpm: Rates must be a multiple of this.
-        encoder: How the head's angle is read, one entry for each measured rate.
-        rate_jitter: How the rotation rate swings.
+        rate_step_rpm: Step of permitted rates.
+        encoder: Errors of the encoder, one entry for each measured rate.
+        rate_jitter: Oscillations of the rotation rate.
         position: The position packet stream.
     """
 
@@ -166,12 +166,12 @@ class VelodyneSpec(LidarSpec):
 
     @classmethod
     def completed(cls, table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """A profile's table with what is known of its model, and what of it contradicts that."""
+        """Complete a profile's table from the table of models; returns it with an error message for each contradicting value."""
         return completed(table)
 
     @property
     def geometry(self) -> FiringGeometry:
-        """Where the lasers look and when they fire."""
+        """Directions and firing times of the lasers."""
         return FiringGeometry(
             model=self.model,
             elevation_deg=tuple(channel.elevation_deg for channel in self.channels),
@@ -184,12 +184,12 @@ class VelodyneSpec(LidarSpec):
 
     @property
     def laser_count(self) -> int:
-        """Firings of a firing sequence."""
+        """Number of firings in a firing sequence."""
         return len(self.channels)
 
     @property
     def no_return_reflectivities(self) -> tuple[int, ...]:
-        """The byte that each laser reports when nothing comes back."""
+        """Reflectivity byte that each laser reports for no return."""
         return tuple(channel.no_return_reflectivity for channel in self.channels)
 
     @property
@@ -198,7 +198,7 @@ class VelodyneSpec(LidarSpec):
         return 65_535
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """Every rule with its fault."""
+        """Yield each rule as a condition and its error message."""
         yield 0 <= self.product <= 255, f"product must be 0 to 255, got {self.product}"
         yield len(self.channels) in (16, 32), f"channels must be 16 or 32, got {len(self.channels)}"
         yield self.lasers_per_firing in (1, 2), f"lasers_per_firing must be 1 or 2, got {self.lasers_per_firing}"
@@ -221,14 +221,14 @@ class VelodyneSpec(LidarSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GpsSetting:
-    """The receiver on the sensor's GPS input: it feeds the sentence in position packets.
+    """The receiver on the sensor's GPS input; its sentence is sent in position packets.
 
     Attributes:
-        latitude_deg: Of the world's point ``origin_m``, north positive.
-        longitude_deg: Of the same point, east positive.
-        origin_m: World east and north (m) that latitude and longitude belong to.
+        latitude_deg: Latitude of the world's point ``origin_m``, north positive.
+        longitude_deg: Longitude of the world's point ``origin_m``, east positive.
+        origin_m: World east and north (m) of the point with that latitude and longitude.
         valid: Receiver status in the sentence.
-        sentence_delay_ms: From the pulse to the sentence being taken over (70.9 ms measured for 66 characters at 9600 baud).
+        sentence_delay_ms: Time from the pulse to the sentence's use (70.9 ms measured for 66 characters at 9600 baud).
     """
 
     latitude_deg: float

@@ -1,4 +1,4 @@
-"""Health as programs read it, over HTTP and over the control socket alike."""
+"""Health in JSON, the same over HTTP and over the control socket."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ def health_answer(reading: Reading, now_ns: int) -> dict[str, Any]:
     """Level and faults of a reading, for JSON.
 
     Args:
-        reading: As ``HealthMonitor.complete`` made it.
-        now_ns: CLOCK_MONOTONIC, for the age of each fault.
+        reading: Reading of ``HealthMonitor.complete``.
+        now_ns: CLOCK_MONOTONIC time, for the age of each fault.
     """
     return {
         "level": reading.level.value,

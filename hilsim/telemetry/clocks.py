@@ -1,4 +1,4 @@
-"""The host's two clocks, read as one."""
+"""Difference of the host's two clocks."""
 
 import time
 
@@ -9,7 +9,7 @@ _CLOSE_NS = 20_000
 def utc_ahead_ns() -> int:
     """UTC minus CLOCK_MONOTONIC, in nanoseconds; a step of UTC alone changes it.
 
-    Read between two looks at the monotonic clock: of five tries the one whose looks are nearest, so that a thread that is held up in between does not look like a step.
+    UTC is read between two reads of the monotonic clock: of five attempts the one with the smallest interval is used, so that a delayed thread does not look like a clock step.
     """
     best_ns, ahead_ns = None, 0
     for _ in range(_TRIES):

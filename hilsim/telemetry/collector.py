@@ -1,4 +1,4 @@
-"""Turns one reading of the daemon into Prometheus families, at the moment of a scrape and not before: counting costs the packet path nothing."""
+"""Conversion of a reading of the daemon to Prometheus families at the time of a scrape: counting costs the packet path nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -16,13 +16,13 @@ _LE = {metric: (*map(floatToGoString, metric.bounds_s), "+Inf") for metric in ME
 
 
 class HilsimCollector(Collector):
-    """Every family that a reading declares, read from ``source`` at each scrape."""
+    """All families that a reading declares, read from ``source`` at each scrape."""
 
     def __init__(self, source: MetricsSource) -> None:
         self._source = source
 
     def describe(self) -> Iterable[Family]:
-        """The families without samples, so that a registry need not scrape to know their names."""
+        """Families without samples, so that a registry can list their names without a scrape."""
         return [_family(metric) for metric in METRICS]
 
     def collect(self) -> Iterator[Family]:
@@ -31,7 +31,7 @@ class HilsimCollector(Collector):
 
 
 def build_registry(source: MetricsSource, *, registry: CollectorRegistry | None = None) -> CollectorRegistry:
-    """A registry with hilsim's families and those of the process (CPU, memory, open files); a new one unless given."""
+    """Registry with hilsim's families and those of the process (CPU, memory, open files); a new one unless given."""
     target = CollectorRegistry() if registry is None else registry
     target.register(HilsimCollector(source))
     ProcessCollector(registry=target)
@@ -39,7 +39,7 @@ def build_registry(source: MetricsSource, *, registry: CollectorRegistry | None 
 
 
 def _families(exported: Iterable[Exported], readings: Sequence[Any]) -> Iterator[Family]:
-    """One family a metric, with the samples of all readings of one class."""
+    """Families of one class's metrics, with the samples of all its readings."""
     for step in exported:
         if step.metric is not None:
             yield _filled(step.metric, step, readings)
@@ -48,14 +48,14 @@ def _families(exported: Iterable[Exported], readings: Sequence[Any]) -> Iterator
 
 
 def _as_many(value: Any) -> tuple[Any, ...]:
-    """Readings in a field that holds several, one or None."""
+    """Readings in a field that contains several, one or None."""
     if isinstance(value, tuple):
         return value
     return () if value is None else (value,)
 
 
 def _filled(metric: Metric, step: Exported, readings: Iterable[Any]) -> Family:
-    """What has no value is left out."""
+    """Family with the samples of some readings; missing values are omitted."""
     family = _family(metric)
     for reading in readings:
         own = tuple(getattr(reading, name) for name in step.own)
@@ -72,7 +72,7 @@ def _filled(metric: Metric, step: Exported, readings: Iterable[Any]) -> Family:
 
 
 def _texts(metric: Metric, step: Exported, reading: Any) -> dict[str, str]:
-    """Labels of an info that are fields of the same name."""
+    """Labels of an info, from fields of the same name."""
     return {label: getattr(reading, label) for label in metric.labels[len(step.own) :]}
 
 
@@ -82,9 +82,9 @@ def _family(metric: Metric) -> Family:
 
 
 def _add_histogram(family: Family, metric: Metric, labels: dict[str, str], reading: HistogramReading) -> None:
-    """Buckets, count and sum.
+    """Add buckets, count and sum.
 
-    ``HistogramMetricFamily.add_metric`` zips each label set anew for every bucket.
+    ``HistogramMetricFamily.add_metric`` would build the label set anew for every bucket.
     """
     for bound, count in zip(_LE[metric], reading.cumulative, strict=True):
         family.add_sample(f"{metric.name}_bucket", {**labels, "le": bound}, count)

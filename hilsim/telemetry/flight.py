@@ -1,4 +1,4 @@
-"""Reads the counters and histograms of the flight loop while it runs."""
+"""Readings of the flight loop's counters and histograms while it runs."""
 
 import numpy as np
 
@@ -21,11 +21,11 @@ def read_flight(
     """Readings of a vehicle and its link, wait-free.
 
     Args:
-        setup: Of its loop.
-        rate_hz: Sensor frames a second.
-        now_ns: Rig time.
-        truth: Where the vehicle is.
-        autopilot: Its controller's status.
+        setup: Setup of the loop.
+        rate_hz: Sensor frames per second.
+        now_ns: Current rig time.
+        truth: True state of the vehicle.
+        autopilot: Status of its autopilot.
         stations: Ports for ground stations.
     """
     word, touch = setup.shared.session.word.tolist(), setup.shared.touch.word.tolist()

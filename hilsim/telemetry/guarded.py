@@ -1,4 +1,4 @@
-"""Keeps what runs beside the stream from ending it."""
+"""Supervision of tasks beside the stream, so that their errors do not end it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,11 +11,11 @@ _AGAIN_S = 1.0
 
 
 async def guarded(name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Do something beside the stream until it is done or cancelled; an error of this program in it is logged with its traceback, and it begins again.
+    """Run a task beside the stream until it is done or cancelled; an error in it is logged with its traceback, and the task is restarted.
 
     Args:
-        name: Of the helper, for the log.
-        work: Makes the coroutine, anew each time.
+        name: Name of the task in the log.
+        work: Makes the coroutine, for each start.
     """
     while True:
         try:

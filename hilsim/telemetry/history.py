@@ -1,4 +1,4 @@
-"""The last minute of counters: how much each grew over a window, and in which part of the minute; time is an argument."""
+"""Counters of the last minute: growth of each over a window, and in each step of the minute; time is an argument."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ KEPT_NS = 60 * NS_PER_S
 
 
 class Count(NamedTuple):
-    """Which counter.
+    """Identity of a counter.
 
     Attributes:
-        subject: Whose: a sensor's, a replay's, an interface's.
-        name: Of what.
+        subject: Name of the sensor, replay or interface.
+        name: Name of the counted quantity.
     """
 
     subject: str
@@ -25,10 +25,10 @@ class Count(NamedTuple):
 
 
 class CounterHistory:
-    """Snapshots of counters that only grow.
+    """Snapshots of counters that only increase.
 
-    A counter that falls has begun anew (a reload zeroes a sensor's): it then grew by its value. One of our own that is new grew by its value too, so that what was lost
-    before the first look counts; what a counter of the kernel had before it is not ours.
+    A counter that decreases was reset (a reload resets a sensor's): its growth is then its value. The growth of a new counter of hilsim is its value too, so that losses
+    before the first snapshot count; a counter of the kernel started before hilsim, so its first value does not.
     """
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class CounterHistory:
         self._snapshots: deque[tuple[int, npt.NDArray[np.int64]]] = deque()
 
     def note(self, now_ns: int, counters: Mapping[Count, int], foreign: Mapping[Count, int] | None = None) -> None:
-        """Add a snapshot at ``now_ns``, which must not fall; those older than a minute go.
+        """Add a snapshot at ``now_ns``, which must not decrease; those older than a minute are removed.
 
         Args:
-            now_ns: CLOCK_MONOTONIC.
-            counters: Began at zero with this process.
-            foreign: Began before.
+            now_ns: CLOCK_MONOTONIC time.
+            counters: Counters that started at zero with this process.
+            foreign: Counters that started earlier.
         """
         if not self._snapshots:
             self._snapshots.append((now_ns, self._grown))
@@ -63,8 +63,8 @@ class CounterHistory:
             self._snapshots.popleft()
 
     def grown(self, window_ns: int) -> dict[Count, int]:
-        """By how much each counter grew over the window that ends with the newest snapshot; all of it where there is no older one."""
-        snapshots, places = tuple(self._snapshots), dict(self._places)  # each in one go: another thread may add one meanwhile
+        """Growth of each counter over the window that ends with the newest snapshot; its full value if there is no older snapshot."""
+        snapshots, places = tuple(self._snapshots), dict(self._places)  # each copied at once: another thread may add one meanwhile
         if not snapshots:
             return {}
         now_ns, newest = snapshots[-1]
@@ -72,7 +72,7 @@ class CounterHistory:
         return {count: int(growth[place]) for count, place in places.items() if place < growth.size}
 
     def series(self, step_ns: int) -> dict[Count, list[int]]:
-        """How much each counter grew in each step of the last minute, oldest first; counters that did not grow are left out."""
+        """Growth of each counter in each step of the last minute, oldest first; counters without growth are omitted."""
         snapshots, places = tuple(self._snapshots), dict(self._places)
         if not snapshots:
             return {}
@@ -84,10 +84,10 @@ class CounterHistory:
 
 
 def _at(snapshots: tuple[tuple[int, npt.NDArray[np.int64]], ...], time_ns: int) -> npt.NDArray[np.int64]:
-    """The newest snapshot that is not later than ``time_ns``; the oldest one where there is none."""
+    """Newest snapshot at or before ``time_ns``; the oldest one if there is none."""
     return next((grown for taken_ns, grown in reversed(snapshots) if taken_ns <= time_ns), snapshots[0][1])
 
 
 def _padded(grown: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """With zeros for counters that were not known yet."""
+    """Growth extended with zeros for counters that were unknown then."""
     return np.concatenate((grown, np.zeros(size - grown.size, np.int64)))

@@ -1,4 +1,4 @@
-"""How much is logged: apart from the logs, so that a command's help need not import them."""
+"""Log levels, apart from the logs, so that a command's help need not import them."""
 
 from typing import Literal, get_args
 

@@ -1,8 +1,8 @@
-"""Sets logging up once, for structlog and for the standard library alike.
+"""Configuration of logging, for structlog and the standard library alike.
 
-One event a line on standard error. On a terminal: time, level, event, ``key=value`` in colour. Anywhere else (journal, file, pipe): one JSON object a line.
-Event names are constant and dotted, thing first, past tense (``schedule.deadline_missed``); what varies goes into keys with their unit.
-aiohttp and asyncio log through the standard library: their text becomes the ``message`` of an event named ``<logger>.logged``.
+One event per line on standard error. On a terminal: time, level, event, ``key=value`` in colour. Otherwise (journal, file, pipe): one JSON object per line.
+Event names are constant and dotted, subject first, past tense (``schedule.deadline_missed``); variable data are keys with their unit.
+aiohttp and asyncio log through the standard library: their text is the ``message`` of an event named ``<logger>.logged``.
 """
 
 import logging
@@ -19,7 +19,7 @@ _HANDLER_NAME = "hilsim"
 
 
 def configure_logging(level: Level = "info", *, stream: TextIO | None = None) -> None:
-    """Send every event at ``level`` or above to ``stream`` (standard error); calling it again replaces the former set-up.
+    """Write every event at ``level`` or above to ``stream`` (standard error); another call replaces the configuration.
 
     Colours and ``key=value`` when the stream is a terminal, else JSON. Stamps are UTC, RFC 3339 with microseconds.
 
@@ -54,7 +54,7 @@ def configure_logging(level: Level = "info", *, stream: TextIO | None = None) ->
         root.removeHandler(former)
     root.addHandler(handler)
     root.setLevel(level.upper())
-    logging.getLogger("asyncio").setLevel(max(logging.WARNING, root.level))  # its INFO and DEBUG are about selectors
+    logging.getLogger("asyncio").setLevel(max(logging.WARNING, root.level))  # its INFO and DEBUG events concern selectors only
     logging.captureWarnings(capture=True)
 
 
@@ -65,7 +65,7 @@ def _renderers(*, is_terminal: bool) -> list[structlog.typing.Processor]:
 
 
 def _order_keys(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """When, how bad, what, then the keys as they were given; NumPy scalars as plain numbers."""
+    """Order the keys: time, level, event, then the others as given; NumPy scalars become plain numbers."""
     first = {key: event[key] for key in ("timestamp", "level", "event") if key in event}
     return {key: value.item() if isinstance(value, np.generic) else value for key, value in (first | dict(event)).items()}
 

@@ -1,4 +1,4 @@
-"""Reads the sending loop's arrays: no lock, no waiting, and the loop does not notice."""
+"""Readings of the sending loop's arrays: without locks, and without effect on the loop."""
 
 import errno
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ _BIN_UPPER_NS = bin_upper_bounds_ns()
 
 
 def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, now_ns: int) -> tuple[FlowReading, ...]:
-    """One reading a flow.
+    """One reading per flow.
 
     Args:
         names: ``"<sensor>/<flow>"`` of the first rows of ``statistics`` and ``rings``, in their order.
-        statistics: What the loop counts.
-        rings: What it sends from.
-        now_ns: CLOCK_MONOTONIC, for the age of the last datagram.
+        statistics: Counters of the loop.
+        rings: Rings of the loop.
+        now_ns: CLOCK_MONOTONIC time, for the age of the last datagram.
     """
     rows = len(names)
     counters = statistics.counters[:rows].tolist()
@@ -35,7 +35,7 @@ def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, n
             sensor=name.rpartition("/")[0],
             flow=name.rpartition("/")[2],
             send_errors=_by_errno(statistics.send_errors[row]),
-            ring_depth_packets=max(waiting[row], 0),  # head may have moved on between the two loads
+            ring_depth_packets=max(waiting[row], 0),  # head may have advanced between the two loads
             ring_capacity_packets=rings.deadline_ns.shape[1],
             last_sent_age_s=_age_s(counters[row][Counter.LAST_SEND_NS], now_ns),
             lateness_max_s=counters[row][Counter.LATENESS_MAX_NS] / 1e9,
@@ -53,9 +53,9 @@ def read_loop_turn_age_s(statistics: LoopStatistics, now_ns: int) -> float | Non
 
 
 def read_histograms(bounds_s: tuple[float, ...], bins: npt.NDArray[np.int64], sum_ns: Sequence[int]) -> list[HistogramReading]:
-    """The log-linear histograms ``int64[n, 512]`` of the loop or of render threads, in the coarser buckets of a metric's bounds.
+    """Convert log-linear histograms ``int64[n, 512]`` of the loop or of render threads to the coarser buckets of a metric's bounds.
 
-    A bin that a bound cuts counts as above it, so the figures never flatter. ``sum_ns`` has ``n`` sums.
+    A bin that contains a bound counts as above it, so the figures are conservative. ``sum_ns`` has ``n`` sums.
     """
     bounds_ns = np.rint(np.asarray(bounds_s) * 1e9).astype(np.int64)
     last_below = np.searchsorted(_BIN_UPPER_NS[:-1], bounds_ns, side="right") - 1
@@ -64,7 +64,7 @@ def read_histograms(bounds_s: tuple[float, ...], bins: npt.NDArray[np.int64], su
 
 
 def _age_s(stamp_ns: int, now_ns: int) -> float | None:
-    """None where the stamp was never set; 0 where the loop wrote it after ``now_ns`` was read."""
+    """Age of a stamp; None if it was never set; 0 where the loop wrote it after ``now_ns`` was read."""
     return max(now_ns - stamp_ns, 0) / 1e9 if stamp_ns else None
 
 

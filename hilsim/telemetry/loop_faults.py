@@ -1,6 +1,6 @@
-"""Errors that asyncio reports outside any task go to hilsim's own log, and not a hundred times a second.
+"""Logging of errors that asyncio reports outside any task, at a limited rate.
 
-When no file descriptor is left, asyncio (3.11) reports each of up to ``backlog`` failed ``accept`` calls with a traceback, and tries again each second: 70 kB of log a second.
+When no file descriptor is left, asyncio (3.11) reports each of up to ``backlog`` failed ``accept`` calls with a traceback, and retries each second: 70 kB of log a second.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import structlog
 log = structlog.get_logger("hilsim")
 
 PAUSE_S = 60.0
-"""Between two log events about the same shortage."""
+"""Interval between log events about the same shortage."""
 
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 

@@ -1,12 +1,12 @@
-"""What of the last seconds is a fault: pure functions of counters' growth, with every threshold of health in one place.
+"""Faults of the last seconds: pure functions of counters' growth, with every threshold of health in one place.
 
-- Anything lost (not rendered, dropped as late, refused) is *degraded*.
+- Any lost packet (not rendered, dropped as late, refused) is *degraded*.
 - More than ``UNHEALTHY_SHARE`` lost, and more than ``FEWEST`` packets, is *unhealthy*.
-- What was sent later than the late limit is *degraded*. What was rendered after it was due, but left within the limit, is *degraded* above ``BEHIND_SHARE``. Neither is reported
-  beside packets that are missing: it has the same cause.
-- Drops of queues and of UDP count above ``FEWEST``, against everything that went the same way: they may be another program's.
+- Packets sent later than the late limit are *degraded*. Packets rendered after their deadline, but sent within the limit, are *degraded* above ``BEHIND_SHARE``. Neither is reported
+  together with missing packets, which have the same cause.
+- Drops of queues and of UDP count above ``FEWEST``, relative to all packets on the same path: they may be another program's.
 
-So a fault of this kind ends when ``WINDOW_S`` have passed without its cause. Where the figures come from: decision 23.
+So a fault of this kind ends ``WINDOW_S`` after its cause. Decision 23 gives the sources of the figures.
 """
 
 from collections import defaultdict
@@ -20,10 +20,10 @@ WINDOW_S = 10
 UNHEALTHY_SHARE = 0.01
 BEHIND_SHARE = 0.001
 FEWEST = 5
-"""So few packets are no share: the first half second of a VLP-16 holds 380, ten seconds of a slow replay may hold ten."""
+"""Number of packets below which a share is not meaningful: the first half second of a VLP-16 contains 380, ten seconds of a slow replay may contain ten."""
 
 STEPPED_S = 0.001
-"""adjtimex(2) steers UTC and the monotonic clock alike, so their difference changes by steps alone; it is read to some microseconds."""
+"""adjtimex(2) slews UTC and the monotonic clock together, so their difference changes only by steps; it is read to some microseconds."""
 
 JUDGED = frozenset(
     {
@@ -38,7 +38,7 @@ JUDGED = frozenset(
         "scans_missed",
     }
 )
-"""Keys of the faults that are found here; all others come with the reading."""
+"""Keys of the faults detected here; all others come with the reading."""
 
 _HINTS = {
     "EAGAIN": "the link is slower than the stream",
@@ -51,7 +51,7 @@ _HINTS = {
 
 
 def own_counters(reading: Reading) -> dict[Count, int]:
-    """What the daemon counted since it began, by sensor or replay."""
+    """Counters of the daemon since its start, by sensor or replay."""
     counted: dict[Count, int] = defaultdict(int)
     for flow in reading.flows:
         counted[Count(flow.sensor, "sent")] += flow.sent_packets
@@ -79,7 +79,7 @@ def own_counters(reading: Reading) -> dict[Count, int]:
 
 
 def kernel_counters(reading: Reading) -> dict[Count, int]:
-    """What the kernel counted since it began, for all programs; counters that it does not provide are left out."""
+    """Counters of the kernel since its start, for all programs; counters that it does not provide are omitted."""
     drops = reading.drops
     if drops is None:
         return {}
@@ -92,11 +92,11 @@ def kernel_counters(reading: Reading) -> dict[Count, int]:
 
 
 def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
-    """The faults of a window.
+    """Faults of a window.
 
     Args:
-        grown: How much each counter of ``own_counters`` and ``kernel_counters`` grew in it.
-        reading: The newest, for what is a state and no counter.
+        grown: Growth of each counter of ``own_counters`` and ``kernel_counters`` in the window.
+        reading: Newest reading, for states.
     """
     by_subject: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for (subject, name), increase in grown.items():
@@ -111,7 +111,7 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
     if reading.recording is not None and reading.recording.running and (missing := by_subject[DAEMON]["unrecorded"]):
         found.append(_fault("recording_incomplete", DAEMON, f"{missing} packets are missing from the recording", Level.DEGRADED))
     if reading.utc_offset_s is not None and abs(reading.utc_offset_s) > STEPPED_S:
-        text = f"the host's clock was stepped by {reading.utc_offset_s:+.3f} s, and packets carry UTC as it was before: restart to take it over"
+        text = f"the host's clock was stepped by {reading.utc_offset_s:+.3f} s, and packets have the UTC from before: restart to apply the new one"
         found.append(Fault(key="clock_stepped", text=text, level=Level.DEGRADED))
     return tuple(found)
 
@@ -134,7 +134,7 @@ def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
         total = sum(refused.values())
         yield _fault("send_refused", subject, f"{total} of {due} packets refused by the kernel: {parts}", _level(total, due))
     if lost:
-        return  # those that came late have the same cause
+        return  # late packets have the same cause
     sent_late = growth["late"]
     behind = max(growth["underrun"], growth["rendered late"], growth["read late"])
     if sent_late > 0 or behind > max(FEWEST, BEHIND_SHARE * due):
@@ -153,7 +153,7 @@ def _of_rover(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
 
 
 def _of_gazebo_lidar(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
-    """Faults of a lidar that Gazebo's subscribers have."""
+    """Faults of a lidar published to Gazebo's subscribers."""
     skipped = growth["skipped scans"]
     due = growth["scans"] + skipped
     if skipped and growth["scans"]:
@@ -170,10 +170,10 @@ def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
 
 
 def _of_udp(by_subject: Mapping[str, Mapping[str, int]]) -> Iterator[Fault]:
-    """Datagrams that UDP had no room for, where nothing else explains them: neither errors of the sockets, nor the queues that were seen.
+    """Faults of datagrams that UDP had no room for, if neither errors of the sockets nor the observed queues explain them.
 
-    The counters are read one after the other, a queue takes its own with it when it is replaced, and after one EAGAIN the kernel counts every error of a socket here: so what is left
-    must be more than what is explained.
+    The counters are read one after the other, a replaced queue takes its counters with it, and after one EAGAIN the kernel counts every error of a socket here: so the unexplained
+    part must exceed the explained one.
     """
     refused = by_subject[DAEMON]["UDP refused"]
     explained = sum(

@@ -1,8 +1,8 @@
-"""What a metric is: name, kind, unit, labels, bounds and meaning; each is declared on the field of a reading that it exports.
+"""Declaration of metrics: name, kind, unit, labels, bounds and meaning; each is declared on the field of a reading that it exports.
 
-Names read ``hilsim_<thing>_<unit>[_total]`` in base units; label values come from the rig alone (sensor, flow, thread), or from a set the code
-closes (mode, errno, model). ``telemetry.readings.METRICS`` are all of them: ``tests/unit/telemetry/test_metrics.py`` walks them, and
-``docs/reference/metrics.md`` is written from them.
+Names are ``hilsim_<thing>_<unit>[_total]`` in base units; label values are names from the rig (sensor, flow, thread), or from a closed set in the code
+(mode, errno, model). ``telemetry.readings.METRICS`` contains them all: ``tests/unit/telemetry/test_metrics.py`` checks them, and
+``docs/reference/metrics.md`` is generated from them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,16 +40,16 @@ UNITS = (
     "radians",
     "radians_per_second",
 )
-"""Base units a name may end with; states (``STATE`` kind) and ``_info`` carry none."""
+"""Base units that a name may end with; states (``STATE`` kind) and ``_info`` have none."""
 
 TIMING_BOUNDS_S = (10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3)
 """10 us to 10 ms: a real unit's jitter is 4 to 40 us, a plain Linux scheduler's tail some milliseconds. The usual defaults start at 5 ms."""
 
 LATENCY_BOUNDS_S = (0.5e-3, 1e-3, 2e-3, 3e-3, 5e-3, 7.5e-3, 10e-3, 15e-3, 20e-3, 30e-3, 50e-3, 100e-3)
-"""0.5 to 100 ms: a VLP-16 packet alone spans 1.3 ms, and one rotation of delay is what hilsim must never have."""
+"""0.5 to 100 ms: a VLP-16 packet alone spans 1.3 ms, and a delay of a rotation must never occur."""
 
 LINK_BOUNDS_S = (50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 4e-3, 6e-3, 10e-3, 20e-3, 50e-3, 100e-3, 300e-3)
-"""50 us to 300 ms: a controller wants its sensors within 4 ms, and calls one dead after 300 ms."""
+"""50 us to 300 ms: a controller needs its sensors within 4 ms, and treats one as dead after 300 ms."""
 
 Kind = Literal["counter", "gauge", "state", "histogram", "info"]
 
@@ -58,7 +58,7 @@ class HistogramReading(NamedTuple):
     """A histogram at one instant.
 
     Attributes:
-        cumulative: Number of observations at or below each bound the metric declares, then of all observations; never falling.
+        cumulative: Number of observations at or below each declared bound, then of all observations; never decreasing.
         sum_s: Sum of all observations, in seconds.
     """
 
@@ -72,7 +72,7 @@ Samples = Callable[[Any], Iterable[Sample]]
 
 
 def plain(value: float | HistogramReading | None) -> Iterator[Sample]:
-    """The value itself; nothing for None."""
+    """Sample of the value itself; none for None."""
     if value is not None:
         yield (), value
 
@@ -82,12 +82,12 @@ class Metric:
     """One metric family.
 
     Attributes:
-        name: As exported, with ``_total`` or ``_info``.
-        kind: A ``state`` is a gauge that is 0 or 1.
+        name: Exported name, with ``_total`` or ``_info``.
+        kind: Kind of the metric; a ``state`` is a gauge that is 0 or 1.
         help: One sentence, no full stop.
         labels: Label names.
         bounds_s: Upper bounds of a histogram's buckets, in seconds, without the infinite one.
-        samples: From the field's value to samples: values of the labels that are not the reading's own, and the sample's value.
+        samples: Conversion of the field's value to samples: values of the labels that are not the reading's own, and the sample's value.
     """
 
     name: str
@@ -122,38 +122,38 @@ class Label(NamedTuple):
 
 
 def counter(name: str, text: str, *, labels: LabelValues = (), samples: Samples = plain) -> Metric:
-    """Of what only grows."""
+    """Metric of a quantity that only increases."""
     return Metric(name=name, kind="counter", help=text, labels=labels, samples=samples)
 
 
 def gauge(name: str, text: str, *, labels: LabelValues = (), samples: Samples = plain) -> Metric:
-    """Of what rises and falls."""
+    """Metric of a quantity that increases and decreases."""
     return Metric(name=name, kind="gauge", help=text, labels=labels, samples=samples)
 
 
 def state(name: str, text: str, *, labels: LabelValues = (), samples: Samples = plain) -> Metric:
-    """Of what is so or not."""
+    """Metric of a condition."""
     return Metric(name=name, kind="state", help=text, labels=labels, samples=samples)
 
 
 def histogram(name: str, bounds_s: tuple[float, ...], text: str) -> Metric:
-    """Of a ``HistogramReading`` with these bounds."""
+    """Metric of a ``HistogramReading`` with these bounds."""
     return Metric(name=name, kind="histogram", help=text, bounds_s=bounds_s)
 
 
 def info(name: str, text: str, *, labels: LabelValues) -> Metric:
-    """Of texts: each label is the field of that name of the same reading."""
+    """Metric of texts: each label is the field of that name of the same reading."""
     return Metric(name=name, kind="info", help=text, labels=labels)
 
 
 class Exported(NamedTuple):
-    """One step through a reading: a field with a metric, or with readings of their own.
+    """One step through a reading: a field with a metric, or with further readings.
 
     Attributes:
-        field: Its name.
-        metric: With all its labels; None where ``inner`` determines what is exported.
+        field: Name of the field.
+        metric: Metric with all its labels; None where ``inner`` determines the exported metrics.
         own: Fields of the reading whose values are the first labels.
-        inner: Of the readings in it.
+        inner: Steps of the readings in the field.
     """
 
     field: str
@@ -169,7 +169,7 @@ def counted(kind: type[Any], *columns: tuple[type[IntEnum], Sequence[int]]) -> d
     """Values of the fields of a reading's class that name a column beside their metric: ``Annotated[int, counter(...), RenderCounter.LATE]``.
 
     Args:
-        kind: The class.
+        kind: Class of the reading.
         columns: Every enumeration that its fields name, with the values of the array.
     """
     if kind not in _COLUMNS:
@@ -180,7 +180,7 @@ def counted(kind: type[Any], *columns: tuple[type[IntEnum], Sequence[int]]) -> d
 
 
 def exported_fields(kind: type[Any]) -> tuple[Exported, ...]:
-    """What a reading's class exports, in the order of its fields."""
+    """Exported fields of a reading's class, in their order."""
     hints = get_type_hints(kind, include_extras=True)
     notes = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
     labels = {name: note.name for name, found in notes.items() for note in found if isinstance(note, Label)}
@@ -194,7 +194,7 @@ def exported_fields(kind: type[Any]) -> tuple[Exported, ...]:
 
 
 def declared_metrics(kind: type[Any]) -> tuple[Metric, ...]:
-    """Every metric that a reading's class and the readings in it declare."""
+    """All metrics declared by a reading's class and by the readings in it."""
     return tuple(_metrics_of(exported_fields(kind)))
 
 
@@ -206,7 +206,7 @@ def _metrics_of(steps: Iterable[Exported]) -> Iterator[Metric]:
 
 
 def _readings_in(hint: Any) -> list[type[Any]]:
-    """Dataclasses in a hint: itself, of a tuple or optional."""
+    """Dataclasses in a type hint: itself, or in a tuple or optional."""
     if is_dataclass(hint) and isinstance(hint, type):
         return [hint]
     return [found for part in get_args(hint) for found in _readings_in(part)]

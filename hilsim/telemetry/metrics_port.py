@@ -1,4 +1,4 @@
-"""The port that metrics are served at: held before the first packet leaves, and served once packets flow; meanwhile the kernel lets clients wait."""
+"""The port of the metrics server: opened before the first packet is sent, and served once packets flow; meanwhile the kernel queues clients."""
 
 import errno
 import os
@@ -12,10 +12,10 @@ BACKLOG = 16
 
 
 def listen(spec: MetricsServerSpec) -> socket.socket:
-    """A listening socket.
+    """Open a listening socket.
 
     Raises:
-        TransmitError: the address cannot be had, because it is in use or not local.
+        TransmitError: the address cannot be bound, because it is in use or not local.
     """
     family = socket.AF_INET6 if isinstance(ip_address(spec.address), IPv6Address) else socket.AF_INET
     try:
@@ -25,12 +25,12 @@ def listen(spec: MetricsServerSpec) -> socket.socket:
 
 
 def metrics_url(port: socket.socket) -> str:
-    """Where a listening socket's metrics are read."""
+    """URL of the metrics of a listening socket."""
     host, number, *_ = port.getsockname()
     return f"http://[{host}]:{number}/metrics" if port.family == socket.AF_INET6 else f"http://{host}:{number}/metrics"
 
 
 def _reason(error: OSError) -> str:
-    """The system's own words: Python adds the address to some."""
+    """The system's error text, without the address that Python adds to some."""
     words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
     return f"{words} (another daemon? metrics.port = 0 takes any free port)" if error.errno == errno.EADDRINUSE else words

@@ -1,8 +1,8 @@
-"""What a scrape needs to know of the running daemon: plain values, made by whoever runs the threads, read by the collector.
+"""Readings of the running daemon for a scrape: plain values, made by the owners of the threads, read by the collector.
 
-The seam that keeps the collector free of the daemon: a test hands over invented readings, the daemon those of its sending loop and render threads.
-A number that is exported declares its metric beside it, and is defined by the metric's help; nothing else names it. Fields are in the order of
-``docs/reference/metrics.md``, which is written from them.
+They keep the collector independent of the daemon: a test passes invented readings, the daemon those of its sending loop and render threads.
+An exported number declares its metric beside it and is defined by the metric's help, nowhere else. Fields are in the order of
+``docs/reference/metrics.md``, which is generated from them.
 """
 
 import platform
@@ -48,14 +48,14 @@ from hilsim.version import __version__
 
 @dataclass(frozen=True, kw_only=True)
 class FlowReading:
-    """One flow of one sensor, as the sending loop counted it since start.
+    """Counters of one flow of one sensor since start.
 
     Attributes:
         sensor: Name of the sensor in the rig.
         flow: ``data`` or ``position``.
-        send_errors: By the symbolic name of the errno.
-        pose_to_wire: None for flows without a pose.
-        last_sent_age_s: None before the first.
+        send_errors: Counts by the symbolic name of the errno.
+        pose_to_wire: Histogram; None for flows without a pose.
+        last_sent_age_s: Age of the last datagram; None before the first.
     """
 
     sensor: Annotated[str, Label("sensor")]
@@ -68,15 +68,15 @@ class FlowReading:
         Counter.LATE,
     ]
     dropped_packets: Annotated[
-        int, counter("hilsim_dropped_packets_total", "Late datagrams that were not sent, for no burst may catch up"), Counter.DROPPED
+        int, counter("hilsim_dropped_packets_total", "Late datagrams that were not sent, because bursts are never sent"), Counter.DROPPED
     ]
     underrun_packets: Annotated[
         int,
-        counter("hilsim_underrun_packets_total", "Datagrams that came into an empty ring after their deadline: their render thread was too slow"),
+        counter("hilsim_underrun_packets_total", "Datagrams put into an empty ring after their deadline: their render thread was too slow"),
         Counter.UNDERRUN,
     ]
     early_packets: Annotated[
-        int, counter("hilsim_early_packets_total", "Datagrams sent before their deadline: always 0, counted to show it"), Counter.EARLY
+        int, counter("hilsim_early_packets_total", "Datagrams sent before their deadline: always 0, counted as proof"), Counter.EARLY
     ]
     send_errors: Annotated[
         Mapping[str, int],
@@ -101,13 +101,13 @@ class FlowReading:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorReading:
-    """One sensor and the render thread that renders for it.
+    """One sensor and its render thread.
 
     Attributes:
         sensor: Name of the sensor in the rig.
-        model: Profile it was made from.
-        render: Of one chunk; None where another renderer keeps no account.
-        rotation_rate_hz: None without a head.
+        model: Profile of the sensor.
+        render: Histogram of the render time of a chunk; None where another renderer does not measure it.
+        rotation_rate_hz: Rotation rate; None without a head.
         return_mode: ``strongest``, ``last`` or ``dual``.
     """
 
@@ -115,43 +115,44 @@ class SensorReading:
     model: str
     render: Annotated[
         HistogramReading | None,
-        histogram("hilsim_render_seconds", TIMING_BOUNDS_S, "Time the render thread took to render and encode what it then pushed into the ring"),
+        histogram(
+            "hilsim_render_seconds", TIMING_BOUNDS_S, "Time the render thread took to render and encode the datagrams of one push into the ring"
+        ),
     ] = None
     render_late_packets: Annotated[
         int, counter("hilsim_render_late_packets_total", "Datagrams the render thread finished after their deadline"), RenderCounter.LATE
     ]
     render_skipped_packets: Annotated[
-        int, counter("hilsim_render_skipped_packets_total", "Datagrams never rendered, because they could not be in time")
+        int, counter("hilsim_render_skipped_packets_total", "Datagrams never rendered, because their deadline had passed")
     ]
     render_ring_full_packets: Annotated[
-        int, counter("hilsim_render_ring_full_packets_total", "Datagrams the ring had no room for until they were due"), RenderCounter.RING_FULL
+        int, counter("hilsim_render_ring_full_packets_total", "Datagrams for which the ring had no room until they were due"), RenderCounter.RING_FULL
     ] = 0
     render_lead_s: Annotated[float, gauge("hilsim_render_lead_seconds", "How long before its deadline a data packet is rendered")] = 0.0
-    rays_per_beam: Annotated[int, gauge("hilsim_beam_rays", "Rays that sample the footprint of a beam now")] = 1
+    rays_per_beam: Annotated[int, gauge("hilsim_beam_rays", "Rays that currently sample the footprint of a beam")] = 1
     wanted_rays_per_beam: Annotated[
         int,
-        gauge(
-            "hilsim_beam_wanted_rays", "Rays a beam that the rig asks for; more than hilsim_beam_rays where the machine cannot render them in time"
-        ),
+        gauge("hilsim_beam_wanted_rays", "Configured rays per beam; more than hilsim_beam_rays where the machine cannot render them in time"),
     ] = 1
     render_backend: Annotated[
-        str, state("hilsim_render_backend", "1 for what casts the sensor's rays, 0 for the other", labels=("backend",), samples=by_backend)
+        str,
+        state("hilsim_render_backend", "1 for the backend that casts the sensor's rays, 0 for the other", labels=("backend",), samples=by_backend),
     ] = "cpu"
     unrepresentable_returns: Annotated[
         int,
-        counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot represent where they are"),
+        counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot represent their position"),
         EmulatorCount.UNREPRESENTABLE,
     ] = 0
     device_clock_offset_s: Annotated[float, gauge("hilsim_device_clock_offset_seconds", "The sensor's own clock minus the rig's time")]
     rotation_rate_hz: Annotated[float | None, gauge("hilsim_rotation_rate_hertz", "Rotations a second of the sensor's head")]
-    return_mode: Annotated[str, info("hilsim_sensor_info", "What each sensor stands in for, and how it reports", labels=("model", "return_mode"))]
+    return_mode: Annotated[str, info("hilsim_sensor_info", "Model and return mode of each sensor", labels=("model", "return_mode"))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingReading:
-    """The recording of what is sent; it runs no more once it has failed."""
+    """Recording of sent packets; it stops permanently after a failure."""
 
-    running: Annotated[bool, state("hilsim_recording", "1 while what is sent is recorded, 0 when that has failed; absent where it was not asked for")]
+    running: Annotated[bool, state("hilsim_recording", "1 while sent packets are recorded, 0 after a failure; absent without a recording")]
     recorded_packets: Annotated[int, counter("hilsim_recorded_packets_total", "Datagrams written to the recording")]
     unrecorded_packets: Annotated[
         int, counter("hilsim_unrecorded_packets_total", "Datagrams sent, but missing from the recording: the disk was too slow, full or broken")
@@ -159,7 +160,7 @@ class RecordingReading:
 
 
 class Refusal(Enum):
-    """Why a datagram with a command was not obeyed."""
+    """Reason that a datagram with a command was rejected."""
 
     STRANGER = "stranger"
     TOO_MANY = "too_many"
@@ -169,14 +170,14 @@ class Refusal(Enum):
 
 @dataclass(kw_only=True, eq=False)
 class CommandCounts:
-    """Datagrams with commands."""
+    """Counts of datagrams with commands."""
 
-    obeyed: Annotated[int, counter("hilsim_control_commands_total", "Commands that came by datagram and were done")] = 0
+    obeyed: Annotated[int, counter("hilsim_control_commands_total", "Commands received by datagram and executed")] = 0
     refused: Annotated[
         dict[Refusal, int],
         counter(
             "hilsim_control_refused_commands_total",
-            "Datagrams at the control port that were not obeyed: from a stranger, too many, too long, or not a command",
+            "Datagrams at the control port that were rejected: from an unknown sender, too many, too long, or not a command",
             labels=("reason",),
             samples=by_reason,
         ),
@@ -185,29 +186,29 @@ class CommandCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayReading:
-    """One capture that is replayed.
+    """One capture in replay.
 
     Attributes:
-        replay: Its name in the rig.
-        has_ended: Everything was played.
-        ratio: How far this pass is, 0 to 1.
+        replay: Name in the rig.
+        has_ended: Whether everything was played.
+        ratio: Progress of this pass, 0 to 1.
     """
 
     replay: Annotated[str, Label("sensor")]
-    position_s: Annotated[float, gauge("hilsim_replay_position_seconds", "Capture time of what is played, from the capture's first packet")]
+    position_s: Annotated[float, gauge("hilsim_replay_position_seconds", "Capture time of the current packet, from the capture's first packet")]
     passes: Annotated[int, counter("hilsim_replay_passes_total", "Passes through the capture completed")]
-    played_packets: Annotated[int, counter("hilsim_replay_played_packets_total", "Datagrams of the capture handed on to be sent")]
+    played_packets: Annotated[int, counter("hilsim_replay_played_packets_total", "Datagrams of the capture queued for sending")]
     late_packets: Annotated[int, counter("hilsim_replay_late_packets_total", "Datagrams of the capture read too late to be sent in time")]
     waiting_packets: Annotated[int, gauge("hilsim_replay_lookahead_packets", "Datagrams of the capture read ahead")]
-    underruns: Annotated[int, counter("hilsim_replay_underruns_total", "How often nothing was read ahead when it was needed")]
+    underruns: Annotated[int, counter("hilsim_replay_underruns_total", "Number of times that no datagram was read ahead when one was due")]
     postponed_s: Annotated[
         float,
         gauge(
             "hilsim_replay_postponed_seconds",
-            "By how much the replay is later than it was to be, because the host stood still or reading was too slow",
+            "Delay of the replay caused by stalls of the host or slow reading",
         ),
     ] = 0.0
-    is_paused: Annotated[bool, state("hilsim_replay_paused", "1 while the replay is held back")]
+    is_paused: Annotated[bool, state("hilsim_replay_paused", "1 while the replay is paused")]
     has_ended: bool
     ratio: float
 
@@ -217,41 +218,43 @@ class RoverReading:
     """One rover.
 
     Attributes:
-        rover: Its name in the rig.
+        rover: Name in the rig.
     """
 
     rover: Annotated[str, Label("rover")]
-    cycles: Annotated[int, counter("hilsim_rover_cycles_total", "Cycles of a rover handed on to be sent")]
-    late_cycles: Annotated[int, counter("hilsim_rover_late_cycles_total", "Cycles left out because they could not be begun in time")]
-    empty_cycles: Annotated[int, counter("hilsim_rover_empty_cycles_total", "Cycles left out because no scan had been read for them")]
-    obeyed_commands: Annotated[int, counter("hilsim_rover_commands_total", "Commands that came to a rover's telemetry")]
-    refused_commands: Annotated[int, counter("hilsim_rover_refused_commands_total", "Commands left out because a thousand waited, one a cycle")]
+    cycles: Annotated[int, counter("hilsim_rover_cycles_total", "Cycles of a rover queued for sending")]
+    late_cycles: Annotated[int, counter("hilsim_rover_late_cycles_total", "Cycles skipped because they could not begin in time")]
+    empty_cycles: Annotated[int, counter("hilsim_rover_empty_cycles_total", "Cycles skipped because no scan had been read for them")]
+    obeyed_commands: Annotated[int, counter("hilsim_rover_commands_total", "Commands applied to a rover's telemetry")]
+    refused_commands: Annotated[
+        int, counter("hilsim_rover_refused_commands_total", "Commands rejected because a thousand were queued; one per cycle is applied")
+    ]
     waiting_scans: Annotated[int, gauge("hilsim_rover_lookahead_scans", "Scans read ahead")]
     passes: Annotated[int, counter("hilsim_rover_passes_total", "Passes through the file of scans completed")]
-    damaged_lines: Annotated[int, gauge("hilsim_rover_damaged_lines", "Lines of the file that were left out in the first pass")]
+    damaged_lines: Annotated[int, gauge("hilsim_rover_damaged_lines", "Lines of the file skipped in the first pass")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GazeboReading:
-    """One lidar that is published to Gazebo's subscribers.
+    """One lidar published to Gazebo's subscribers.
 
     Attributes:
-        lidar: Its name in the SDF file, ``model::link::sensor``.
+        lidar: Name in the SDF file, ``model::link::sensor``.
     """
 
     lidar: Annotated[str, Label("lidar")]
     scans: Annotated[int, counter("hilsim_gazebo_scans_total", "Measurements of a lidar with a subscriber")]
     messages: Annotated[int, counter("hilsim_gazebo_messages_total", "Messages of a lidar handed to Gazebo's transport")]
-    skipped_scans: Annotated[int, counter("hilsim_gazebo_skipped_scans_total", "Measurements left out because those before took too long")]
+    skipped_scans: Annotated[int, counter("hilsim_gazebo_skipped_scans_total", "Measurements skipped because earlier ones took too long")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildReading:
-    """Versions."""
+    """Versions of hilsim and its runtime."""
 
     version: str
     python: str
-    numba: Annotated[str, info("hilsim_build_info", "Versions of hilsim and of what its kernels run on", labels=("version", "python", "numba"))]
+    numba: Annotated[str, info("hilsim_build_info", "Versions of hilsim and of its runtime", labels=("version", "python", "numba"))]
 
 
 BUILD = BuildReading(version=__version__, python=platform.python_version(), numba=numba.__version__)
@@ -259,24 +262,24 @@ BUILD = BuildReading(version=__version__, python=platform.python_version(), numb
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The daemon at one instant.
+    """State of the daemon at one instant.
 
     Attributes:
-        flows: Every flow of the rig.
-        sensors: Every sensor of the rig.
-        replays: Every capture that the rig replays.
-        vehicle: None where nothing flies.
+        flows: All flows of the rig.
+        sensors: All sensors of the rig.
+        replays: All captures that the rig replays.
+        vehicle: Reading of the vehicle; None without one.
         serial_devices: Devices on serial ports.
-        rovers: Every rover of the rig.
-        gazebo: Every lidar that is published to Gazebo's subscribers.
-        scheduling: Mode actually obtained, by thread: ``{"transmit": "fifo"}``.
-        loop_turn_age_s: None before its first.
-        recording: None where nothing is to be recorded.
-        commands: By datagram; None where none are listened for.
-        drops: What the kernel lost, of all programs; None if it was not queried.
-        utc_offset_s: None before packets flow.
-        faults: What is not as it should be; empty when the daemon is healthy.
-        build: Of this process.
+        rovers: All rovers of the rig.
+        gazebo: All lidars published to Gazebo's subscribers.
+        scheduling: Mode obtained, by thread: ``{"transmit": "fifo"}``.
+        loop_turn_age_s: Age of the sending loop's last turn; None before its first.
+        recording: Reading of the recording; None without one.
+        commands: Counts of commands by datagram; None without a control port.
+        drops: Losses in the kernel, of all programs; None if not read.
+        utc_offset_s: Offset of UTC; None before packets flow.
+        faults: Current faults; empty when the daemon is healthy.
+        build: Versions of this process.
     """
 
     flows: tuple[FlowReading, ...] = ()
@@ -290,7 +293,7 @@ class Reading:
         Mapping[str, str],
         state(
             "hilsim_scheduling_mode",
-            "1 for the scheduling mode the thread actually obtained, 0 for the others",
+            "1 for the scheduling mode that the thread obtained, 0 for the others",
             labels=("thread", "mode"),
             samples=by_mode,
         ),
@@ -305,12 +308,12 @@ class Reading:
         KernelDrops | None,
         counter(
             "hilsim_udp_refused_packets_total",
-            "Datagrams of all programs for which the kernel had no room, in a socket's buffer or in a queue, since the host is up (SndbufErrors)",
+            "Datagrams of all programs for which the kernel had no room, in a socket's buffer or in a queue, since the host's start (SndbufErrors)",
             samples=udp_refused,
         ),
         counter(
             "hilsim_queue_dropped_packets_total",
-            "Packets of all programs that the queue of an interface dropped, of the interfaces that packets leave through",
+            "Packets of all programs that the queue of an interface dropped; only interfaces that packets leave through",
             labels=("interface",),
             samples=by_interface("queue_drops"),
         ),
@@ -323,20 +326,20 @@ class Reading:
     ] = None
     utc_offset_s: Annotated[
         float | None,
-        gauge("hilsim_utc_offset_seconds", "UTC by the host's clock minus the UTC that packets carry: 0 until the host's clock is stepped"),
+        gauge("hilsim_utc_offset_seconds", "UTC of the host's clock minus UTC in packets: 0 until the host's clock is stepped"),
     ] = None
     faults: Annotated[
         tuple[Fault, ...],
-        state("hilsim_healthy", "1 while nothing is at fault", samples=is_healthy),
+        state("hilsim_healthy", "1 without faults", samples=is_healthy),
         state(
             "hilsim_health_level",
-            "1 for how the daemon is, 0 for the others; /healthz answers 503 when it is unhealthy",
+            "1 for the daemon's level of health, 0 for the others; /healthz answers 503 when it is unhealthy",
             labels=("level",),
             samples=by_level,
         ),
         state(
             "hilsim_fault_active",
-            "1 at its level for each fault there is, 0 at the other one; the subject is a sensor, a replay, an interface, or daemon",
+            "1 for each current fault at its level, 0 at the other level; the subject is a sensor, a replay, an interface, or daemon",
             labels=("fault", "subject", "level"),
             samples=by_fault,
         ),
@@ -345,12 +348,12 @@ class Reading:
 
     @property
     def level(self) -> Level:
-        """As bad as the worst fault."""
+        """Level of the worst fault."""
         return worst_level(self.faults)
 
 
 METRICS: tuple[Metric, ...] = declared_metrics(Reading)
-"""Every metric that hilsim exports."""
+"""All metrics of hilsim."""
 
 MetricsSource = Callable[[], Reading]
-"""Called once a scrape, from a worker thread: it must only read arrays and attributes, and must not wait."""
+"""Called once per scrape, from a worker thread: it must only read arrays and attributes, and must not wait."""

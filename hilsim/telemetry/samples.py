@@ -1,4 +1,4 @@
-"""From a field of a reading to the samples of its metric, where it is more than one number."""
+"""Conversion of a field of a reading to samples of its metric, where it is more than one number."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -17,29 +17,29 @@ FLU: LabelValues = ("forward", "left", "up")
 _ANGLES: LabelValues = ("roll", "pitch", "yaw")
 _SESSION_STATES = tuple(state.name.lower() for state in SessionState)
 SCHEDULING_MODES = tuple(mode.value for mode in SchedulingMode)
-"""Best first: SCHED_FIFO; SCHED_OTHER with a short EEVDF slice; SCHED_OTHER as it is."""
+"""Scheduling modes, best first: SCHED_FIFO; SCHED_OTHER with a short EEVDF slice; SCHED_OTHER with defaults."""
 
 
 def by_key(counts: Mapping[str, int]) -> Iterator[Sample]:
-    """A sample a key."""
+    """One sample per key."""
     for key, count in counts.items():
         yield (key,), count
 
 
 def by_reason(counts: Mapping[Enum, int]) -> Iterator[Sample]:
-    """A sample a member, by its value."""
+    """One sample per member, labelled by its value."""
     for reason, count in counts.items():
         yield (str(reason.value),), count
 
 
 def by_state(current: str) -> Iterator[Sample]:
-    """1 for the state of the session, 0 for the others; nothing without a session."""
+    """1 for the state of the session, 0 for the others; no sample without a session."""
     for name in _SESSION_STATES if current else ():
         yield (name,), float(name == current)
 
 
 def by_backend(current: str) -> Iterator[Sample]:
-    """1 for what casts rays, 0 for the other."""
+    """1 for the backend that casts rays, 0 for the other."""
     for backend in ("cpu", "cuda"):
         yield (backend,), float(backend == current)
 
@@ -52,19 +52,19 @@ def by_mode(scheduling: Mapping[str, str]) -> Iterator[Sample]:
 
 
 def where_finite(value: float) -> Iterator[Sample]:
-    """Nothing where it is not known."""
+    """Sample of a finite value; none if it is unknown."""
     if math.isfinite(value):
         yield (), value
 
 
 def tilt(truth: Truth | None) -> Iterator[Sample]:
-    """Of a vehicle."""
+    """Sample of a vehicle's tilt."""
     if truth is not None:
         yield (), math.radians(truth.tilt_deg)
 
 
 def vector(name: str, parts: LabelValues, scale: float = 1.0) -> Samples:
-    """A sample a part of the vector at an attribute; nothing where that or its holder is None."""
+    """One sample per component of the vector in an attribute; none where it or its holder is None."""
     read = attrgetter(name)
 
     def samples(holder: object | None) -> Iterator[Sample]:
@@ -76,18 +76,18 @@ def vector(name: str, parts: LabelValues, scale: float = 1.0) -> Samples:
 
 
 def angles(name: str) -> Samples:
-    """Roll, pitch and yaw at an attribute in degrees, as radians."""
+    """Samples of roll, pitch and yaw in an attribute in degrees, as radians."""
     return vector(name, _ANGLES, math.pi / 180.0)
 
 
 def udp_refused(drops: KernelDrops | None) -> Iterator[Sample]:
-    """For all programs; empty where the kernel does not provide them."""
+    """Sample for all programs; none where the kernel does not provide it."""
     if drops is not None and drops.udp_refused is not None:
         yield (), drops.udp_refused
 
 
 def by_interface(name: str) -> Samples:
-    """An attribute of each interface's counters."""
+    """Samples of an attribute of each interface's counters."""
     read = attrgetter(name)
 
     def samples(drops: KernelDrops | None) -> Iterator[Sample]:
@@ -103,14 +103,14 @@ def is_healthy(faults: tuple[Fault, ...]) -> Iterator[Sample]:
 
 
 def by_level(faults: tuple[Fault, ...]) -> Iterator[Sample]:
-    """1 for the level of the worst, 0 for the others."""
+    """1 for the worst level, 0 for the others."""
     worst = worst_level(faults)
     for level in Level:
         yield (level.value,), float(level is worst)
 
 
 def by_fault(faults: tuple[Fault, ...]) -> Iterator[Sample]:
-    """1 at the level of each, 0 at the other one."""
+    """1 at the level of each fault, 0 at the other level."""
     for fault in faults:
         for level in (Level.DEGRADED, Level.UNHEALTHY):
             yield (*fault.identity, level.value), float(level is fault.level)

@@ -1,10 +1,10 @@
-"""Answers scrapes and health checks over HTTP, on the daemon's event loop; the work of a scrape is done in a worker thread.
+"""HTTP server for scrapes and health checks, on the daemon's event loop; a worker thread does the work of a scrape.
 
 - ``/metrics``: OpenMetrics or the plain text format, by the Accept header.
-- ``/healthz``: level and faults as JSON; 200 while healthy or degraded, 503 when unhealthy. ``/healthz?verbose``: with the last minute of counters, now and at the latest faults.
+- ``/healthz``: level and faults as JSON; 200 while healthy or degraded, 503 when unhealthy. ``/healthz?verbose``: with the counters of the last minute, now and at the latest faults.
 - ``/``: a page with links to the other two.
 
-A client has 5 s to send the head of its request, of at most 8 KiB a line and 64 lines; 64 connections at a time.
+A client has 5 s to send the head of its request, with at most 8 KiB per line and 64 lines; at most 64 connections at a time.
 """
 
 import asyncio
@@ -36,28 +36,28 @@ _PAGE = """<!doctype html>
 <body><h1>hilsim</h1><ul><li><a href="/metrics">/metrics</a></li><li><a href="/healthz">/healthz</a></li></ul></body></html>
 """
 
-_SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not hold the stop
+_SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not delay the stop
 _MOST_LINES = 64
 _VERSION = re.compile(r"\s*version=[0-9]{1,4}(\.[0-9]{1,4}){0,2}\s*")
 
 Detail = Callable[[], dict[str, Any]]
-"""What ``/healthz?verbose`` adds."""
+"""Further content of ``/healthz?verbose``."""
 
 
 @asynccontextmanager
 async def serve_metrics(
     source: MetricsSource, spec: MetricsServerSpec, detail: Detail = dict, *, port: socket.socket | None = None
 ) -> AsyncIterator[tuple[str, int]]:
-    """Serve until the block is left; yields the address and port actually bound. Nothing of it outlives the block.
+    """Serve while the block runs; yields the bound address and port. Leaving the block closes everything.
 
     Args:
-        source: What is read at each scrape.
-        spec: Where, and under which names.
-        detail: What ``/healthz?verbose`` adds.
-        port: Of ``metrics_port.listen``, where it is held already.
+        source: Source of the reading at each scrape.
+        spec: Address and permitted host names.
+        detail: Further content of ``/healthz?verbose``.
+        port: Socket of ``metrics_port.listen``, if already open.
 
     Raises:
-        TransmitError: the address cannot be had, because it is in use or not local.
+        TransmitError: the address cannot be bound, because it is in use or not local.
     """
     with port or listen(spec) as listening:
         async with _served(build_app(source, spec, detail), listening):
@@ -73,7 +73,7 @@ async def _served(app: web.Application, listening: socket.socket) -> AsyncIterat
         logger=_LOGGER,
         handle_signals=False,
         shutdown_timeout=_SHUTDOWN_TIMEOUT_S,
-        keepalive_timeout=REQUEST_S.bound,  # runs from the connection, and from each answer, until a whole head has come
+        keepalive_timeout=REQUEST_S.bound,  # runs from the connection, and from each answer, until a whole head has arrived
         max_line_size=REQUEST_HEADER_BYTES.bound,
         max_field_size=REQUEST_HEADER_BYTES.bound,
         max_headers=_MOST_LINES,
@@ -98,7 +98,7 @@ def build_app(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = d
 
     async def metrics(request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(_sound_accept(request.headers.get("Accept", "")))
-        # 50 sensors are some ten milliseconds of text: too long for the loop that feeds the watchdog.
+        # The text of 50 sensors takes some ten milliseconds: too long for the loop that feeds the watchdog.
         body = await asyncio.to_thread(encode, registry)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
@@ -114,7 +114,7 @@ def build_app(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = d
     async def addressed(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
         host = request.headers.get("Host", "")
         if host and not is_addressed_here(host, spec.names):
-            shown = host.encode(errors="backslashreplace").decode()  # what is no UTF-8 cannot be sent back
+            shown = host.encode(errors="backslashreplace").decode()  # a text that is not UTF-8 cannot be sent back
             text = f'Host must be an IP address, localhost, this host\'s name or one of [metrics] names, got "{shown}"\n'
             return web.Response(status=403, text=text)
         answer: web.StreamResponse = await handler(request)
@@ -126,7 +126,7 @@ def build_app(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = d
 
 
 def _sound_accept(accept: str) -> str:
-    """The media types of an Accept header whose version, if any, is a number: prometheus_client compares its value with numbers."""
+    """Media types of an Accept header whose version, if any, is a number: prometheus_client compares its value with numbers."""
     sound = []
     for media in accept.split(","):
         versions = [part for part in media.split(";")[1:] if part.strip().startswith("version=")]

@@ -1,4 +1,4 @@
-"""What a scrape needs to know of a vehicle, its controller's link, ports for ground stations, and range sensors."""
+"""Readings for a scrape of a vehicle, its controller's link, ports for ground stations, and range sensors."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -24,13 +24,13 @@ class StationReading:
     """
 
     station: Annotated[str, Label("station")]
-    peers: Annotated[int, gauge("hilsim_ground_station_peers", "Programs that use the port for ground stations now")]
-    sent_frames: Annotated[int, counter("hilsim_ground_station_sent_frames_total", "Frames of the controller handed to ground stations")]
-    dropped_frames: Annotated[int, counter("hilsim_ground_station_dropped_frames_total", "Frames that a ground station did not take in time")]
-    received_frames: Annotated[int, counter("hilsim_ground_station_received_frames_total", "Frames that ground stations sent")]
-    refused_frames: Annotated[int, counter("hilsim_ground_station_refused_frames_total", "Frames that the network refused: no process listens there")]
+    peers: Annotated[int, gauge("hilsim_ground_station_peers", "Programs currently connected to the port for ground stations")]
+    sent_frames: Annotated[int, counter("hilsim_ground_station_sent_frames_total", "Frames of the controller sent to ground stations")]
+    dropped_frames: Annotated[int, counter("hilsim_ground_station_dropped_frames_total", "Frames dropped because a ground station was too slow")]
+    received_frames: Annotated[int, counter("hilsim_ground_station_received_frames_total", "Frames received from ground stations")]
+    refused_frames: Annotated[int, counter("hilsim_ground_station_refused_frames_total", "Frames refused by the network: no process listens")]
     unsent_frames: Annotated[
-        int, counter("hilsim_ground_station_unsent_frames_total", "Frames of ground stations that came faster than the link takes them")
+        int, counter("hilsim_ground_station_unsent_frames_total", "Frames of ground stations dropped because the link was too slow")
     ]
 
 
@@ -39,66 +39,70 @@ class SerialDeviceReading:
     """An emulated device on a serial port.
 
     Attributes:
-        device: Its kind, numbered where there are several.
+        device: Kind of the device, numbered where there are several.
     """
 
     device: Annotated[str, Label("device")]
-    is_open: Annotated[bool, state("hilsim_serial_device_open", "1 while the device has its serial port")]
+    is_open: Annotated[bool, state("hilsim_serial_device_open", "1 while the device's serial port is open")]
     sent_frames: Annotated[int, counter("hilsim_serial_device_sent_frames_total", "Frames of the device written to its port")]
     dropped_frames: Annotated[
-        int, counter("hilsim_serial_device_dropped_frames_total", "Frames of the device left out, because its line or the daemon was behind")
+        int, counter("hilsim_serial_device_dropped_frames_total", "Frames of the device dropped, because its line or the daemon was too slow")
     ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class VehicleReading:
-    """What flies, and the link to who steers it.
+    """A vehicle and the link to its controller.
 
     Attributes:
-        state: Of the session; empty where there is no controller.
-        actuator_age_s: None before the first.
-        truth: None: not known.
-        errors: Of the autopilot's estimate.
-        obstacle: What keeps the autopilot from being armed.
-        estimator_flags: Of the autopilot; None: not reported yet.
-        warning: The autopilot's last.
+        state: State of the session; empty without a controller.
+        actuator_age_s: Age of the latest motor command; None before the first.
+        truth: True state of the vehicle; None if unknown.
+        errors: Errors of the autopilot's estimates.
+        obstacle: Condition that prevents arming.
+        estimator_flags: Estimator flags of the autopilot; None before the first.
+        warning: Latest warning of the autopilot.
         stations: Ports for ground stations.
     """
 
     state: Annotated[
         str,
-        state("hilsim_link_state", "1 for what the session with the flight controller is in, 0 for the others", labels=("state",), samples=by_state),
+        state(
+            "hilsim_link_state", "1 for the state of the session with the flight controller, 0 for the others", labels=("state",), samples=by_state
+        ),
     ]
     changes: Annotated[
-        int, counter("hilsim_link_changes_total", "Changes of the session with the flight controller; the log has their reasons"), SessionWord.CHANGES
+        int,
+        counter("hilsim_link_changes_total", "Changes of the session with the flight controller; the log contains their reasons"),
+        SessionWord.CHANGES,
     ]
     losses: Annotated[
         int, counter("hilsim_link_losses_total", "Times that the link was unplugged or closed by its other end"), FlightCount.LINK_LOSSES
     ]
     sensor_rate_hz: Annotated[
         float,
-        gauge("hilsim_link_sensor_rate_hertz", "Sensor frames a second: as asked for, or what the line carries; 0 where it is too slow for any"),
+        gauge("hilsim_link_sensor_rate_hertz", "Sensor frames per second: as configured, or what the line carries; 0 where it is too slow for any"),
     ]
-    sent_frames: Annotated[int, counter("hilsim_link_sent_frames_total", "Frames handed to the controller's link"), OutboxCount.FRAMES]
-    sent_bytes: Annotated[int, counter("hilsim_link_sent_bytes_total", "Bytes handed to the controller's link"), OutboxCount.BYTES]
-    received_frames: Annotated[int, counter("hilsim_link_received_frames_total", "Frames that the controller sent"), FlightCount.RECEIVED_FRAMES]
-    received_bytes: Annotated[int, counter("hilsim_link_received_bytes_total", "Bytes that the controller sent"), FlightCount.RECEIVED_BYTES]
+    sent_frames: Annotated[int, counter("hilsim_link_sent_frames_total", "Frames sent to the controller"), OutboxCount.FRAMES]
+    sent_bytes: Annotated[int, counter("hilsim_link_sent_bytes_total", "Bytes sent to the controller"), OutboxCount.BYTES]
+    received_frames: Annotated[int, counter("hilsim_link_received_frames_total", "Frames received from the controller"), FlightCount.RECEIVED_FRAMES]
+    received_bytes: Annotated[int, counter("hilsim_link_received_bytes_total", "Bytes received from the controller"), FlightCount.RECEIVED_BYTES]
     garbage_bytes: Annotated[
         int,
-        counter("hilsim_link_garbage_bytes_total", "Bytes that came and belong to no frame: noise, or pieces of frames"),
+        counter("hilsim_link_garbage_bytes_total", "Received bytes that belong to no frame: noise, or parts of frames"),
         StreamCount.SKIPPED_BYTES,
     ]
     sensor_frames: Annotated[int, counter("hilsim_link_sensor_frames_total", "HIL_SENSOR frames sent"), OutboxCount.SAMPLES]
     actuator_frames: Annotated[int, counter("hilsim_link_actuator_frames_total", "Motor commands received"), FlightCount.ACTUATOR_FRAMES]
     replaced_frames: Annotated[
         int,
-        counter("hilsim_link_replaced_frames_total", "Sensor frames not sent, because the line was full until a newer one came"),
+        counter("hilsim_link_replaced_frames_total", "Sensor frames not sent, because the line was full until a newer one was made"),
         OutboxCount.SAMPLES_REPLACED,
     ]
     skipped_frames: Annotated[
-        int, counter("hilsim_link_skipped_frames_total", "Sensor frames never made, because the machine stood still"), FlightCount.SKIPPED_SENSORS
+        int, counter("hilsim_link_skipped_frames_total", "Sensor frames not made, because the machine stalled"), FlightCount.SKIPPED_SENSORS
     ]
-    stalls: Annotated[int, counter("hilsim_link_stalls_total", "Times that the machine stood still and the vehicle with it"), FlightCount.STALLS]
+    stalls: Annotated[int, counter("hilsim_link_stalls_total", "Stalls of the machine, and with it of the vehicle"), FlightCount.STALLS]
     lockstep_timeouts: Annotated[
         int,
         counter("hilsim_link_lockstep_timeouts_total", "Times that a controller in lockstep did not answer within a second"),
@@ -106,32 +110,32 @@ class VehicleReading:
     ]
     unforwarded_frames: Annotated[
         int,
-        counter("hilsim_link_unforwarded_frames_total", "Frames of the controller that no ground station got: the daemon was too slow"),
+        counter("hilsim_link_unforwarded_frames_total", "Frames of the controller not forwarded to ground stations: the daemon was too slow"),
         FlightCount.UNFORWARDED_FRAMES,
     ]
     refused_frames: Annotated[
         int,
-        counter("hilsim_link_refused_frames_total", "Frames of hilsim's own, HIL_SENSOR apart, that were not sent: too much waited for the link"),
+        counter("hilsim_link_refused_frames_total", "Frames of hilsim's own, HIL_SENSOR apart, that were not sent: the link was congested"),
         OutboxCount.OWN_REFUSED,
     ] = 0
     thrown_away_frames: Annotated[
         int,
         counter(
             "hilsim_link_thrown_away_frames_total",
-            "Frames for the controller, of ground stations too, that waited when it fell silent or its link was opened anew, and were not sent: old commands must not be executed",
+            "Frames for the controller, including those of ground stations, discarded when it fell silent or its link was reopened: old commands must not be executed",
         ),
         OutboxCount.THROWN_AWAY,
     ] = 0
     obstacle_frames: Annotated[
         int,
-        counter("hilsim_link_obstacle_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames passed to the controller's link"),
+        counter("hilsim_link_obstacle_frames_total", "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames sent to the controller"),
         FlightCount.OBSERVATIONS,
     ] = 0
     unsent_obstacle_frames: Annotated[
         int,
         counter(
             "hilsim_link_unsent_obstacle_frames_total",
-            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that were not sent: the controller was silent, or too much waited for its link",
+            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that were not sent: the controller was silent, or its link was congested",
         ),
         FlightCount.UNSENT_OBSTACLES,
     ] = 0
@@ -139,7 +143,7 @@ class VehicleReading:
         int,
         counter(
             "hilsim_link_untaken_obstacle_frames_total",
-            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that the flight loop did not take in time, because the machine stood still",
+            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that the flight loop was too slow to take, because the machine stalled",
         ),
         FlightCount.UNTAKEN_OBSTACLES,
     ] = 0
@@ -147,28 +151,26 @@ class VehicleReading:
         HistogramReading, histogram("hilsim_link_lateness_seconds", LINK_BOUNDS_S, "Time a sensor frame was written minus the time it was due")
     ]
     round_trip: Annotated[
-        HistogramReading, histogram("hilsim_link_round_trip_seconds", LINK_BOUNDS_S, "From a sensor frame to the next motor command")
+        HistogramReading, histogram("hilsim_link_round_trip_seconds", LINK_BOUNDS_S, "Time from a sensor frame to the next motor command")
     ]
-    actuator_gap: Annotated[HistogramReading, histogram("hilsim_link_actuator_gap_seconds", LINK_BOUNDS_S, "Between two motor commands")]
+    actuator_gap: Annotated[HistogramReading, histogram("hilsim_link_actuator_gap_seconds", LINK_BOUNDS_S, "Time between two motor commands")]
     is_armed: Annotated[bool, state("hilsim_vehicle_armed", "1 while the controller has armed the motors")]
-    is_crashed: Annotated[bool, state("hilsim_vehicle_crashed", "1 when the vehicle has hit something and lies where it fell")]
+    is_crashed: Annotated[bool, state("hilsim_vehicle_crashed", "1 after a crash of the vehicle")]
     silences: Annotated[
         int,
         counter("hilsim_link_silences_total", "Times that motor commands stopped for 0.2 s, and the vehicle and its sensors with them"),
         SessionWord.SILENCES,
     ] = 0
-    actuator_age_s: Annotated[float | None, gauge("hilsim_link_actuator_age_seconds", "Since the latest motor command; absent before the first")] = (
+    actuator_age_s: Annotated[float | None, gauge("hilsim_link_actuator_age_seconds", "Age of the latest motor command; absent before the first")] = (
         None
     )
-    contacts: Annotated[
-        int, counter("hilsim_vehicle_contacts_total", "Times that the vehicle has touched something beyond standing on its legs"), TouchWord.COUNT
-    ] = 0
-    is_touching: Annotated[bool, state("hilsim_vehicle_touching", "1 while such a contact goes on")] = False
-    is_ready: Annotated[bool, state("hilsim_vehicle_ready", "1 when the autopilot's estimator and home are as it wants them before it arms")] = False
-    height_m: Annotated[float, gauge("hilsim_vehicle_height_meters", "Of the true centre of mass above the ground under it", samples=where_finite)]
+    contacts: Annotated[int, counter("hilsim_vehicle_contacts_total", "Contacts of the vehicle other than resting on its legs"), TouchWord.COUNT] = 0
+    is_touching: Annotated[bool, state("hilsim_vehicle_touching", "1 during such a contact")] = False
+    is_ready: Annotated[bool, state("hilsim_vehicle_ready", "1 when the autopilot's estimator and home are ready for arming")] = False
+    height_m: Annotated[float, gauge("hilsim_vehicle_height_meters", "Height of the true centre of mass above the ground", samples=where_finite)]
     truth: Annotated[
         Truth | None,
-        gauge("hilsim_vehicle_tilt_radians", "Between the vehicle's true up and the world's", samples=tilt),
+        gauge("hilsim_vehicle_tilt_radians", "Angle between the vehicle's true z axis and the vertical", samples=tilt),
         gauge("hilsim_vehicle_position_meters", "True position in the world: east, north, up", labels=("axis",), samples=vector("position_m", ENU)),
         gauge(
             "hilsim_vehicle_velocity_meters_per_second",
@@ -193,19 +195,19 @@ class VehicleReading:
         Errors,
         gauge(
             "hilsim_estimate_position_error_meters",
-            "The autopilot's GLOBAL_POSITION_INT minus the truth when it came: east, north, up; absent before the first",
+            "The autopilot's GLOBAL_POSITION_INT minus the truth at its arrival: east, north, up; absent before the first",
             labels=("axis",),
             samples=vector("position_m", ENU),
         ),
         gauge(
             "hilsim_estimate_velocity_error_meters_per_second",
-            "The autopilot's LOCAL_POSITION_NED minus the truth when it came: east, north, up; absent before the first",
+            "The autopilot's LOCAL_POSITION_NED minus the truth at its arrival: east, north, up; absent before the first",
             labels=("axis",),
             samples=vector("velocity_mps", ENU),
         ),
         gauge(
             "hilsim_estimate_attitude_error_radians",
-            "The autopilot's ATTITUDE minus the truth when it came: roll, pitch, yaw; absent before the first",
+            "The autopilot's ATTITUDE minus the truth at its arrival: roll, pitch, yaw; absent before the first",
             labels=("angle",),
             samples=angles("attitude_deg"),
         ),

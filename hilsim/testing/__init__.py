@@ -1,6 +1,6 @@
-"""What tests of others' programs need: lidars for their drivers, a scripted flight controller for autopilot bridges, ground stations and simulators.
+"""Tools for other projects' tests: lidars for drivers, a scripted flight controller for autopilot bridges, ground stations and simulators.
 
-Every name is loaded when it is first used.
+Every name is loaded on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What the fixture ``hilsim_lidar`` is: makes lidars that end with the test, and keeps what they sent if it fails."""
+"""Implementation of the fixture ``hilsim_lidar``: makes lidars that end with the test, and keeps their packets if it fails."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,11 +15,11 @@ class LidarFactory:
     """Makes lidars.
 
     Attributes:
-        sensors: Those made so far.
+        sensors: Lidars made so far.
     """
 
     def __init__(self, directory: Path) -> None:
-        """What lidars send is recorded in ``directory``."""
+        """Record the lidars' packets in ``directory``."""
         self.sensors: list[Lidar | VirtualLidar] = []
         self._directory = directory
         self._stack = ExitStack()
@@ -39,15 +39,15 @@ class LidarFactory:
     @overload
     def __call__(self, model: str = "vlp16", *, real_time: Literal[True] = True, **options: Any) -> Lidar: ...
     def __call__(self, model: str = "vlp16", *, name: str | None = None, **options: Any) -> "Lidar | VirtualLidar":
-        """A lidar that streams until the test ends.
+        """Make a lidar that streams until the test ends.
 
         Args:
-            model: A shipped sensor profile, or the path of one.
-            name: Of the sensor; None: ``lidar``, ``lidar2`` …
-            options: As ``hilsim.testing.lidar`` takes them.
+            model: Shipped sensor profile, or the path of one.
+            name: Name of the sensor; None: ``lidar``, ``lidar2`` …
+            options: Options of ``hilsim.testing.lidar``.
 
         Raises:
-            ConfigError: there is no such model or scene, or the rig is not sound.
+            ConfigError: there is no such model or scene, or the rig is invalid.
             DaemonError: the daemon did not start; the message is its output.
             TransmitError: no port is free.
         """
@@ -58,7 +58,7 @@ class LidarFactory:
         return sensor
 
     def reports(self) -> list[tuple[str, str]]:
-        """A section of the report for each lidar; what it sent is kept, and its metrics are put beside."""
+        """Section of the report for each lidar; its recording is kept, and its metrics are saved beside it."""
         self._is_kept = True
         sections = []
         for sensor in self.sensors:

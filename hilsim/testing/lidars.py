@@ -30,27 +30,27 @@ _PCAP_MB, _PCAP_FILES = 100, 2
 
 
 class _WarmDaemon(Daemon):
-    """A daemon that starts in a fraction of a second."""
+    """A daemon that starts in a fraction of a second, forked from a warm process."""
 
     def _launch(self, request: RunRequest) -> Child:
         return warm_starter().launch(request)
 
 
 class Lidar:
-    """A sensor that streams.
+    """A streaming sensor.
 
     Attributes:
-        model: Its profile.
-        name: Its name in metrics.
-        address: IPv4 address that its packets come from: one of this host's loopback addresses, no other test's.
-        host: IPv4 address that they go to.
-        port: UDP port that data packets go to.
-        position_port: UDP port that position packets go to; None for a model that has none of its own.
-        recording: What it sends is written to files that begin so; None: it is not.
+        model: Profile of the sensor.
+        name: Name of the sensor in metrics.
+        address: Source IPv4 address: one of this host's loopback addresses, unique among tests.
+        host: Destination IPv4 address.
+        port: Destination UDP port of data packets.
+        position_port: Destination UDP port of position packets; None for a model without one.
+        recording: Path prefix of the recording; None for no recording.
     """
 
     def __init__(self, rig: SensorRig, daemon: Daemon, recording: Path | None) -> None:
-        """Of a daemon that runs."""
+        """Describe a sensor of a running daemon."""
         (sensor,) = daemon.sensors
         self.model = str(rig.table["sensor"][0]["profile"])
         self.name = sensor.name
@@ -65,7 +65,7 @@ class Lidar:
 
     @property
     def daemon(self) -> Daemon:
-        """What runs it."""
+        """Daemon of the sensor."""
         return self._daemon
 
     @property
@@ -75,23 +75,23 @@ class Lidar:
 
     @property
     def recorded(self) -> tuple[Path, ...]:
-        """PCAP files of what was sent, the oldest first: the last 100 MB of it at least."""
+        """PCAP files of sent packets, oldest first: at least the last 100 MB."""
         if self.recording is None:
             return ()
         return tuple(sorted(self.recording.parent.glob(f"{self.recording.stem}-*{self.recording.suffix}")))
 
     def metrics(self) -> Metrics:
-        """Present values of its daemon's metrics.
+        """Current values of its daemon's metrics.
 
         Raises:
-            DaemonError: it has ended.
+            DaemonError: the daemon has ended.
         """
         return self._daemon.metrics()
 
     def socket(self) -> socket.socket:
-        """The socket that the other calls read: bound to ``host`` and ``port`` when it is first asked for, and closed at the end of the block.
+        """Socket that the other calls read: bound to ``host`` and ``port`` on first use, and closed at the end of the block.
 
-        A driver that is to have the port binds it itself; then this cannot be had.
+        A driver under test binds the port itself; then this socket is not available.
 
         Raises:
             TransmitError: another program has bound the port.
@@ -108,14 +108,14 @@ class Lidar:
         return self._socket
 
     def receive(self, packets: int = 1, *, timeout_s: float = 10.0) -> list[bytes]:
-        """The next data packets, from the first call on.
+        """Receive the next data packets, starting with the first call.
 
         Args:
-            packets: How many.
-            timeout_s: How long all of them may take.
+            packets: Number of packets.
+            timeout_s: Timeout for all of them.
 
         Raises:
-            TransmitError: they did not come in time, or another program has bound the port.
+            TransmitError: the packets did not arrive in time, or another program has bound the port.
             DaemonError: the daemon has ended.
         """
         taken: list[bytes] = []
@@ -130,14 +130,14 @@ class Lidar:
         return taken
 
     def points(self, packets: int, *, timeout_s: float = 10.0) -> "npt.NDArray[np.void]":
-        """Points of the next data packets, as ``hilsim.decode`` gives them: what a driver under test should find.
+        """Points of the next data packets, as from ``hilsim.decode``: the expected result of a driver under test.
 
         Args:
-            packets: How many; a VLP-16 at 600 rpm takes 76 for a turn.
-            timeout_s: How long all of them may take.
+            packets: Number of packets; a VLP-16 at 600 rpm takes 76 for a turn.
+            timeout_s: Timeout for all of them.
 
         Raises:
-            TransmitError: they did not come in time, or another program has bound the port.
+            TransmitError: the packets did not arrive in time, or another program has bound the port.
             DaemonError: the daemon has ended.
         """
         from hilsim.api.decoding import decode  # noqa: PLC0415 - imports numba
@@ -145,9 +145,9 @@ class Lidar:
         return decode(self.receive(packets, timeout_s=timeout_s))
 
     def truth(self, start_s: float, stop_s: float) -> "npt.NDArray[np.void]":
-        """What the sensor saw in a stretch of rig time, computed beside the stream: ``Emulator.points``, with label and instance.
+        """True points of the sensor in an interval of rig time, computed separately from the stream: ``Emulator.points``, with label and instance.
 
-        Rig time 0 is when the sensor began to turn, shortly before the block began.
+        Rig time 0 is the sensor's start, shortly before the start of the block.
 
         Raises:
             ValueError: the times are not in order.
@@ -158,7 +158,7 @@ class Lidar:
         return Emulator(rig_of_table(self._rig.table, self._rig.path)).points(start_s, stop_s)
 
     def wait_packets(self, count: int, *, timeout_s: float = 10.0) -> None:
-        """Wait until so many more data packets have been sent, whoever receives them.
+        """Wait until a number of further data packets have been sent, with or without a receiver.
 
         Raises:
             TransmitError: they were not sent in time.
@@ -171,7 +171,7 @@ class Lidar:
             time.sleep(_POLL_S)
 
     def report(self) -> str:
-        """What a person wants to know when a test has failed: where packets went, what was sent, what was wrong."""
+        """Report for a failed test: destination, packets sent, and faults."""
         lines = [f"{self.model} {self.name}: {self.address} to {self.host}:{self.port}"]
         lines += [f"sent: {path}" for path in self.recorded]
         try:
@@ -182,7 +182,7 @@ class Lidar:
         return "\n".join([*lines, *told])
 
     def close(self) -> None:
-        """Close the socket, if it was asked for."""
+        """Close the socket, if it was opened."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -210,23 +210,23 @@ def lidar(
     record: str | PathLike[str] | None = None,
     **keys: Any,
 ) -> Iterator[Any]:
-    """A lidar that streams while the block runs, from before its first line.
+    """A lidar that streams while the block runs, starting before its first line.
 
     Args:
-        model: A shipped sensor profile (``vlp16``, ``hdl32e``, ``hr80w-like`` …), or the path of one.
-        real_time: Packets leave when the real sensor would send them, from a process of its own. False: they come when they are taken, and are always the same.
-        scene: What it sees: ``"room"`` (20 m by 12 m, nothing moves), ``"street"`` (on a car that drives round a town), the name of a shipped rig or the path of a rig file whose
-            world is taken, or a mapping of the tables in ``[scene]``.
-        port: UDP port that data packets go to; None: a free one, which no other test of this host is given.
-        position_port: The same for position packets.
-        host: IPv4 address that packets go to.
-        name: Of the sensor, in metrics and messages.
+        model: Shipped sensor profile (``vlp16``, ``hdl32e``, ``hr80w-like`` …), or the path of one.
+        real_time: Whether packets are sent in real time by a separate process. False: they are rendered on request, and are always the same.
+        scene: Scene: ``"room"`` (20 m by 12 m, static), ``"street"`` (from a car that drives through a town), the name of a shipped rig or the path of a rig file whose
+            world is used, or a mapping of the tables in ``[scene]``.
+        port: Destination UDP port of data packets; None: a free one, unique among tests of this host.
+        position_port: Destination UDP port of position packets, likewise.
+        host: Destination IPv4 address.
+        name: Name of the sensor in metrics and messages.
         tables: Other tables and keys of the rig: ``{"platform": …, "weather": …, "seed": 7}``.
-        record: PCAP file for what is sent; a number is put before its suffix, and the last 100 MB at least are kept.
+        record: PCAP file for sent packets; a number is inserted before its suffix, and at least the last 100 MB are kept.
         keys: Keys of the sensor's table: ``rotation_rate_rpm=1200``, ``return_mode="dual"``, ``override={"range_noise_m": 0.0}``.
 
     Raises:
-        ConfigError: there is no such model or scene, or the rig is not sound.
+        ConfigError: there is no such model or scene, or the rig is invalid.
         DaemonError: the daemon did not start; the message is its output.
         TransmitError: no port is free.
     """

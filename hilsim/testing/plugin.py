@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture ``hilsim_lidar``. Registered by the entry point ``pytest11``; imports nothing of hilsim before a test wants a sensor."""
+"""The pytest plugin: the fixture ``hilsim_lidar``. Registered by the entry point ``pytest11``; it imports hilsim only when a test requests a sensor."""
 
 import sys
 from pathlib import Path
@@ -17,9 +17,10 @@ _SENSORS: "pytest.StashKey[LidarFactory]" = pytest.StashKey()
 
 @pytest.fixture
 def hilsim_lidar(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[LidarFactory]":
-    """Makes lidars for this test.
+    """Factory of lidars for this test.
 
-    ``sensor = hilsim_lidar("vlp16")`` streams UDP packets to ``sensor.port`` until the test ends. It takes what ``hilsim.testing.lidar`` takes. When the test fails, its report names a PCAP of what was sent and shows the metrics.
+    ``sensor = hilsim_lidar("vlp16")`` streams UDP packets to ``sensor.port`` until the test ends. Its options are those of ``hilsim.testing.lidar``.
+    When the test fails, its report names a PCAP of the sent packets and shows the metrics.
     """
     from hilsim.testing.factory import LidarFactory  # noqa: PLC0415 - for those who use it
 
@@ -30,7 +31,7 @@ def hilsim_lidar(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[Li
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
-    """Attach what the sensors of a failed test sent, and how, while they still run."""
+    """Attach the sensors' packets and metrics to the report of a failed test, while they still run."""
     report = yield
     sensors = item.stash.get(_SENSORS, None)
     if report.failed and sensors is not None:
@@ -39,7 +40,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> "Generator[None, pytest.Test
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Begin to import where a test will want a sensor: the first one then waits for less."""
+    """Start the imports if a test will request a sensor, so that the first one waits for less."""
     if not session.config.option.collectonly and any(_FIXTURE in getattr(item, "fixturenames", ()) for item in session.items):
         from hilsim.testing.starting import warm_starter  # noqa: PLC0415 - for those who use it
 
@@ -47,7 +48,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Nothing outlives the run."""
+    """End all processes of the run."""
     starting = sys.modules.get("hilsim.testing.starting")
     if starting is not None:
         starting.close_warm_starter()

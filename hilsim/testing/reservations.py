@@ -1,7 +1,7 @@
-"""UDP ports and source addresses for tests: no two tests of a host have the same, whoever runs them, and nothing is left when a process dies.
+"""Reservation of UDP ports and source addresses for tests: unique on a host, for all users, and released when the process ends.
 
-A port cannot be held by binding it, for the program under test is to bind it. So a name in Linux' abstract socket namespace (unix(7)) represents it: one process of a network namespace has the
-name, of any user, and the kernel takes it back when that process ends. Ports are taken from below those that the kernel gives away by itself.
+A port cannot be reserved by binding it, because the program under test binds it. So a name in Linux' abstract socket namespace (unix(7)) represents it: only one process of a network namespace has the
+name, among all users, and the kernel releases it when that process ends. Ports are chosen below the kernel's ephemeral range.
 """
 
 import random
@@ -16,12 +16,12 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST, _HIGHEST = 20_000, 65_535
 _FEWEST = 1_000
 _TRIES = 200
-_DICE = random.SystemRandom()  # workers that were forked draw the same from any other
+_DICE = random.SystemRandom()  # forked workers would draw the same numbers from any other generator
 
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A UDP port that is free and that no other test gets while the block runs.
+    """A free UDP port that no other test gets while the block runs.
 
     Raises:
         TransmitError: none was found.
@@ -51,7 +51,7 @@ def _reserved(kind: str, draw: Callable[[], str], is_free: Callable[[str], bool]
             try:
                 name.bind(f"\0hilsim-testing-{kind}-{value}")
             except OSError:
-                continue  # another test has it
+                continue  # reserved by another test
             if is_free(value):
                 yield value
                 return
@@ -59,7 +59,7 @@ def _reserved(kind: str, draw: Callable[[], str], is_free: Callable[[str], bool]
 
 
 def _free_range() -> tuple[int, int]:
-    """Ports to choose from, the last one excluded."""
+    """Range of ports to choose from, the end excluded."""
     try:
         first, last = map(int, _RANGE.read_text(encoding="ascii").split())
     except (OSError, ValueError):

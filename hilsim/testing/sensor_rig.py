@@ -1,4 +1,4 @@
-"""The rig of one sensor under test: a model by its name, a scene by its name or made in Python. Imports nothing slow."""
+"""The rig of one sensor under test: a model by its name, a scene by its name or as tables. Imports nothing slow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError
 
 SceneLike: TypeAlias = str | PathLike[str] | Mapping[str, Any]
-"""``"room"``, ``"street"``, the name of a shipped rig or the path of a rig file whose world is taken, or a mapping of the tables in ``[scene]``."""
+"""``"room"``, ``"street"``, the name of a shipped rig or the path of a rig file whose world is used, or a mapping of the tables in ``[scene]``."""
 
 _WORLD = ("scene", "weather", "platform", "seed")
 _MOUNT = ("mount_position_m", "mount_rotation_deg")
 _ROOF_M = 1.9
 _VELODYNE = "velodyne"
 _LATE_LIMIT_US = 500_000.0
-"""A test is better served by a packet that is late, on a machine that stood still, than by none."""
+"""Late limit: for a test on a stalled machine, a late packet is better than none."""
 
 
 def _wall(x_m: float, y_m: float, length_m: float, width_m: float, material: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ ROOM: dict[str, Any] = {
     ],
     "cylinder": [{"position_m": [4.0, 3.0, -1.0], "radius_m": 0.3, "height_m": 4.0, "material": "metal"}],
 }
-"""A room of 20 m by 12 m around the sensor, which is a metre above its floor, with a pillar; nothing moves, and there is no ceiling."""
+"""A room of 20 m by 12 m around the sensor, which is a metre above its floor, with a pillar; static, without a ceiling."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class SensorRig:
     """A rig as a table.
 
     Attributes:
-        table: What a rig file would hold.
-        directory: Files that it names are relative to this.
+        table: Contents of a rig file.
+        directory: Directory that its file names are relative to.
     """
 
     table: Mapping[str, Any]
@@ -52,7 +52,7 @@ class SensorRig:
 
     @property
     def path(self) -> Path:
-        """Substitute for its file."""
+        """Substitute for the path of its file."""
         return self.directory / "rig"
 
 
@@ -60,11 +60,11 @@ def sensor_rig(model: str, scene: SceneLike, *, name: str, keys: Mapping[str, An
     """A rig of one sensor in a scene.
 
     Args:
-        model: A shipped sensor profile (``"vlp16"``), or the path of one.
-        scene: The world around it.
-        name: Of the sensor.
+        model: Shipped sensor profile (``"vlp16"``), or the path of one.
+        scene: Scene around the sensor.
+        name: Name of the sensor.
         keys: Keys of its ``[[sensor]]``.
-        tables: Other tables and keys of the rig; they go before the scene's.
+        tables: Other tables and keys of the rig, which take precedence over the scene's.
 
     Raises:
         ConfigError: there is no such model or scene.
@@ -73,7 +73,7 @@ def sensor_rig(model: str, scene: SceneLike, *, name: str, keys: Mapping[str, An
     world, mount, directory = _world(scene)
     rig = {
         "name": name,
-        "transmit": {"late_limit_us": _LATE_LIMIT_US, "lock_memory": False},  # memory that is shared with the process it was forked from stays shared
+        "transmit": {"late_limit_us": _LATE_LIMIT_US, "lock_memory": False},  # memory shared with the parent process stays shared
         **world,
         **tables,
         "sensor": [{"name": name, "profile": str(profile) if _is_path(model) else model, **mount, **keys}],
@@ -82,7 +82,7 @@ def sensor_rig(model: str, scene: SceneLike, *, name: str, keys: Mapping[str, An
 
 
 def _world(scene: SceneLike) -> tuple[dict[str, Any], dict[str, Any], Path]:
-    """Tables of the world, how a sensor is mounted in it, and the directory that files in it are relative to."""
+    """Tables of the world, mounting of a sensor in it, and the directory that its file names are relative to."""
     if isinstance(scene, Mapping):
         return {"scene": dict(scene)}, {}, Path.cwd()
     named = fspath(scene)
@@ -103,7 +103,7 @@ def _world(scene: SceneLike) -> tuple[dict[str, Any], dict[str, Any], Path]:
 
 
 def has_position_port(model: str) -> bool:
-    """Whether a model sends position packets, to a port of their own.
+    """Whether a model sends position packets to a port of their own.
 
     Raises:
         ConfigError: there is no such model.

@@ -1,16 +1,16 @@
-"""A process that has imported the daemon and loaded its kernels, and forks into one whenever a test wants a sensor.
+"""A process that has imported the daemon and loaded its kernels, and forks a daemon when a test requests a sensor.
 
-Importing and loading are most of what a daemon's start costs; a fork of this process has them already. It is one process a test run (a worker of pytest-xdist is a run),
-started when the first sensor is requested or a little earlier, and it ends with the process that started it, however that one ends: then it ends its daemons first, and removes their files.
-``starting`` is its other side.
+Importing and loading are most of the cost of a daemon's start; a fork of this process has them already. There is one such process per test run (a worker of pytest-xdist is a run),
+started with the first sensor or a little earlier. When its parent ends for any reason, it ends its daemons, removes their files, and ends itself.
+``starting`` is its counterpart in the parent.
 
-It reads requests from standard input and writes answers to standard output, a JSON object a line:
+It reads requests from standard input and writes answers to standard output, one JSON object per line:
 
 ==============================================  ==================================================
 request                                         answer
 ==============================================  ==================================================
-``{"number": 7, "rig": …, "directory": …, …}``  ``{"number": 7, "pid": 812}`` of the daemon, at once
-``{"signal": 15, "pid": 812}``                  none; nothing happens where it has ended
+``{"number": 7, "rig": …, "directory": …, …}``  ``{"number": 7, "pid": 812}`` of the daemon, immediately
+``{"signal": 15, "pid": 812}``                  none; no effect if it has ended
                                                 ``{"ended": 812, "code": 0}``, when a daemon has ended
 ==============================================  ==================================================
 """
@@ -54,27 +54,27 @@ _POLL_S = 0.02
 
 
 class Starter:
-    """Reads requests, forks, and reports which daemons have ended."""
+    """Reads requests, forks, and reports ended daemons."""
 
     def __init__(self, parent: int) -> None:
-        """For the process of this id."""
+        """Serve the process with this id."""
         self._running: dict[int, RunRequest] = {}
         self._asked: set[tuple[str, ...]] = set()
         self._rehearsed: set[tuple[str, ...]] = set()
-        self._unrehearsed: list[Callable[[], Rig]] = [_usual_rig]  # made while no request waits
+        self._unrehearsed: list[Callable[[], Rig]] = [_usual_rig]  # made while there is no request
         self._heard = b""
         self._woken, self._wake = os.pipe()
         self._poll = select.poll()
         self._poll.register(0, select.POLLIN)
         self._poll.register(self._woken, select.POLLIN)
-        with suppress(OSError, AttributeError):  # otherwise the end of standard input shows it
+        with suppress(OSError, AttributeError):  # otherwise the end of standard input reveals it
             self._poll.register(os.pidfd_open(parent), select.POLLIN)
         os.set_blocking(self._wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
 
     def serve(self) -> None:
-        """Until the parent has ended, or closes standard input."""
+        """Serve until the parent has ended, or closes standard input."""
         while True:
             ready = dict(self._poll.poll(_IDLE_MS if self._unrehearsed else None))
             if ready.keys() - {0, self._woken}:
@@ -93,7 +93,7 @@ class Starter:
                 self._rehearse(self._unrehearsed.pop()())
 
     def close(self) -> None:
-        """End every daemon, and remove what their parent, which has ended too, cannot remove."""
+        """End every daemon, and remove files that their parent, which has ended too, cannot remove."""
         left = dict(self._running)
         until_s = time.monotonic() + _GRACE_S
         for pid in self._running:
@@ -114,7 +114,7 @@ class Starter:
         paths = {name: Path(asked[name]) for name in ("rig", "directory", "ready_file", "log")}
         request = RunRequest(to=asked["to"], settings=tuple(asked["settings"]), **paths)
         server, source = os.getpid(), self._made_ready(request)
-        gc.freeze()  # else the first collection of a daemon would copy every page
+        gc.freeze()  # otherwise the first collection of a daemon would copy every page
         pid = os.fork()
         if pid == 0:
             _become(request, source, server)
@@ -129,12 +129,12 @@ class Starter:
                 _tell({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
 
     def _made_ready(self, request: RunRequest) -> RigSource:
-        """The rig of a daemon; its kernels are loaded before the fork from the second of its kind on: there may be more."""
+        """Rig of a daemon; from the second one of its kind on, its kernels are loaded before the fork, because more may follow."""
         source = RigFile(path=request.rig, directory=request.directory, changes=Changes(to=request.to, settings=request.settings))
         try:
             rig = source.load()
         except HilsimError:
-            return source  # the daemon reports the fault
+            return source  # the daemon reports the error
         needs = kernel_needs(rig)
         if needs in self._asked and needs not in self._rehearsed:
             self._rehearse(rig)
@@ -144,8 +144,8 @@ class Starter:
         return MadeRig(rig=rig)
 
     def _rehearse(self, rig: Rig) -> None:
-        """Load the kernels that such a rig needs, so that forks have them; none is compiled here."""
-        # What a daemon imports when it serves metrics; not before the first daemon, which is waited for.
+        """Load the kernels for such a rig, so that forks have them; none is compiled here."""
+        # Imports of a daemon that serves metrics; not before the first daemon, which is being waited for.
         importlib.import_module("hilsim.telemetry.server")
         needs = kernel_needs(rig)
         if needs not in self._rehearsed and cache_directory() is not None and is_compiled(rig):
@@ -155,13 +155,13 @@ class Starter:
 
 
 def _usual_rig() -> Rig:
-    """What most tests ask for. Nothing is written: a rehearsal opens no file."""
+    """Rig that most tests request. No file is written: a rehearsal opens none."""
     usual = sensor_rig("vlp16", "room", name="usual", keys={}, tables={"record": {"file": str(Path(tempfile.gettempdir(), "usual.pcap"))}})
     return rig_of_table(usual.table, usual.path)
 
 
 def _become(request: RunRequest, source: RigSource, server: int) -> None:
-    """Be the daemon, and never return."""
+    """Become the daemon, and never return."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -170,7 +170,7 @@ def _become(request: RunRequest, source: RigSource, server: int) -> None:
         for kept, descriptor in enumerate((nothing, log, log)):
             os.dup2(descriptor, kept)
         code = _run(request, source, server)
-    except BaseException:  # noqa: BLE001 - the top of this process: the fault must reach a reader
+    except BaseException:  # noqa: BLE001 - the top of this process: the error must be reported
         traceback.print_exc()
     finally:
         sys.stderr.flush()
@@ -178,7 +178,7 @@ def _become(request: RunRequest, source: RigSource, server: int) -> None:
 
 
 def _run(request: RunRequest, source: RigSource, server: int) -> int:
-    """What ``hilsim run`` does; returns its exit code."""
+    """Run as ``hilsim run`` does; returns its exit code."""
     end_with_process(server)
     configure_logging()
     try:
@@ -190,7 +190,7 @@ def _run(request: RunRequest, source: RigSource, server: int) -> int:
 
 
 def _tell(answer: dict[str, Any]) -> None:
-    with suppress(OSError):  # the listener has ended
+    with suppress(OSError):  # the parent has ended
         os.write(1, json.dumps(answer).encode() + b"\n")
 
 

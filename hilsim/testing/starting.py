@@ -1,4 +1,4 @@
-"""Daemons for tests, forked from one warm process (``starter``): the first start of a run costs what importing costs, the others a fraction of a second."""
+"""Daemons for tests, forked from one warm process (``starter``): the first start of a run costs the imports, the others a fraction of a second."""
 
 import atexit
 import json
@@ -15,25 +15,25 @@ from hilsim.api.child import OF_THE_SERVICE_MANAGER, Child, RunRequest
 from hilsim.errors import TransmitError
 
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""A process that forks must have no threads beside; and scenes are no work for several."""
+"""A process that forks must have no other threads; and building scenes does not need several."""
 _STARTER = "import gc, sys; gc.disable(); from hilsim.testing.starter import main; main(int(sys.argv[1]))"
-"""Importing makes no garbage: to look for some took a tenth of it. What the process makes stays; a daemon collects its own once its packets flow."""
+"""Garbage collection is off during imports, which make no garbage: it would take a tenth of the time. A daemon collects its own garbage once its packets flow."""
 _POLL_S = 0.01
 _END_S = 15.0
 
 
 class WarmStarter:
-    """The process that daemons are forked from."""
+    """The process from which daemons are forked."""
 
     def __init__(self) -> None:
-        """Start it; it imports while the caller goes on."""
+        """Start the process; it imports while the caller continues."""
         environment = {name: value for name, value in os.environ.items() if name not in OF_THE_SERVICE_MANAGER}
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-c", _STARTER, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=_ONE_THREAD | environment,
-            process_group=0,  # Ctrl-C on our terminal is for us, and we end it
+            process_group=0,  # Ctrl-C in the terminal is for the test run, which ends this process
         )
         self.owner = os.getpid()
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class WarmStarter:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is of no use any more."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def launch(self, request: RunRequest) -> Child:
@@ -65,7 +65,7 @@ class WarmStarter:
             return _Forked(self, self._begun.pop(number))
 
     def code(self, pid: int, timeout_s: float) -> int | None:
-        """Exit code of a daemon; None while it runs. Looks for news so long."""
+        """Exit code of a daemon; None while it runs. Blocks until the process exits or the timeout expires."""
         until_s = time.monotonic() + timeout_s
         while True:
             with self._lock:
@@ -73,12 +73,12 @@ class WarmStarter:
                 if pid in self._codes:
                     return self._codes[pid]
             if not has_news:
-                return -signal.SIGKILL  # a daemon ends with the process that it was forked from
+                return -signal.SIGKILL  # a daemon ends with its parent
             if time.monotonic() >= until_s:
                 return None
 
     def send_signal(self, pid: int, number: int) -> None:
-        """Signal a daemon; nothing where it has ended."""
+        """Send a signal to a daemon; no effect if it has ended."""
         with self._lock:
             self._ask({"signal": int(number), "pid": pid})
 
@@ -100,10 +100,10 @@ class WarmStarter:
             self._process.stdin.write(json.dumps(asked).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # its end is noticed where an answer is waited for
+            pass  # its end is noticed while waiting for an answer
 
     def _listen(self, timeout_s: float | None) -> bool:
-        """Take what it has answered, waiting so long for something; False when it has ended."""
+        """Read its answers, waiting up to ``timeout_s`` for one; False when it has ended."""
         if self._process.stdout is None:
             raise AssertionError("the process was started with a pipe")
         waiting = select.poll()
@@ -121,7 +121,7 @@ class WarmStarter:
 
 
 class _Forked:
-    """A daemon that was forked."""
+    """A forked daemon."""
 
     def __init__(self, starter: WarmStarter, pid: int) -> None:
         self.pid = pid
@@ -129,18 +129,18 @@ class _Forked:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """Exit code, negative for a signal; None while it runs."""
         if self._code is None:
             self._code = self._starter.code(self.pid, 0.0)
         return self._code
 
     def send_signal(self, number: int) -> None:
-        """Signal it; nothing where it has ended."""
+        """Send a signal to the daemon; no effect if it has ended."""
         if self.poll() is None:
             self._starter.send_signal(self.pid, number)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, when it has ended.
+        """Wait for the end of the daemon; returns its exit code.
 
         Raises:
             subprocess.TimeoutExpired: it still runs.
@@ -156,13 +156,13 @@ class _Forked:
 _lock = threading.Lock()
 _shared: list[WarmStarter] = []
 _left: list[WarmStarter] = []
-"""Of the process that we were forked from, or ended: kept, for they are not ours to wait for."""
+"""Starters of the parent process, or ended ones: kept, because this process must not wait for them."""
 
 
 def warm_starter() -> WarmStarter:
-    """This process's own; started now where there is none."""
+    """The starter of this process, started now if there is none."""
     with _lock:
-        if _shared and (_shared[0].owner != os.getpid() or _shared[0].has_ended):  # we are a fork ourselves, or it was killed
+        if _shared and (_shared[0].owner != os.getpid() or _shared[0].has_ended):  # this process is a fork itself, or the starter was killed
             _left.append(_shared.pop())
         if not _shared:
             _shared.append(WarmStarter())
@@ -171,7 +171,7 @@ def warm_starter() -> WarmStarter:
 
 @atexit.register
 def close_warm_starter() -> None:
-    """End it, and every daemon that was forked from it."""
+    """End the starter, and every daemon forked from it."""
     with _lock:
         if _shared and _shared[0].owner == os.getpid():
             _shared.pop().close()

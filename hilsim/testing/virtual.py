@@ -1,4 +1,4 @@
-"""A lidar for a driver's tests without a clock: its packets come when they are taken, as fast as they are, and always the same."""
+"""A lidar for a driver's tests without a clock: its packets are rendered on request, as fast as possible, and are always the same."""
 
 import socket
 import time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _MOST_WAITING_BYTES = 32_768
-"""As the kernel counts its buffers: some fourteen packets, a sixth of what a socket has by default."""
+"""Limit of queued bytes, as the kernel counts its buffers: some fourteen packets, a sixth of a socket's default."""
 _POLL_S = 0.0002
 _STEP_S = 0.1
 _KEPT_PACKETS = 50_000
@@ -31,23 +31,23 @@ _DATA = ("data", "points")
 
 
 class VirtualLidar:
-    """A sensor whose time goes on as its packets are taken.
+    """A sensor whose time advances as its packets are taken.
 
     Attributes:
-        model: Its profile.
-        name: Its name.
-        address: IPv4 address that its packets come from.
-        host: IPv4 address that they go to.
-        port: UDP port that data packets go to.
-        position_port: UDP port that position packets go to; None for a model that has none of its own.
-        recording: What was taken of it is written here by ``report``; None: it is not.
+        model: Profile of the sensor.
+        name: Name of the sensor.
+        address: Source IPv4 address of its packets.
+        host: Destination IPv4 address.
+        port: Destination UDP port of data packets.
+        position_port: Destination UDP port of position packets; None for a model without one.
+        recording: Path to which ``report`` writes the packets taken; None for no recording.
     """
 
     def __init__(self, rig: SensorRig, recording: Path | None) -> None:
-        """Of a rig of one sensor.
+        """Build the sensor of a rig with one sensor.
 
         Raises:
-            ConfigError: the rig is not sound.
+            ConfigError: the rig is invalid.
         """
         self.emulator = Emulator(rig_of_table(rig.table, rig.path))
         sensor = rig.table["sensor"][0]
@@ -69,11 +69,11 @@ class VirtualLidar:
 
     @property
     def recorded(self) -> tuple[Path, ...]:
-        """PCAP file of what was taken, once there is a report of it."""
+        """PCAP file of the packets taken, after ``report``."""
         return (self.recording,) if self.recording is not None and self.recording.exists() else ()
 
     def packets(self, duration_s: float) -> Iterator[Packet]:
-        """Yield the packets of the next stretch of rig time, of every kind, in the order in which they are due.
+        """Yield the packets of the next interval of rig time, of all kinds, in the order of their deadlines.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -85,7 +85,7 @@ class VirtualLidar:
         self._ahead, self._now_ns = packet, stop_ns
 
     def receive(self, packets: int = 1) -> list[bytes]:
-        """The next data packets; position packets in between are passed over.
+        """Next data packets; position packets in between are skipped.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -98,17 +98,17 @@ class VirtualLidar:
         return taken
 
     def points(self, packets: int) -> "npt.NDArray[np.void]":
-        """Points of the next data packets, as ``hilsim.decode`` gives them: what a driver under test should find.
+        """Points of the next data packets, as from ``hilsim.decode``: the expected result of a driver under test.
 
         Args:
-            packets: How many; a VLP-16 at 600 rpm takes 76 for a turn.
+            packets: Number of packets; a VLP-16 at 600 rpm takes 76 for a turn.
         """
         from hilsim.api.decoding import decode  # noqa: PLC0415 - not every test decodes
 
         return decode(self.receive(packets))
 
     def truth(self, start_s: float, stop_s: float) -> "npt.NDArray[np.void]":
-        """What the sensor sees in a stretch of rig time, whatever was taken so far: ``Emulator.points``, with label and instance.
+        """True points of the sensor in an interval of rig time, independent of the packets taken: ``Emulator.points``, with label and instance.
 
         Raises:
             ValueError: the times are not in order.
@@ -116,16 +116,16 @@ class VirtualLidar:
         return self.emulator.points(start_s, stop_s)
 
     def send(self, duration_s: float, *, timeout_s: float = 10.0) -> int:
-        """Send the packets of the next stretch of rig time to whoever has bound the port, as fast as they are read there.
+        """Send the packets of the next interval of rig time to the receiver at the port, as fast as it reads them.
 
-        Position packets are sent where their port is bound too. No more are sent than a small buffer holds; a packet that is lost nevertheless is an error.
+        Position packets are sent if their port is bound too. The number in transit is limited to a small buffer; a packet that is lost nevertheless is an error.
 
         Args:
-            duration_s: How much rig time.
-            timeout_s: How long to wait for a receiver that does not read, or has not bound the port yet.
+            duration_s: Duration in rig time.
+            timeout_s: Timeout for a receiver that does not read, or has not bound the port yet.
 
         Returns:
-            How many were sent, when all of them have been read.
+            Number of packets sent, after all of them have been read.
 
         Raises:
             TransmitError: no receiver has bound the port, no receiver reads, or the kernel has dropped a packet because the receiver's buffer is smaller than 32 KiB.
@@ -150,7 +150,7 @@ class VirtualLidar:
         return sent
 
     def report(self) -> str:
-        """What a person wants to know when a test has failed: where packets were to go, and what was taken, which is written to ``recording``."""
+        """Report for a failed test: destination, and the packets taken, which are written to ``recording``."""
         lines = [f"{self.model} {self.name}: {self.address} to {self.host}:{self.port}, without a clock", f"rig time: {self.time_s:.6f} s"]
         if self.recording is not None:
             epoch_ns = utc_ns(START_UTC)

@@ -1,9 +1,9 @@
-"""The brake of real-time loops: one that wakes again and again without time passing leaves real-time scheduling.
+"""The brake of real-time loops: a loop that wakes repeatedly without time passing leaves real-time scheduling.
 
-A loop of the packet path sleeps until an instant, and trusts that it is then. Where the sleep fails (a library that fakes the clock, a sandbox that
-forbids the call) the loop would spin, and under SCHED_FIFO nothing else would run on its core. It continues as an ordinary thread then, and reports that.
+A loop of the packet path sleeps until an instant and relies on the sleep. Where the sleep fails (a library that fakes the clock, a sandbox that
+forbids the call) the loop would spin, and under SCHED_FIFO it would block its core. The loop then continues as an ordinary thread, and that is reported.
 
-A thread that works without ever sleeping is no case for this brake: see ``daemon.real_time_limit``.
+This brake does not cover a thread that works without ever sleeping: see ``daemon.real_time_limit``.
 """
 
 import os
@@ -20,26 +20,26 @@ from hilsim.compilation.jit import kernel
 from hilsim.transmit.libc import monotonic_ns, sleep_until
 
 BRAKE_WAKES = 1000
-"""Wakes in a row without time passing: about a millisecond of spinning."""
+"""Consecutive wakes without time passing: about a millisecond of spinning."""
 
 _POLICY = os.SCHED_OTHER | os.SCHED_RESET_ON_FORK
 
 
 class Brake(IntEnum):
-    """Columns of a brake, ``int64[8]``, written by the thread it is for."""
+    """Columns of a brake, ``int64[8]``, written by its thread."""
 
     EARLY_WAKES = 0
-    """Wakes in a row that came too early."""
+    """Number of consecutive wakes that came too early."""
     APPLIED = 1
     """1 once the thread has left real-time scheduling."""
     ERRNO = 2
-    """What the sleep failed with, 0 where it merely returned too early."""
+    """Error of the sleep, 0 where it only returned too early."""
     ZERO = 7
-    """Stays 0: a ``struct sched_param`` of no priority."""
+    """Always 0: a ``struct sched_param`` with no priority."""
 
 
 def allocate_brake() -> npt.NDArray[np.int64]:
-    """Released."""
+    """Allocate a brake that is not applied."""
     return shared_words(Brake)
 
 
@@ -49,7 +49,7 @@ def is_applied(brake: npt.NDArray[np.int64]) -> bool:
 
 
 def brake_reason(brake: npt.NDArray[np.int64]) -> str:
-    """Why, for a person; empty while the brake is released."""
+    """Reason of the brake for messages; empty while it is not applied."""
     if not is_applied(brake):
         return ""
     number = int(brake[Brake.ERRNO])
@@ -70,7 +70,7 @@ _set_scheduler: Callable[[int, int, int], int] = (
 
 @kernel
 def doze_until(wake_ns: int, brake: npt.NDArray[np.int64]) -> None:
-    """Sleep until CLOCK_MONOTONIC reads ``wake_ns``; where that has failed ``BRAKE_WAKES`` times in a row, leave real-time scheduling for good."""
+    """Sleep until CLOCK_MONOTONIC reads ``wake_ns``; after ``BRAKE_WAKES`` consecutive failures, leave real-time scheduling permanently."""
     result = sleep_until(wake_ns)
     if result == 0 and monotonic_ns() >= wake_ns:
         brake[Brake.EARLY_WAKES] = 0

@@ -1,7 +1,7 @@
-"""Where each flow's datagrams go: read by the sending loop, changed while it runs.
+"""Destination of each flow's datagrams: read by the sending loop, changed while it runs.
 
-Each flow has two targets. A change fills the one that is not selected and then selects it, so the loop never sees half a change. The one left
-behind may be reused (and its socket closed) once the loop has begun new turns, see ``Transmitter``.
+Each flow has two targets. A change fills the target that is not selected and then selects it, so the loop never reads a partial change. The old
+target may be reused (and its socket closed) once the loop has begun new turns, see ``Transmitter``.
 """
 
 import socket
@@ -17,15 +17,15 @@ _ADDRESS_SIZE = 32
 
 
 class FlowTable(NamedTuple):
-    """F flows of two targets.
+    """Targets of F flows, two each.
 
     Attributes:
-        active: ``int64[F]``: 1 while the loop is to serve the flow.
-        selected: ``int64[F]``: which target, 0 or 1.
-        descriptor: ``int32[F, 2]``, of the socket.
+        active: ``int64[F]``: 1 while the loop serves the flow.
+        selected: ``int64[F]``: selected target, 0 or 1.
+        descriptor: ``int32[F, 2]``, socket descriptors.
         address: ``uint8[F, 2, 32]``, a ``struct sockaddr``.
-        address_size: ``int32[F, 2]``, bytes used of it; 0: the socket knows where to send.
-        sends_late: ``int64[F]``: 1 where a datagram is sent however late it is, whatever the loop's policy.
+        address_size: ``int32[F, 2]``, bytes of the address; 0: the socket is connected or bound.
+        sends_late: ``int64[F]``: 1 where a datagram is sent however late it is, regardless of the loop's policy.
     """
 
     active: npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class FlowTable(NamedTuple):
 
 
 def allocate_flow_table(flows: int) -> FlowTable:
-    """No flow active."""
+    """Allocate a table with no active flow."""
     return FlowTable(
         active=np.zeros(flows, np.int64),
         selected=np.zeros(flows, np.int64),
@@ -54,7 +54,7 @@ def pack_address(address: str, port: int) -> bytes:
 
 
 def select_target(table: FlowTable, flow: int, descriptor: int, address: bytes) -> None:
-    """Point a flow at another target; the loop takes the new one from some datagram on."""
+    """Select another target for a flow; the loop uses it from some datagram on."""
     spare = 1 - int(table.selected[flow])
     table.descriptor[flow, spare] = descriptor
     table.address[flow, spare, : len(address)] = np.frombuffer(address, np.uint8)
@@ -63,5 +63,5 @@ def select_target(table: FlowTable, flow: int, descriptor: int, address: bytes) 
 
 
 def set_active(table: FlowTable, flow: int, *, active: bool) -> None:
-    """Let the loop serve a flow, or not."""
+    """Enable or disable serving of a flow."""
     publish(table.active, flow, int(active))

@@ -9,7 +9,7 @@ from hilsim.errors import TransmitError
 
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 RESOLVING_S = 5.0
-"""A name server that answers later than that counts as none: a start and a reload wait for it."""
+"""Timeout of a name server; a start and a reload wait for it."""
 
 
 def is_ipv4(text: str) -> bool:
@@ -22,7 +22,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Whether a text is an IPv4 address, or may be the name of a host (RFC 1123; a last part of digits alone is a malformed address, no name)."""
+    """Whether a text is an IPv4 address, or may be the name of a host (RFC 1123; a last label of digits only is a malformed address, not a name)."""
     if is_ipv4(text):
         return True
     labels = text.removesuffix(".").split(".")
@@ -30,18 +30,18 @@ def is_host(text: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an IPv4 address never leaves this host."""
+    """Whether an IPv4 address is a loopback address."""
     return IPv4Address(address).is_loopback
 
 
 def address_towards(destination: str) -> str:
-    """This host's own address that packets to a destination leave from, as its routes have it.
+    """This host's source address for packets to a destination, by its routes.
 
     Args:
         destination: IPv4 address.
 
     Raises:
-        TransmitError: no route leads there.
+        TransmitError: there is no route.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -53,10 +53,10 @@ def address_towards(destination: str) -> str:
 
 
 def address_of(host: str) -> str:
-    """The IPv4 address of a host: the first that this machine's resolver names. An address is its own.
+    """IPv4 address of a host: the first one that this machine's resolver returns. An address is returned unchanged.
 
     Raises:
-        TransmitError: it has none, or no answer arrived within ``RESOLVING_S``.
+        TransmitError: the host has no address, or no answer arrived within ``RESOLVING_S``.
     """
     if is_ipv4(host):
         return host
@@ -71,7 +71,7 @@ def address_of(host: str) -> str:
         else:
             found.extend(str(answer[4][0]) for answer in answers)
 
-    asking = threading.Thread(target=ask, name="resolve", daemon=True)  # nothing ends a resolver's wait
+    asking = threading.Thread(target=ask, name="resolve", daemon=True)  # a waiting resolver cannot be stopped
     asking.start()
     asking.join(RESOLVING_S)
     if not found:

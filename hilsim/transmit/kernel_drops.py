@@ -1,10 +1,10 @@
-"""What the kernel lost of what was handed to it: counters of interfaces' queues and drivers, and of UDP as a whole.
+"""Losses of accepted datagrams in the kernel: counters of interfaces' queues and drivers, and of UDP as a whole.
 
-A queue that is full drops datagrams that ``sendto`` has accepted. Only with ``IP_RECVERR`` would the socket get an error (ENOBUFS), but that option also makes every ICMP "port unreachable" fail
-the datagram after it, and a sensor continues without a listener (decision 23). So the counters are read, which concern the whole network namespace and not this process alone:
+A full queue drops datagrams that ``sendto`` has accepted. Only with ``IP_RECVERR`` would the socket get an error (ENOBUFS), but that option also makes every ICMP "port unreachable" fail
+the next datagram, and a sensor continues without a listener (decision 23). So the counters are read, which cover the whole network namespace and not this process alone:
 
-- UDP's ``SndbufErrors`` (proc_net(5), net/ipv4/udp.c): refusals for lack of room, among them those that the socket reported (EAGAIN).
-- Each root queueing discipline's packets and drops (rtnetlink(7), RTM_GETQDISC; include/uapi/linux/pkt_sched.h and gen_stats.h): also what CoDel drops later, which no socket reports.
+- UDP's ``SndbufErrors`` (proc_net(5), net/ipv4/udp.c): refusals for lack of room, including those reported by the socket (EAGAIN).
+- Packets and drops of each root queueing discipline (rtnetlink(7), RTM_GETQDISC; include/uapi/linux/pkt_sched.h and gen_stats.h), including later drops by CoDel, which no socket reports.
 - ``tx_dropped`` of each interface (its driver's, Documentation/networking/statistics.rst), from /proc/net/dev.
 """
 
@@ -28,21 +28,21 @@ _TRAFFIC = struct.Struct("=BxxxiIII")
 _RTA_DST, _RTA_SRC, _RTA_OIF = 1, 2, 4
 _TCA_STATS2, _STATS_BASIC, _STATS_QUEUE, _STATS_PACKETS64 = 7, 1, 3, 8
 _ROOT = 0xFFFFFFFF
-_NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EINVAL}  # EINVAL: the source is not this host's (any more)
+_NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EINVAL}  # EINVAL: the source is not an address of this host (any more)
 _TYPE_MASK = 0x3FFF
 _DRIVER_DROPS = 11
 _BUFFER_SIZE = 1 << 16
-_TIMEOUT_S = 0.05  # the kernel answers within microseconds, or a lock is held up: better no figures than a wait
+_TIMEOUT_S = 0.05  # the kernel answers within microseconds unless a lock is held: then no figures are better than a wait
 
 
 class InterfaceCounters(NamedTuple):
-    """One interface since it exists.
+    """Counters of one interface since its creation.
 
     Attributes:
-        interface: Its name.
-        queue_packets: What its queueing disciplines took and passed on; 0 where it has none, or where they cannot be read.
-        queue_drops: What they dropped.
-        driver_drops: What its driver dropped.
+        interface: Name of the interface.
+        queue_packets: Packets accepted and passed on by its queueing disciplines; 0 where it has none, or where they cannot be read.
+        queue_drops: Packets dropped by them.
+        driver_drops: Packets dropped by its driver.
     """
 
     interface: str
@@ -55,9 +55,9 @@ class KernelDrops(NamedTuple):
     """Counters of this network namespace.
 
     Attributes:
-        udp_sent: Datagrams that UDP handed on; None where the kernel does not provide it.
-        udp_refused: Datagrams for which there was no room, in a socket's buffer or in a queue; None as above.
-        interfaces: Those that packets leave through.
+        udp_sent: Datagrams passed on by UDP; None where the kernel does not provide the counter.
+        udp_refused: Datagrams for which there was no room, in a socket's buffer or in a queue; None where the kernel does not provide the counter.
+        interfaces: Interfaces that packets leave through.
     """
 
     udp_sent: int | None
@@ -66,14 +66,14 @@ class KernelDrops(NamedTuple):
 
 
 def read_kernel_drops(targets: Iterable[SocketSpec | FrameSocketSpec]) -> KernelDrops:
-    """Read everything that concerns these targets; takes some 0.1 ms. What cannot be read is None, or left out."""
+    """Read the counters for some targets; takes some 0.1 ms. A counter that cannot be read is None, or missing."""
     sent, refused = _read_udp()
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0) as asking:
             asking.settimeout(_TIMEOUT_S)
             names = _interfaces(asking, targets)
             queues = _read_queues(asking) if names else {}
-    except OSError:  # not permitted, or no descriptor is left: drops of queues are still seen as UDP's
+    except OSError:  # not permitted, or no descriptor is left: drops of queues are still visible in UDP's counter
         names, queues = {target.interface for target in targets if target.interface}, {}
     drivers = _read_driver_drops()
     return KernelDrops(sent, refused, tuple(InterfaceCounters(name, *queues.get(name, (0, 0)), drivers.get(name, 0)) for name in sorted(names)))
@@ -90,7 +90,7 @@ def _read_udp() -> tuple[int | None, int | None]:
 
 
 def _read_driver_drops() -> dict[str, int]:
-    """By interface: the twelfth figure of its line in proc_net(5)'s ``dev``."""
+    """Drops by interface: the twelfth figure of its line in proc_net(5)'s ``dev``."""
     try:
         lines = Path("/proc/thread-self/net/dev").read_text(encoding="ascii", errors="replace").splitlines()[2:]
     except OSError:
@@ -100,7 +100,7 @@ def _read_driver_drops() -> dict[str, int]:
 
 
 def _interfaces(asking: socket.socket, targets: Iterable[SocketSpec | FrameSocketSpec]) -> set[str]:
-    """Names of the interfaces that the targets are reached through now."""
+    """Names of the interfaces through which the targets are reached now."""
     found = set()
     for target in targets:
         if target.interface:
@@ -111,7 +111,7 @@ def _interfaces(asking: socket.socket, targets: Iterable[SocketSpec | FrameSocke
 
 
 def _routed_interface(asking: socket.socket, source: str, destination: str) -> str:
-    """The interface by which the kernel would send now; empty where there is no route."""
+    """Interface through which the kernel would send now; empty where there is no route."""
     asked = _ROUTE.pack(socket.AF_INET, 32, 32, 0, 0, 0, 0, 0, 0)
     asked += _attribute(_RTA_DST, socket.inet_aton(destination)) + _attribute(_RTA_SRC, socket.inet_aton(source))
     for body in _ask(asking, _RTM_GETROUTE, _REQUEST, asked):
@@ -122,7 +122,7 @@ def _routed_interface(asking: socket.socket, source: str, destination: str) -> s
 
 
 def _read_queues(asking: socket.socket) -> dict[str, tuple[int, int]]:
-    """Packets and drops of the root queueing discipline by interface; what is below a root counts in it."""
+    """Packets and drops of the root queueing discipline by interface; disciplines below a root are included."""
     found: dict[str, tuple[int, int]] = {}
     for body in _ask(asking, _RTM_GETQDISC, _REQUEST | _DUMP, _TRAFFIC.pack(0, 0, 0, 0, 0)):
         _, index, _, parent, _ = _TRAFFIC.unpack_from(body)
@@ -139,11 +139,11 @@ def _interface_name(index: int) -> str:
     try:
         return socket.if_indextoname(index)
     except OSError:
-        return ""  # it went meanwhile
+        return ""  # the interface has been removed meanwhile
 
 
 def _ask(asking: socket.socket, kind: int, flags: int, body: bytes) -> Iterator[bytes]:
-    """Bodies of the kernel's answers to one question."""
+    """Bodies of the kernel's answers to one request."""
     asking.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)
     while True:
         answer = asking.recv(_BUFFER_SIZE)

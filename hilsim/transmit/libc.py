@@ -1,4 +1,4 @@
-"""The clock, sleeping, sending, reading, writing and waiting for kernels: libc called without Python and without the GIL.
+"""The clock, sleeping, sending, reading, writing and waiting for kernels: calls into libc without Python and without the GIL.
 
 Symbols are resolved by name when a kernel is loaded, so kernels that use them can be cached on disk. Under ``NUMBA_DISABLE_JIT=1`` Python and
 ctypes replace them. Linux on 64-bit machines only (``struct timespec`` of two 64-bit words).
@@ -146,7 +146,7 @@ sleep_until: Callable[[int], int] = intrinsic(_sleep_until) if _compiled else _s
 send_datagram: Callable[[int, int, int, int, int], int] = _send_datagram if _compiled else _send_in_python
 """``send_datagram(descriptor, payload, size, address, address_size) -> bytes sent or -errno``; never waits, raises no signal.
 
-``payload`` and ``address`` are memory addresses (``array.ctypes.data``); ``address_size`` 0 sends to where the socket is bound or connected.
+``payload`` and ``address`` are memory addresses (``array.ctypes.data``); ``address_size`` 0 sends to the address that the socket is bound or connected to.
 """
 
 read_bytes: Callable[[int, int, int], int] = _read_bytes if _compiled else _read_in_python
@@ -156,5 +156,5 @@ write_bytes: Callable[[int, int, int], int] = _write_bytes if _compiled else _wr
 """``write_bytes(descriptor, place, size) -> bytes written or -errno``; as ``read_bytes``. Python ignores SIGPIPE, so a closed socket is -EPIPE."""
 
 poll_descriptors: Callable[[int, int, int], int] = _poll if _compiled else _poll_in_python
-"""``poll_descriptors(waits, count, timeout) -> how many are ready or -errno``: ``ppoll`` with the addresses of ``struct pollfd[count]`` and of a
-``struct timespec`` (0: for ever); a signal ends it with -EINTR."""
+"""``poll_descriptors(waits, count, timeout) -> number of ready descriptors or -errno``: ``ppoll`` with the addresses of ``struct pollfd[count]`` and of a
+``struct timespec`` (0: no timeout); a signal ends it with -EINTR."""

@@ -1,8 +1,8 @@
 """The sending loop: merges every flow's ring by deadline and hands each datagram to the kernel at its instant; no GIL, no Python object.
 
-Deadlines are absolute, so errors do not add up. The loop never sends early: it reads the clock after waking and compares. It waits at most
-1.4 ms at a time: it then sees the stop flag, changes of the flow table, and datagrams that were put into empty rings. A producer therefore puts
-a datagram at least that long before its deadline, or, where all producers keep the same lead, any time before it: what comes later is due later.
+Deadlines are absolute, so errors do not accumulate. The loop never sends early: it reads the clock after waking and compares. It waits at most
+1.4 ms at a time: then it reads the stop flag, changes of the flow table, and rings that were empty. A producer therefore puts
+a datagram into its ring at least that long before its deadline, or, where all producers have the same lead, any time before it: later datagrams are due later.
 """
 
 from enum import IntEnum
@@ -21,16 +21,16 @@ from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index
 
 TURN_NS = 900_000
-"""The longest wait while no deadline is near. A turn costs some 5 us: half a per cent of a core while nothing is to be sent."""
+"""Longest wait while no deadline is near. A turn costs some 5 us: half a per cent of a core while idle."""
 
 STRETCH_NS = 1_400_000
-"""A deadline as near as this is waited for in one go: a VLP-16's 1327 us are, so each packet costs one wake-up and its chance of being late."""
+"""A deadline within this time is waited for in a single sleep: a VLP-16's 1327 us are, so each packet costs one wake-up and one chance of being late."""
 
 _NOTHING = np.iinfo(np.int64).max
 
 
 class LatePolicy(IntEnum):
-    """What happens to a datagram that is later than the limit."""
+    """Treatment of a datagram that is later than the limit."""
 
     SKIP = 0
     SEND = 1
@@ -38,10 +38,10 @@ class LatePolicy(IntEnum):
 
 
 class LoopEnd(IntEnum):
-    """Why the loop ended."""
+    """Reason that the loop ended."""
 
     STOPPED = 0
-    """It was asked to."""
+    """A stop was requested."""
     TOO_LATE = 1
     """A datagram was later than the limit, and the policy is ``STOP``."""
 
@@ -50,24 +50,24 @@ _STOPPED, _TOO_LATE = constant(LoopEnd.STOPPED), constant(LoopEnd.TOO_LATE)
 
 
 class FollowingState(IntEnum):
-    """What the loop does for one follower with a copy of what it sent."""
+    """What the loop does with copies of sent datagrams for one follower."""
 
     OFF = 0
     """Nothing."""
     ON = 1
-    """It goes onto the follower's queue; what does not fit is counted."""
+    """Put a copy onto the follower's queue; count it when the queue is full."""
     ENDED = 2
-    """Only counted: its follower has ended."""
+    """Count only: the follower has ended."""
 
 
 class Following(NamedTuple):
-    """Where the loop puts copies of what it sent, for Q followers that may be slow: 0 without followers.
+    """Copies of sent datagrams for Q followers, which may be slow; Q is 0 without followers.
 
     Attributes:
-        state: ``int64[Q, 8]``, column 0: a ``FollowingState``; anyone may set it while the loop runs.
-        missed: ``int64[Q, 8]``, column 0: datagrams that were sent while the follower was selected, and are not on its queue; the loop alone writes it.
-        number: ``int64[F, 2]``: number on the queues for the flow of each row, by its target; written while that target is not selected.
-        queues: The loop is their only producer: send time, deadline, the flow's number, and what was handed to the kernel.
+        state: ``int64[Q, 8]``, column 0: a ``FollowingState``; any thread may set it while the loop runs.
+        missed: ``int64[Q, 8]``, column 0: datagrams sent while the follower was selected that are not on its queue; written by the loop alone.
+        number: ``int64[F, 2]``: number on the queues of each flow and target; written while that target is not selected.
+        queues: Queues with send time, deadline, the flow's number, and the bytes sent; the loop is their only producer.
     """
 
     state: npt.NDArray[np.int64]
@@ -77,10 +77,10 @@ class Following(NamedTuple):
 
 
 def allocate_following(queues: int, flows: int, slots: int, capacity: int) -> Following:
-    """Followers that do not follow yet.
+    """Allocate followers that are off.
 
     Args:
-        queues: How many.
+        queues: Number of followers.
         flows: Rows of the rings.
         slots: Datagrams that each may lag behind.
         capacity: Bytes of the largest datagram.
@@ -98,7 +98,7 @@ class LoopSettings(NamedTuple):
 
     Attributes:
         spin_ns: Time before each deadline that is spent awake.
-        late_limit_ns: When a datagram is late.
+        late_limit_ns: Lateness above which a datagram counts as late.
         late_policy: A ``LatePolicy``.
     """
 
@@ -111,7 +111,7 @@ class LoopSettings(NamedTuple):
 def _refresh_flow(
     rings: Rings, statistics: LoopStatistics, flow: int, now_ns: int, next_ns: npt.NDArray[np.int64], starved: npt.NDArray[np.int64]
 ) -> None:
-    """Look into the ring of a flow of which no next deadline is known."""
+    """Read the next deadline from the ring of a flow without a known one."""
     head = rings.head[flow, 0]
     if load_acquire(rings.tail, (flow, 0)) == head:
         starved[flow] = 1
@@ -126,7 +126,7 @@ def _refresh_flow(
 def _earliest_flow(
     rings: Rings, table: FlowTable, statistics: LoopStatistics, now_ns: int, next_ns: npt.NDArray[np.int64], starved: npt.NDArray[np.int64]
 ) -> int:
-    """The active flow whose next deadline is the earliest; -1 when no ring holds anything."""
+    """Active flow with the earliest next deadline; -1 when all rings are empty."""
     chosen = -1
     earliest_ns = _NOTHING
     for flow in range(next_ns.size):
@@ -166,7 +166,7 @@ def _count_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns
 
 @kernel
 def _copy_to_queues(rings: Rings, following: Following, flow: int, target: int, slot: int, sent_ns: int) -> None:
-    """After the send, so that it delays nothing but the next packet, by a fraction of a microsecond a follower. No follower is waited for."""
+    """Copy a sent datagram to the followers' queues, after the send, so that only the next packet is delayed, by a fraction of a microsecond per follower. The loop waits for no follower."""
     for queue in range(following.state.shape[0]):
         state = load_acquire(following.state, (queue, 0))
         if state == FollowingState.OFF:
@@ -202,21 +202,21 @@ def send_loop(
 ) -> int:
     """Send until stopped; returns a ``LoopEnd``.
 
-    Lateness is taken after the kernel has accepted a datagram, so it holds the whole way through the network stack that the send call covers.
+    Lateness is measured after the kernel has accepted a datagram, so it includes the part of the network stack that the send call covers.
     A datagram that the kernel refuses is counted by errno and not tried again; nothing but ``stop`` and the policy ``STOP`` ends the loop.
 
     Args:
-        rings: What to send; this is their only consumer.
-        table: Where to.
-        statistics: This is their only writer.
-        following: Where copies go; a full queue is counted and never waited for.
-        stop: ``int64[8]``, column 0: not 0 ends the loop within 1.4 ms.
+        rings: Rings to send from; this is their only consumer.
+        table: Destinations of the flows.
+        statistics: Counters; this is their only writer.
+        following: Copies for followers; a full queue is counted, and the loop does not wait for it.
+        stop: ``int64[8]``, column 0: a value other than 0 ends the loop within 1.4 ms.
         settings: Late policy and spin.
     """
     flows = rings.head.shape[0]
     slots = rings.deadline_ns.shape[1]
-    next_ns = np.full(flows, _NOTHING, np.int64)  # deadline of each flow's next datagram, as far as known
-    starved = np.zeros(flows, np.int64)  # the ring was seen empty
+    next_ns = np.full(flows, _NOTHING, np.int64)  # deadline of each flow's next datagram, where known
+    starved = np.zeros(flows, np.int64)  # whether the ring was found empty
     turns = statistics.passes[0]
     while load_acquire(stop, (0,)) == 0:
         turns += 1

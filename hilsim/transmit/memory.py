@@ -1,4 +1,4 @@
-"""Keeps the process's memory from being swapped out, where that is permitted."""
+"""Prevention of swapping of the process's memory, where permitted."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ class _LockFlag(IntFlag):
     CURRENT = 1
     FUTURE = 2
     ONFAULT = 4
-    """Lock pages when they are first used; without it the compiler's reserved maps more than double resident memory."""
+    """Lock pages on first use; without it the compiler's reserved maps more than double resident memory."""
 
 
 _CAP_IPC_LOCK = 14
@@ -22,16 +22,16 @@ _CAP_IPC_LOCK = 14
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLock:
-    """Whether memory is locked, and if not, why."""
+    """Whether memory is locked, and the reason if not."""
 
     locked: bool
     reason: str
 
 
 def lock_memory() -> MemoryLock:
-    """Lock all pages the process has and will touch.
+    """Lock all current and future pages of the process.
 
-    It is tried only where no limit applies: under a limit, ``MCL_FUTURE`` would make some later allocation fail instead.
+    It is attempted only without a limit: under a limit, ``MCL_FUTURE`` would make some later allocation fail instead.
     """
     soft, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if soft != resource.RLIM_INFINITY and not _has_capability(_CAP_IPC_LOCK):
@@ -48,7 +48,7 @@ def unlock_memory() -> None:
 
 
 def _has_capability(number: int) -> bool:
-    """Of this thread, effective (proc(5))."""
+    """Whether this thread has an effective capability (proc(5))."""
     try:
         status = Path("/proc/thread-self/status").read_text(encoding="ascii", errors="replace")
     except OSError:

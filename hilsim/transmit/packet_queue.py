@@ -1,7 +1,7 @@
-"""A ring of datagrams of many flows in one order: single producer, single consumer, wait-free, without the GIL.
+"""A queue of datagrams of many flows in one order: single producer, single consumer, wait-free, without the GIL.
 
-Replay uses one from the file to the thread that plays it. The sending loop has an array of them, one a sink, which it alone fills. (``Rings`` has one
-ring a flow, because the sending loop merges producers that know nothing of each other.)
+Replay uses one between the file reader and the playing thread. The sending loop has one per sink, which it alone fills. (``Rings`` has one
+ring per flow, because the sending loop merges independent producers.)
 """
 
 import mmap
@@ -16,16 +16,16 @@ from hilsim.errors import require
 
 
 class PacketQueue(NamedTuple):
-    """S slots of C bytes.
+    """A packet queue of S slots of C bytes.
 
     Attributes:
-        head: ``int64[8]``, column 0: datagrams taken; written by the consumer alone.
-        tail: ``int64[8]``, column 0: datagrams put; written by the producer alone.
-        time_ns: ``int64[S]``: replay: when each is due; recording: when it was sent.
-        stamp_ns: ``int64[S]``: replay: the instant its own time stamp shall name; recording: its deadline.
-        flow: ``int64[S]``: row of its flow.
-        size: ``int64[S]``, bytes used.
-        payload: ``uint8[S, C]``.
+        head: ``int64[8]``, column 0: number of datagrams taken; written by the consumer alone.
+        tail: ``int64[8]``, column 0: number of datagrams put; written by the producer alone.
+        time_ns: ``int64[S]``: replay: due time of each datagram; recording: its send time.
+        stamp_ns: ``int64[S]``: replay: instant of the datagram's own time stamp; recording: its deadline.
+        flow: ``int64[S]``: row of the datagram's flow.
+        size: ``int64[S]``: size of the datagram in bytes.
+        payload: ``uint8[S, C]``: bytes of the datagram.
     """
 
     head: npt.NDArray[np.int64]
@@ -38,16 +38,16 @@ class PacketQueue(NamedTuple):
 
 
 class PacketQueues(NamedTuple):
-    """Q queues of S slots of C bytes with one producer, each with a consumer of its own; the fields are those of ``PacketQueue``, a row a queue.
+    """Q queues of S slots of C bytes with one producer, each with a consumer of its own; the fields are those of ``PacketQueue``, one row per queue.
 
     Attributes:
-        head: ``int64[Q, 8]``.
-        tail: ``int64[Q, 8]``.
-        time_ns: ``int64[Q, S]``.
-        stamp_ns: ``int64[Q, S]``.
-        flow: ``int64[Q, S]``.
-        size: ``int64[Q, S]``.
-        payload: ``uint8[Q, S, C]``.
+        head: ``int64[Q, 8]``, see ``PacketQueue``.
+        tail: ``int64[Q, 8]``, see ``PacketQueue``.
+        time_ns: ``int64[Q, S]``, see ``PacketQueue``.
+        stamp_ns: ``int64[Q, S]``, see ``PacketQueue``.
+        flow: ``int64[Q, S]``, see ``PacketQueue``.
+        size: ``int64[Q, S]``, see ``PacketQueue``.
+        payload: ``uint8[Q, S, C]``, see ``PacketQueue``.
     """
 
     head: npt.NDArray[np.int64]
@@ -60,14 +60,14 @@ class PacketQueues(NamedTuple):
 
 
 class TakenDatagrams(NamedTuple):
-    """Copies of ``n`` datagrams off a packet queue; the fields are those of ``PacketQueue``.
+    """Copies of ``n`` datagrams taken off a packet queue; the fields are those of ``PacketQueue``.
 
     Attributes:
-        time_ns: ``int64[n]``.
-        stamp_ns: ``int64[n]``.
-        flow: ``int64[n]``.
-        size: ``int64[n]``.
-        payload: ``uint8[n, C]``.
+        time_ns: ``int64[n]``, see ``PacketQueue``.
+        stamp_ns: ``int64[n]``, see ``PacketQueue``.
+        flow: ``int64[n]``, see ``PacketQueue``.
+        size: ``int64[n]``, see ``PacketQueue``.
+        payload: ``uint8[n, C]``, see ``PacketQueue``.
     """
 
     time_ns: npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ class TakenDatagrams(NamedTuple):
 
 
 def allocate_packet_queue(slots: int, capacity: int) -> PacketQueue:
-    """An empty packet queue for ``slots`` datagrams of up to ``capacity`` bytes, its memory touched.
+    """Allocate an empty packet queue for ``slots`` datagrams of up to ``capacity`` bytes, with its pages touched.
 
     Raises:
         ValueError: a count is out of range.
@@ -94,7 +94,7 @@ def allocate_packet_queue(slots: int, capacity: int) -> PacketQueue:
 
 
 def allocate_queues(count: int, slots: int, capacity: int) -> PacketQueues:
-    """``count`` empty queues, their memory touched; none is a valid number of them.
+    """Allocate ``count`` empty queues, with their pages touched; ``count`` may be 0.
 
     Raises:
         ValueError: a count is out of range.
@@ -110,16 +110,16 @@ def allocate_queues(count: int, slots: int, capacity: int) -> PacketQueues:
 
 
 def _touched(size: int) -> npt.NDArray[np.uint8]:
-    """``uint8[size]`` of memory that is there before the first packet."""
+    """Allocate ``uint8[size]`` whose pages exist before the first packet."""
     if size == 0:
         return np.zeros(0, np.uint8)
     memory = np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype=np.uint8)
-    memory[:] = 0  # a write, for each page to be there
+    memory[:] = 0  # a write makes each page exist
     return memory
 
 
 def queue_of(queues: PacketQueues, queue: int) -> PacketQueue:
-    """One of several queues, for its consumer: the same memory."""
+    """View of one of several queues, for its consumer."""
     return PacketQueue(*(array[queue] for array in queues))
 
 
@@ -127,7 +127,7 @@ def queue_of(queues: PacketQueues, queue: int) -> PacketQueue:
 def put_into(queues: PacketQueues, queue: int, flow: int, time_ns: int, stamp_ns: int, datagram: npt.NDArray[np.uint8], size: int) -> bool:
     """``put`` into one of several queues.
 
-    A view of the whole queue would cost the loop the reference counts of seven arrays; a view of the one slot lets the bytes be copied as fast as by ``put``.
+    A view of the whole queue would cost the loop the reference counts of seven arrays; a view of one slot copies the bytes as fast as ``put``.
     """
     slots, capacity = queues.payload.shape[1], queues.payload.shape[2]
     tail = queues.tail[queue, 0]
@@ -147,15 +147,15 @@ def put_into(queues: PacketQueues, queue: int, flow: int, time_ns: int, stamp_ns
 
 @kernel
 def put(queue: PacketQueue, flow: int, time_ns: int, stamp_ns: int, datagram: npt.NDArray[np.uint8], size: int) -> bool:
-    """Put one datagram; wait-free; returns False when the packet queue is full (or ``size`` above its capacity): nothing was put.
+    """Put one datagram; wait-free; returns False without effect when the packet queue is full (or ``size`` is above its capacity).
 
     Args:
-        queue: Where to.
-        flow: Row of its flow.
-        time_ns: As in ``PacketQueue``.
-        stamp_ns: As in ``PacketQueue``.
+        queue: Queue to put into.
+        flow: Row of the datagram's flow.
+        time_ns: ``PacketQueue.time_ns``.
+        stamp_ns: ``PacketQueue.stamp_ns``.
         datagram: ``uint8[>= size]``, contiguous.
-        size: Bytes used.
+        size: Size of the datagram in bytes.
     """
     slots, capacity = queue.payload.shape
     tail = queue.tail[0]
@@ -174,14 +174,14 @@ def put(queue: PacketQueue, flow: int, time_ns: int, stamp_ns: int, datagram: np
 
 @kernel
 def waiting(queue: PacketQueue) -> int:
-    """Datagrams put and not yet taken; either side may ask."""
+    """Number of datagrams put and not yet taken; either side may call."""
     head = load_acquire(queue.head, (0,))
     return load_acquire(queue.tail, (0,)) - head
 
 
 @kernel
 def release(queue: PacketQueue, count: int) -> None:
-    """Give ``count`` slots back to the producer; for the consumer, when it has read them."""
+    """Return ``count`` slots to the producer, after the consumer has read them."""
     store_release(queue.head, (0,), queue.head[0] + count)
 
 

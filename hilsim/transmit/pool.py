@@ -1,4 +1,4 @@
-"""Open sockets, and how many flows use each: flows that leave from the same address and port share one."""
+"""Open sockets with reference counts: flows with the same source address and port share one."""
 
 import socket
 from dataclasses import dataclass, replace
@@ -17,25 +17,25 @@ class _Entry:
 
 
 class SocketPool:
-    """Hands out sockets by specification; the pool alone closes them."""
+    """Provides sockets by specification, and closes them."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[object, ...], _Entry] = {}
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """What the kernel would not give, one sentence each."""
+        """Settings that the kernel did not grant, one sentence each."""
         return tuple(dict.fromkeys(sentence for entry in self._entries.values() for sentence in entry.shortfalls))
 
     def acquire(self, spec: SocketSpec | FrameSocketSpec, former: SocketSpec | FrameSocketSpec | None = None) -> socket.socket:
-        """The socket for a specification, opened if need be; each call is matched by one of ``release``.
+        """Socket for a specification, opened if needed; each call requires one call of ``release``.
 
         Args:
-            spec: What is needed.
-            former: What the same flow holds until it has changed over. Its socket's options may be changed if no other flow uses it.
+            spec: Specification of the socket.
+            former: Specification that the same flow uses until it has changed over. Its socket's options may be changed if no other flow uses it.
 
         Raises:
-            TransmitError: the socket cannot be had, or other flows use the same address and port with other options.
+            TransmitError: the socket cannot be opened, or other flows use the same address and port with other options.
         """
         key = _key(spec)
         entry = self._entries.get(key)
@@ -58,7 +58,7 @@ class SocketPool:
         return entry.socket
 
     def release(self, spec: SocketSpec | FrameSocketSpec) -> None:
-        """One flow less uses the socket; the last one closes it."""
+        """Decrement the socket's reference count; at 0 it is closed."""
         entry = self._entries[_key(spec)]
         entry.users -= 1
         if entry.users == 0:
@@ -73,12 +73,12 @@ class SocketPool:
 
 
 def shares_socket(spec: SocketSpec | FrameSocketSpec, other: SocketSpec | FrameSocketSpec) -> bool:
-    """Whether two specifications are served by one socket."""
+    """Whether two specifications share one socket."""
     return _key(spec) == _key(other)
 
 
 def _options(spec: SocketSpec) -> SocketSpec:
-    """The specification without what each flow may choose for itself."""
+    """Specification without the parts that each flow may choose for itself."""
     return replace(spec, destination="0.0.0.0", destination_port=1, broadcast=False)  # noqa: S104 - a placeholder, bound to nothing
 
 

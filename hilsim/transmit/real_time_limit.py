@@ -1,9 +1,9 @@
-"""A limit on how long a real-time thread of this process may work without sleeping, and what is done about one that does.
+"""Limit on the CPU time of a real-time thread without sleeping, and handling of a thread that exceeds it.
 
-``RLIMIT_RTTIME`` counts a thread's CPU time under SCHED_FIFO since it last slept: a sleep, however short, sets it back; yielding or a sleep until the
-past does not (measured, Linux 6.18). Beyond the soft limit the kernel sends SIGXCPU to the process, which kills it unless it is handled, and moves the
-limit up by a second. The hard limit, which kills outright, is left as it is: the threads are made ordinary ones instead. Threads of the packet path
-block all signals (``scheduling.enter``), so that this one wakes the main thread.
+``RLIMIT_RTTIME`` counts a thread's CPU time under SCHED_FIFO since it last slept: any sleep resets it; yielding or a sleep until the
+past does not (measured, Linux 6.18). Beyond the soft limit the kernel sends SIGXCPU to the process, which kills it unless handled, and raises the
+limit by a second. The hard limit, which kills unconditionally, is unchanged: the threads are made ordinary ones instead. Threads of the packet path
+block all signals (``scheduling.enter``), so that this signal wakes the main thread.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 LONGEST_STRETCH_S = 0.5
-"""Filling a ring or catching up takes a tenth of this."""
+"""Limit in seconds; filling a ring or catching up takes a tenth of this."""
 
 
 @contextlib.contextmanager
@@ -23,8 +23,8 @@ def real_time_limited(exceeded: Callable[[], None]) -> Iterator[None]:
     """Limit real-time threads while the block runs.
 
     Args:
-        exceeded: Called in the main thread, between two of its bytecodes, when a thread has worked for ``LONGEST_STRETCH_S`` without sleeping, and
-            each second that it goes on; it must not wait for anything.
+        exceeded: Called in the main thread, between two bytecodes, when a thread has worked for ``LONGEST_STRETCH_S`` without sleeping, and
+            for each further second; it must not wait.
 
     Raises:
         ValueError: this is not the main thread.
@@ -37,7 +37,7 @@ def real_time_limited(exceeded: Callable[[], None]) -> Iterator[None]:
         exceeded()
         resource.setrlimit(resource.RLIMIT_RTTIME, (limit, hard))
 
-    former = signal.signal(signal.SIGXCPU, handle)  # before the limit: unhandled it kills
+    former = signal.signal(signal.SIGXCPU, handle)  # before setting the limit: unhandled, the signal kills the process
     resource.setrlimit(resource.RLIMIT_RTTIME, (limit, hard))
     try:
         yield
@@ -52,7 +52,7 @@ def real_time_threads() -> tuple[str, ...]:
 
 
 def leave_real_time() -> tuple[str, ...]:
-    """Make ordinary threads of all real-time threads of this process that Python knows; returns their names."""
+    """Change all real-time threads of this process known to Python to ordinary scheduling; returns their names."""
     left = []
     for thread in threading.enumerate():
         if thread.native_id is not None and _is_real_time(thread.native_id):
@@ -64,5 +64,5 @@ def leave_real_time() -> tuple[str, ...]:
 def _is_real_time(thread_id: int) -> bool:
     try:
         return os.sched_getscheduler(thread_id) & ~os.SCHED_RESET_ON_FORK in (os.SCHED_FIFO, os.SCHED_RR)
-    except ProcessLookupError:  # it has ended meanwhile
+    except ProcessLookupError:  # the thread has ended meanwhile
         return False

@@ -1,8 +1,8 @@
 """Rings of datagrams between producers and the sending loop: single producer, single consumer, wait-free, without the GIL.
 
-One table holds every flow's ring, so that one kernel can merge them. ``head`` counts what the consumer took, ``tail`` what the producer put;
-both only grow, a slot is the count modulo the number of slots. Each count has a cache line of its own. Memory is page-aligned, and touched
-when it is allocated, so that no first packet waits for a page fault.
+One table contains every flow's ring, so that one kernel can merge them. ``head`` counts datagrams taken by the consumer, ``tail`` datagrams put by the producer;
+both only increase, a slot is the count modulo the number of slots. Each count has a cache line of its own. Memory is page-aligned, and touched
+when it is allocated, so that the first packet does not wait for a page fault.
 """
 
 import mmap
@@ -16,20 +16,20 @@ from hilsim.compilation.jit import by_reference, kernel
 from hilsim.errors import require
 
 COUNTS_PER_LINE = 8
-"""int64 counts in a cache line of 64 bytes."""
+"""Number of int64 counts in a cache line of 64 bytes."""
 
 
 @by_reference
 class Rings(NamedTuple):
-    """F flows of S slots of C bytes.
+    """Rings of F flows, S slots of C bytes each.
 
     Attributes:
-        head: ``int64[F, 8]``, column 0: datagrams taken; written by the sending loop alone.
-        tail: ``int64[F, 8]``, column 0: datagrams put; written by the flow's one producer alone.
-        deadline_ns: ``int64[F, S]``, CLOCK_MONOTONIC time each must leave at.
-        pose_ns: ``int64[F, S]``, CLOCK_MONOTONIC time of the newest pose used in each; 0 where none is known.
-        size: ``int32[F, S]``, bytes used.
-        payload: ``uint8[F, S, C]``.
+        head: ``int64[F, 8]``, column 0: number of datagrams taken; written by the sending loop alone.
+        tail: ``int64[F, 8]``, column 0: number of datagrams put; written by the flow's one producer alone.
+        deadline_ns: ``int64[F, S]``, deadline of each datagram in CLOCK_MONOTONIC time.
+        pose_ns: ``int64[F, S]``, CLOCK_MONOTONIC time of the newest pose used in each; 0 if unknown.
+        size: ``int32[F, S]``, size of each datagram in bytes.
+        payload: ``uint8[F, S, C]``, bytes of each datagram.
     """
 
     head: npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class Rings(NamedTuple):
 
 
 def allocate_rings(flows: int, slots: int, capacity: int) -> Rings:
-    """Empty rings for ``flows`` flows of ``slots`` datagrams of up to ``capacity`` bytes.
+    """Allocate empty rings for ``flows`` flows of ``slots`` datagrams of up to ``capacity`` bytes.
 
     Raises:
         ValueError: a count is out of range.
@@ -66,24 +66,24 @@ def allocate_rings(flows: int, slots: int, capacity: int) -> Rings:
 def _page_aligned(size_bytes: int) -> npt.NDArray[np.uint8]:
     memory = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     array = np.frombuffer(memory, dtype=np.uint8)
-    array[:] = 0  # a write, for each page to be there before the first packet
+    array[:] = 0  # a write makes each page exist before the first packet
     return array
 
 
 @kernel
 def push(rings: Rings, flow: int, deadline_ns: int, pose_ns: int, payload_row: npt.NDArray[np.uint8], size: int) -> bool:
-    """Put one datagram; wait-free; one producer a flow.
+    """Put one datagram; wait-free; one producer per flow.
 
     Args:
-        rings: Where to.
+        rings: Rings to put into.
         flow: Row of the flow.
-        deadline_ns: CLOCK_MONOTONIC time it must leave at; not before that of the flow's previous one.
-        pose_ns: CLOCK_MONOTONIC time of the newest pose used in it, 0 if none.
+        deadline_ns: Deadline in CLOCK_MONOTONIC time, not before that of the flow's previous datagram.
+        pose_ns: CLOCK_MONOTONIC time of the newest pose used, 0 if none.
         payload_row: ``uint8[>= size]``, contiguous.
-        size: Bytes used, at most the rings' capacity.
+        size: Size in bytes, at most the rings' capacity.
 
     Returns:
-        False when the ring is full (or ``size`` above its capacity): nothing was put.
+        False, without effect, when the ring is full (or ``size`` is above its capacity).
     """
     slots = rings.deadline_ns.shape[1]
     tail = rings.tail[flow, 0]
@@ -101,12 +101,12 @@ def push(rings: Rings, flow: int, deadline_ns: int, pose_ns: int, payload_row: n
 
 @kernel
 def depth(rings: Rings, flow: int) -> int:
-    """Datagrams put and not yet taken; any thread may ask."""
+    """Number of datagrams put and not yet taken; any thread may call."""
     head = load_acquire(rings.head, (flow, 0))
     return load_acquire(rings.tail, (flow, 0)) - head
 
 
 def clear(rings: Rings, flow: int) -> None:
-    """Empty a flow's ring; only while neither its producer nor the sending loop touches it."""
+    """Empty a flow's ring; only while neither its producer nor the sending loop uses it."""
     rings.head[flow, 0] = 0
     rings.tail[flow, 0] = 0

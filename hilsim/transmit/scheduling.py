@@ -1,4 +1,4 @@
-"""How the kernel schedules a thread of the packet path: SCHED_FIFO where permitted, else a short slice, else as threads are.
+"""Scheduling of a thread of the packet path: SCHED_FIFO where permitted, else a short slice, else the default.
 
 A slice of 100 us (``sched_setattr`` with ``sched_runtime``, Linux 6.12 and later, no privilege needed) makes the ordinary scheduler run the
 thread soon after it wakes, even when all CPUs are busy.
@@ -18,10 +18,10 @@ from hilsim.errors import TransmitError, require
 from hilsim.transmit.specs import CHOOSE_SPIN, LONGEST_SPIN_US, SchedulingChoice
 
 PACKET_COST_US = 3.5
-"""CPU time to send one packet, measured at saturation: 290,000 packets/s on one core."""
+"""CPU time per packet sent, measured at saturation: 290,000 packets/s on one core."""
 
 SPIN_BUDGET_RATIO = 0.1
-"""Share of a core that a spin by default may take: two VLP-16s."""
+"""Share of a core that spinning by default may take: two VLP-16s."""
 
 FIFO_BUDGET_RATIO = 0.8
 """Share of a core that a SCHED_FIFO thread may plan for: at 95 % the kernel throttles real-time threads, for 50 ms of each second."""
@@ -29,11 +29,11 @@ FIFO_BUDGET_RATIO = 0.8
 _PR_SET_TIMERSLACK = 29
 _SCHEDULING_CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}  # system call numbers of sched_setattr, sched_getattr
 _ATTRIBUTES = struct.Struct("=IIQiIQQQII")  # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period, util_min, util_max
-_FLAG_RESET_ON_FORK = 1  # always set: a thread that has it needs a privilege to lay it down, even on the way from SCHED_FIFO to SCHED_OTHER
+_FLAG_RESET_ON_FORK = 1  # always set: a thread that has it needs a privilege to clear it, even on the way from SCHED_FIFO to SCHED_OTHER
 
 
 class SchedulingMode(StrEnum):
-    """What a thread obtained."""
+    """Scheduling that a thread obtained."""
 
     FIFO = "fifo"
     SLICE = "slice"
@@ -42,15 +42,15 @@ class SchedulingMode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadSettings:
-    """What a thread asks for.
+    """Scheduling that a thread requests.
 
     Attributes:
-        scheduling: As in ``TransmitSpec``.
-        priority: Of SCHED_FIFO, 1 to 99.
-        cpu: The one CPU the thread runs on; -1: any.
-        slice_us: Of ``slice``: the longest stretch the thread works at a time. A thread that works longer is interrupted at the next timer tick.
-        nice: Of ``slice`` and ``plain``: 0 to 19, how far the thread yields to ordinary ones. Raising it again may not be permitted; the thread then
-            stays where it is.
+        scheduling: ``TransmitSpec.scheduling``.
+        priority: Priority under SCHED_FIFO, 1 to 99.
+        cpu: CPU that the thread runs on; -1: any.
+        slice_us: Slice for ``slice``: the longest time the thread runs uninterrupted; beyond it, it is interrupted at the next timer tick.
+        nice: Nice value for ``slice`` and ``plain``, 0 to 19. Lowering it again may not be permitted; the thread then
+            keeps its value.
     """
 
     scheduling: SchedulingChoice = "auto"
@@ -70,11 +70,11 @@ class ThreadSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ObtainedScheduling:
-    """What a thread got.
+    """Scheduling that a thread obtained, and why.
 
     Attributes:
-        mode: In force.
-        reason: Why nothing better is in force; empty when it is what was asked for first.
+        mode: Scheduling in force.
+        reason: Reason that nothing better is in force; empty when the first choice is.
     """
 
     mode: SchedulingMode
@@ -82,10 +82,10 @@ class ObtainedScheduling:
 
 
 def enter(settings: ThreadSettings) -> ObtainedScheduling:
-    """Prepare the calling thread for the packet path: block all signals, wake without slack, take the CPU and scheduling asked for.
+    """Prepare the calling thread for the packet path: block all signals, wake without slack, apply the CPU and scheduling requested.
 
     Raises:
-        TransmitError: ``fifo`` or ``slice`` was asked for and is not permitted, or the CPU is not there.
+        TransmitError: ``fifo`` or ``slice`` was requested and is not permitted, or the CPU does not exist.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1))
@@ -102,7 +102,7 @@ def apply(settings: ThreadSettings, thread_id: int) -> ObtainedScheduling:
     """Set the scheduling of any thread of this process by its native id.
 
     Raises:
-        TransmitError: ``fifo`` or ``slice`` was asked for and is not permitted.
+        TransmitError: ``fifo`` or ``slice`` was requested and is not permitted.
     """
     refusal = ""
     if settings.scheduling in ("auto", "fifo"):
@@ -126,14 +126,14 @@ def apply(settings: ThreadSettings, thread_id: int) -> ObtainedScheduling:
 
 
 def chosen_spin_us(spin_us: float, packet_rate_hz: float, *, real_time: bool) -> float:
-    """The spin in force for ``TransmitSpec.spin_us``."""
+    """Spin time in force for ``TransmitSpec.spin_us``."""
     if spin_us != CHOOSE_SPIN:
         return spin_us
     return LONGEST_SPIN_US if real_time and packet_rate_hz * LONGEST_SPIN_US / 1e6 <= SPIN_BUDGET_RATIO else 0.0
 
 
 def fifo_refusal(packet_rate_hz: float, spin_us: float) -> str:
-    """Why a sending thread with this load must not run under SCHED_FIFO; empty when it may."""
+    """Reason that a sending thread with this load must not run under SCHED_FIFO; empty if it may."""
     load_ratio = packet_rate_hz * (PACKET_COST_US + spin_us) / 1e6
     if load_ratio <= FIFO_BUDGET_RATIO:
         return ""
@@ -152,7 +152,7 @@ def _set_fifo(thread_id: int, priority: int) -> str:
 
 
 def _set_slice(thread_id: int, slice_ns: int, nice: int) -> str:
-    """Ask for a slice and read it back: kernels before 6.12 accept the call and ignore the figure."""
+    """Request a slice and read it back: kernels before 6.12 accept the call and ignore the value."""
     calls = _SCHEDULING_CALLS.get(platform.machine())
     if calls is None:
         return f"a slice can be set on {' and '.join(_SCHEDULING_CALLS)} only, got {platform.machine()}"

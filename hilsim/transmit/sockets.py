@@ -1,7 +1,7 @@
-"""Sockets that send what a real sensor's network chip would, as far as Linux lets a socket do so.
+"""Sockets that send datagrams with a real sensor's headers, as far as Linux permits.
 
-Sockets stay unconnected: a connected one reports ECONNREFUSED on every second datagram while no receiver listens, where a sensor keeps talking.
-Option numbers that Python's ``socket`` does not name are from Linux: include/uapi/linux/in.h and include/uapi/asm-generic/socket.h.
+Sockets stay unconnected: a connected one reports ECONNREFUSED on every second datagram while no receiver listens, where a sensor keeps sending.
+Option numbers missing in Python's ``socket`` are from Linux: include/uapi/linux/in.h and include/uapi/asm-generic/socket.h.
 """
 
 import errno
@@ -16,7 +16,7 @@ from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 _IP_MTU_DISCOVER = 10
 _IP_RECVERR = 11
 _PMTUDISC_DONT = 0
-_PMTUDISC_PROBE = 3  # do-not-fragment is set, and no router's word about the path changes what is sent: as a sensor without such a memory
+_PMTUDISC_PROBE = 3  # do-not-fragment is set, and path MTU messages of routers are ignored, as by a sensor without a path MTU cache
 _SO_NO_CHECK = 11
 _SO_SNDBUFFORCE = 32
 _SMALLEST_RECEIVE_BUFFER = 1  # the kernel raises it to its minimum; these sockets are not read
@@ -35,11 +35,11 @@ _ADVICE = {
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSocket:
-    """A socket, and what of its specification the kernel would not give.
+    """A socket, and the settings that the kernel did not grant.
 
     Attributes:
-        socket: Bound and ready to send; the holder closes it.
-        shortfalls: One sentence each; empty when everything was had.
+        socket: Socket, bound and ready to send; the owner closes it.
+        shortfalls: Settings not granted, one sentence each; empty if all were.
     """
 
     socket: socket.socket
@@ -47,10 +47,10 @@ class OpenSocket:
 
 
 def open_udp_socket(spec: SocketSpec) -> OpenSocket:
-    """An unconnected UDP socket with the specification's options, whose destination has a route.
+    """Open an unconnected UDP socket with the specification's options, whose destination has a route.
 
     Raises:
-        TransmitError: the port is taken, the address is not this host's, there is no route, or a privilege is missing.
+        TransmitError: the port is in use, the address is not this host's, there is no route, or a privilege is missing.
     """
     probe_route(spec)
     opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -64,7 +64,7 @@ def open_udp_socket(spec: SocketSpec) -> OpenSocket:
 
 
 def permit_destination(opened: socket.socket, spec: SocketSpec) -> None:
-    """Set what the destination needs on a socket that other destinations share: broadcast, multicast interface and time to live."""
+    """Set the options that the destination needs on a socket shared with other destinations: broadcast, multicast interface and time to live."""
     if spec.broadcast:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
     if spec.is_multicast:
@@ -73,7 +73,7 @@ def permit_destination(opened: socket.socket, spec: SocketSpec) -> None:
 
 
 def open_packet_socket(spec: FrameSocketSpec) -> OpenSocket:
-    """A raw socket that sends whole Ethernet frames through an interface, and receives nothing.
+    """Open a raw socket that sends whole Ethernet frames through an interface, and receives nothing.
 
     Raises:
         TransmitError: CAP_NET_RAW is missing, or there is no such interface.
@@ -93,10 +93,10 @@ def open_packet_socket(spec: FrameSocketSpec) -> OpenSocket:
 
 
 def configure(opened: socket.socket, spec: SocketSpec) -> tuple[str, ...]:
-    """Set the specification's options on a socket; returns what the kernel would not give, one sentence each.
+    """Set the specification's options on a socket; returns the settings that the kernel did not grant, one sentence each.
 
     Raises:
-        TransmitError: the interface is not there, or a privilege is missing.
+        TransmitError: the interface does not exist, or a privilege is missing.
     """
     try:
         if spec.interface != opened.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0").decode():
@@ -117,17 +117,17 @@ def _set_send_buffer(opened: socket.socket, size_bytes: int) -> tuple[str, ...]:
         opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, size_bytes)
     except PermissionError:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size_bytes)
-    obtained = opened.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2  # the kernel doubles it for its own account
+    obtained = opened.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2  # the kernel doubles it for its own bookkeeping
     if obtained >= size_bytes:
         return ()
     return (f"send_buffer_bytes should be {size_bytes}, got {obtained}: raise net.core.wmem_max or grant CAP_NET_ADMIN",)
 
 
 def _bind(opened: socket.socket, spec: SocketSpec) -> tuple[str, ...]:
-    """Bind; a port of a receiver on this host that listens on all addresses may be shared with it, any other port in use is a fault.
+    """Bind; a port may be shared with a receiver on this host that listens on all addresses; any other port in use is an error.
 
-    SO_REUSEADDR makes that sharing possible, but would also let a second sender take the very same address and port unseen. So the table of
-    bound sockets is read after binding, when of two that race at least one sees the other.
+    SO_REUSEADDR makes that sharing possible, but would also let a second sender bind the very same address and port unnoticed. So the table of
+    bound sockets is read after binding; of two racing processes at least one sees the other.
     """
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -163,7 +163,7 @@ def _bound_count(address: str, port: int) -> int:
 
 
 def probe_route(spec: SocketSpec) -> None:
-    """Ask the kernel for a route by connecting a socket that is thrown away; nothing is sent."""
+    """Check that the kernel has a route by connecting a temporary socket; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         configure(probe, spec)
         try:

@@ -1,4 +1,4 @@
-"""What can be set about sending, and how one flow's socket is made."""
+"""Settings of sending, and specification of one flow's socket."""
 
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
@@ -15,19 +15,19 @@ CHOOSE_SPIN = -1.0
 
 @dataclass(frozen=True, kw_only=True)
 class TransmitSpec:
-    """How packets are sent.
+    """Settings of the sending loop.
 
     Attributes:
-        scheduling: ``fifo``: SCHED_FIFO or a fault; ``slice``: SCHED_OTHER with a 100 us slice; ``plain``: as threads are; ``auto``: the best permitted.
-        priority: Of SCHED_FIFO, 1 to 99.
-        cpu: The one CPU the sending thread runs on; -1: any.
-        spin_us: Time before each deadline that is spent awake, 0 to 50: sharper, for more CPU. -1: 50 where the thread is real-time and that takes
+        scheduling: ``fifo``: SCHED_FIFO or an error; ``slice``: SCHED_OTHER with a 100 us slice; ``plain``: default scheduling; ``auto``: the best permitted.
+        priority: Priority under SCHED_FIFO, 1 to 99.
+        cpu: CPU that the sending thread runs on; -1: any.
+        spin_us: Time before each deadline that is spent awake, 0 to 50: more precise, but more CPU. -1: 50 where the thread is real-time and that takes
             at most a tenth of a core, else 0.
-        late_policy: What happens to a packet that is later than ``late_limit_us``: ``skip``: not sent, counted, so that a backlog is never sent in
+        late_policy: Treatment of a packet later than ``late_limit_us``: ``skip``: not sent, counted, so that a backlog is never sent in
             a burst; ``send``: sent, counted; ``stop``: sending ends.
-        late_limit_us: By default some fifteen packets of a VLP-16: hosts of virtual machines stand still for 12 ms now and then, and receivers can still use what comes then.
-        slots: Packets a ring holds, 4 to 65536: no more are rendered ahead. 0: what is rendered ahead of the fastest sensor, at least 64.
-        lock_memory: Keep the process's memory from being swapped out, where that is permitted.
+        late_limit_us: Limit of lateness. By default some fifteen packets of a VLP-16: virtual machines stall for 12 ms now and then, and receivers can still use packets that late.
+        slots: Packets per ring, 4 to 65536, which limits rendering ahead. 0: enough for the fastest sensor's lead, at least 64.
+        lock_memory: Whether to prevent swapping of the process's memory, where permitted.
     """
 
     scheduling: SchedulingChoice = "auto"
@@ -54,19 +54,19 @@ class TransmitSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class SocketSpec:
-    """A UDP socket and whom it sends to.
+    """A UDP socket and its destination.
 
     Attributes:
-        source: IPv4 address of this host that packets leave from.
-        source_port: UDP port they leave from; 0: any free one.
+        source: IPv4 source address, one of this host's.
+        source_port: UDP source port; 0: any free one.
         destination: IPv4 address: unicast, multicast, or a broadcast address (then ``broadcast`` must be true).
-        destination_port: UDP port they go to.
-        broadcast: Sending to a broadcast address is meant.
-        interface: Name of the one interface to send through; empty: as routed.
+        destination_port: UDP destination port.
+        broadcast: Whether to permit a broadcast destination.
+        interface: Name of the interface to send through; empty: as routed.
         ttl: IP time to live.
-        dont_fragment: The IP flag; the identification is then 0, as a real Velodyne's data packets have it.
-        udp_checksum: A valid UDP checksum; else 0, as a real Velodyne's data packets have it (the network card may not fill it in then).
-        send_buffer_bytes: Of the socket; 0: the system's default.
+        dont_fragment: Don't-fragment flag of IP; the identification is then 0, as in a real Velodyne's data packets.
+        udp_checksum: Whether to send a valid UDP checksum; else 0, as in a real Velodyne's data packets (the network card may not fill it in then).
+        send_buffer_bytes: Size of the socket's send buffer; 0: the system's default.
     """
 
     source: str
@@ -96,17 +96,17 @@ class SocketSpec:
 
     @classmethod
     def of_flow(cls, flow: FlowKey, style: LinkStyle, *, free_port: bool, broadcast: bool, interface: str) -> Self:
-        """A socket whose headers are a sensor's own.
+        """Specification of a socket with a sensor's own headers.
 
         Args:
-            flow: Where the datagrams come from and go to.
-            style: Of the sensor's headers.
-            free_port: Take any free port of the source address instead of the flow's.
-            broadcast: Sending to a broadcast address is meant.
-            interface: Name of the one interface to send through; empty: as routed.
+            flow: Source and destination of the datagrams.
+            style: Style of the sensor's headers.
+            free_port: Whether to use any free port of the source address instead of the flow's.
+            broadcast: Whether to permit a broadcast destination.
+            interface: Name of the interface to send through; empty: as routed.
 
         Raises:
-            ValueError: these do not go together.
+            ValueError: the arguments are inconsistent.
         """
         return cls(
             source=flow.source,
@@ -131,7 +131,7 @@ class FrameSocketSpec:
     """A raw socket: the ring's payloads are whole Ethernet frames.
 
     Attributes:
-        interface: Name of the interface they leave through.
+        interface: Name of the interface to send through.
     """
 
     interface: str
@@ -145,10 +145,10 @@ class FlowSpec:
     """One stream of datagrams.
 
     Attributes:
-        name: Unique among the flows: ``"<sensor>/data"``, ``"<sensor>/position"``.
-        socket: How it is sent.
+        name: Unique name of the flow: ``"<sensor>/data"``, ``"<sensor>/position"``.
+        socket: Specification of its socket.
         packet_rate_hz: Expected mean rate, for the budget of real-time scheduling.
-        sends_late: Send a datagram however late it is: for a producer that postpones what follows, so that nothing is lost and nothing piles up.
+        sends_late: Whether to send a datagram however late it is: for a producer that postpones later ones, so that none is lost and none accumulates.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""What the sending loop counts: arrays with a single writer that anyone may read at any time without waiting.
+"""Counters of the sending loop: arrays with a single writer that any thread may read at any time without waiting.
 
-Every element is an aligned ``int64`` written by one thread, so a reader sees whole values; values of different arrays may be one datagram
-apart. Histograms are log-linear: 16 bins an octave, which bounds the error of a quantile by 1/16, up to 2**35 ns (34 s).
+Every element is an aligned ``int64`` written by one thread, so a reader gets whole values; values of different arrays may differ by one
+datagram. Histograms are log-linear: 16 bins per octave, which bounds the error of a quantile by 1/16, up to 2**35 ns (34 s).
 """
 
 from collections.abc import Sequence
@@ -30,15 +30,15 @@ class Counter(IntEnum):
     PACKETS = 0
     """Datagrams the kernel accepted."""
     BYTES = 1
-    """Their bytes, as handed to the kernel (UDP payload, or the whole frame)."""
+    """Bytes of the accepted datagrams (UDP payload, or the whole frame)."""
     LATE = 2
     """Datagrams whose deadline was missed by more than the late limit, sent or not."""
     DROPPED = 3
-    """Of these, the ones that were not sent (policy "skip")."""
+    """Late datagrams that were not sent (policy "skip")."""
     UNDERRUN = 4
-    """Datagrams that came into an empty ring after their deadline had passed: their producer was too slow."""
+    """Datagrams put into an empty ring after their deadline: their producer was too slow."""
     EARLY = 5
-    """Datagrams sent before their deadline; always 0, counted to show it."""
+    """Datagrams sent before their deadline; always 0, counted as proof."""
     SEND_ERROR = 6
     """Datagrams the kernel refused; ``send_errors`` counts the reasons."""
     LATENESS_SUM_NS = 7
@@ -48,19 +48,19 @@ class Counter(IntEnum):
     LAST_SEND_NS = 11
     """CLOCK_MONOTONIC time of the last accepted datagram; 0 before the first."""
     LAST_DEADLINE_NS = 12
-    """Its deadline."""
+    """Deadline of that datagram."""
 
 
 class LoopStatistics(NamedTuple):
-    """F flows.
+    """Counters of F flows.
 
     Attributes:
         counters: ``int64[F, 16]``, columns by ``Counter``.
-        send_errors: ``int64[F, 134]``, by errno.
-        lateness: ``int64[F, 512]``, histogram of the time the kernel had taken the datagram minus its deadline, ns.
+        send_errors: ``int64[F, 134]``, counts by errno.
+        lateness: ``int64[F, 512]``, histogram of the time of the kernel's acceptance minus the deadline, ns.
         interval_error: ``int64[F, 512]``, histogram of |difference of consecutive send times minus difference of their deadlines|, ns.
         pose_latency: ``int64[F, 512]``, histogram of the send time minus the time of the newest pose in the datagram, ns.
-        passes: ``int64[8]``, column 0: turns of the loop; it grows at least each 1.4 ms while the loop runs.
+        passes: ``int64[8]``, column 0: number of turns of the loop; it increases at least every 1.4 ms while the loop runs.
         pass_ns: ``int64[8]``, column 0: CLOCK_MONOTONIC time of the last turn.
         brake: ``int64[n]``, columns by ``brake.Brake``.
     """
@@ -76,7 +76,7 @@ class LoopStatistics(NamedTuple):
 
 
 def allocate_statistics(flows: int) -> LoopStatistics:
-    """All zero, for ``flows`` flows."""
+    """Allocate statistics for ``flows`` flows, all zero."""
     return LoopStatistics(
         counters=shared_words(Counter, flows),
         send_errors=np.zeros((flows, ERRNOS), np.int64),
@@ -97,7 +97,7 @@ def clear_flow(statistics: LoopStatistics, flow: int) -> None:
 
 @kernel
 def bin_index(value_ns: int) -> int:
-    """The bin of a duration: 0 to 15 ns exactly, then 16 bins an octave; below 0 the first, above 2**35 ns the last."""
+    """Bin of a duration: 0 to 15 ns exactly, then 16 bins per octave; the first below 0, the last above 2**35 ns."""
     if value_ns < _SUB_BINS:
         return max(value_ns, 0)
     shift = 0
@@ -112,7 +112,7 @@ def bin_index(value_ns: int) -> int:
 
 
 def bin_upper_bounds_ns() -> npt.NDArray[np.int64]:
-    """``int64[512]``: the largest duration each bin counts; the last bin also counts everything above."""
+    """Largest duration counted in each bin, ``int64[512]``; the last bin also counts everything above."""
     index = np.arange(BINS, dtype=np.int64)
     shift = np.maximum(index // _SUB_BINS - 1, 0)
     mantissa = np.where(index < _SUB_BINS, index, _SUB_BINS + index % _SUB_BINS)
@@ -120,7 +120,7 @@ def bin_upper_bounds_ns() -> npt.NDArray[np.int64]:
 
 
 def quantile_ns(histogram: npt.NDArray[np.int64], quantile: float) -> int | None:
-    """An upper bound, at most 1/16 too high, of a quantile (0 to 1) of a histogram ``int64[512]``; None when it is empty."""
+    """Upper bound, at most 1/16 too high, of a quantile (0 to 1) of a histogram ``int64[512]``; None for an empty one."""
     require((0.0 <= quantile <= 1.0, f"quantile must be 0 to 1, got {quantile}"))
     cumulative = np.cumsum(histogram)
     total = int(cumulative[-1])
@@ -131,9 +131,9 @@ def quantile_ns(histogram: npt.NDArray[np.int64], quantile: float) -> int | None
 
 
 def cumulative_counts(histogram: npt.NDArray[np.int64], bounds_ns: Sequence[int]) -> list[int]:
-    """How many durations were surely at most each bound: Prometheus buckets (``le``) from a histogram ``int64[512]``.
+    """Numbers of durations that are certainly within each bound: Prometheus buckets (``le``) from a histogram ``int64[512]``.
 
-    A bin that a bound cuts counts as above it, so the figures never flatter. The total (``le="+Inf"``) is the histogram's sum, from the same copy.
+    A bin that contains a bound counts as above it, so the figures are conservative. The total (``le="+Inf"``) is the histogram's sum, from the same copy.
     """
     cumulative = np.concatenate(([0], np.cumsum(histogram)))
     wholly_below = np.searchsorted(bin_upper_bounds_ns()[:-1], np.asarray(bounds_ns, dtype=np.int64), side="right")

@@ -1,7 +1,7 @@
-"""Rings, sockets, statistics and the sending thread under one roof.
+"""The transmitter: rings, sockets, statistics and the sending thread.
 
-Used as a context manager: entering allocates rings and compiles or loads the loop, ``start`` arms it, leaving stops it and closes everything.
-Flows may be added, retargeted and removed at any time; the other flows do not notice.
+It is a context manager: entering allocates rings and compiles or loads the loop, ``start`` starts it, leaving stops it and closes everything.
+Flows may be added, retargeted and removed at any time, without effect on other flows.
 """
 
 import threading
@@ -34,13 +34,13 @@ DEFAULT_SLOTS = 64
 """Default size of a ring in packets."""
 
 _GRACE_TURNS = 3
-"""Turns the loop must begin after a change before it has surely let go of what was before: one may be under way, one may have read just before."""
+"""Turns that the loop must begin after a change before it no longer uses the former state: one may be under way, one may have read just before."""
 
 _GRACE_POLL_S = 0.0003
 
 
 def _one_at_a_time(method: Callable[Concatenate["Transmitter", P], R]) -> Callable[Concatenate["Transmitter", P], R]:
-    """Let no two threads change flows at once."""
+    """Serialise changes of flows by different threads."""
 
     @wraps(method)
     def alone(self: "Transmitter", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -54,22 +54,22 @@ class Transmitter:
     """Sends what producers put into its rings, each datagram at its deadline.
 
     Attributes:
-        spec: How.
-        rings: One ring a flow, from entering on.
-        statistics: What was counted, by row of ``rings``.
-        scheduling: What the sending thread obtained; None before ``start``.
+        spec: Settings of sending.
+        rings: One ring per flow, after entering.
+        statistics: Counters, by row of ``rings``.
+        scheduling: Scheduling of the sending thread; None before ``start``.
         memory_lock: Whether memory is locked; None before ``start``.
-        end: Why the loop ended; None while it runs or has not run.
+        end: Reason that the loop ended; None while it runs or before it has run.
     """
 
     rings: Rings
     statistics: LoopStatistics
 
     def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, slots: int = 0, queues: int = 0, queue_slots: int = 1) -> None:
-        """For up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; nothing is made before entering.
+        """Prepare for up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; resources are allocated on entering.
 
-        ``slots`` is how many datagrams a ring holds where the spec leaves it open, ``queues`` how many may follow what is sent, and ``queue_slots`` how
-        many datagrams each of them may lag behind.
+        ``slots`` is the size of a ring if the spec leaves it open, ``queues`` the number of followers, and ``queue_slots``
+        the number of datagrams that each of them may lag behind.
         """
         self.spec = spec
         self.scheduling: ObtainedScheduling | None = None
@@ -90,14 +90,14 @@ class Transmitter:
         self._refusal: TransmitError | None = None
 
     def __enter__(self) -> Self:
-        """Allocate, and run the loop once with the stop flag up: loading a cached kernel may take 100 ms, which no packet shall wait for."""
+        """Allocate, and run the loop once with the stop flag set: loading a cached kernel may take 100 ms, which must not delay a packet."""
         self.rings = allocate_rings(self._flow_limit, self._slots, self._capacity)
         self.statistics = allocate_statistics(self._flow_limit)
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
         self._following: Following = allocate_following(self._queues, self._flow_limit, self._queue_slots, self._capacity)
         self._stop[0] = 1
         self._run_loop()
-        set_active(self._table, 0, active=False)  # loads its kernel too
+        set_active(self._table, 0, active=False)  # loads its kernel as well
         self.end = None
         return self
 
@@ -119,15 +119,15 @@ class Transmitter:
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """What the kernel would not give to the sockets, one sentence each."""
+        """Settings that the kernel did not grant to the sockets, one sentence each."""
         return self._sockets.shortfalls
 
     @_one_at_a_time
     def add_flow(self, spec: FlowSpec, *, held: bool = False) -> int:
-        """Open (or share) the flow's socket and serve its ring from now on (``held``: from ``release_flow`` on); returns its row, whose statistics are zeroed.
+        """Open (or share) the flow's socket and serve its ring from now on (``held``: from ``release_flow`` on); returns its row, with statistics reset.
 
         Raises:
-            TransmitError: no row is free, the name is taken, the socket cannot be had, or ``fifo`` is demanded and cannot bear the load.
+            TransmitError: no row is free, the name is in use, the socket cannot be opened, or ``fifo`` is required and the load is too high for it.
         """
         if any(other.name == spec.name for other in self._flows.values()):
             raise TransmitError(f'flow names must differ, got "{spec.name}" twice')
@@ -151,20 +151,20 @@ class Transmitter:
 
     @_one_at_a_time
     def empty_flow(self, row: int) -> None:
-        """Forget what the ring of a held flow holds; its producer must have ended."""
+        """Empty the ring of a held flow; its producer must have ended."""
         self._wait_for_turns()
         clear(self.rings, row)
 
     @contextmanager
     def reserved(self, specs: Sequence[FlowSpec], retired: Sequence[FlowSpec]) -> Iterator[None]:
-        """Hold the sockets of flows that are about to be opened or retargeted: what cannot be had is known before anything is changed.
+        """Hold the sockets of flows that will be opened or retargeted, so that errors occur before anything is changed.
 
         Args:
-            specs: Of the flows to come.
-            retired: Of those that end or change; the options of a socket that only they use may be changed.
+            specs: Specifications of the new flows.
+            retired: Specifications of flows that end or change; the options of a socket used only by these may be changed.
 
         Raises:
-            TransmitError: a socket, or the load with SCHED_FIFO, cannot be had; nothing was changed.
+            TransmitError: a socket cannot be opened, or the load is too high for SCHED_FIFO; nothing was changed.
         """
         held: list[FlowSpec] = []
         try:
@@ -183,15 +183,15 @@ class Transmitter:
 
     @_one_at_a_time
     def retarget_flow(self, row: int, spec: FlowSpec, introduce: Callable[[int], None] = lambda _number: None) -> None:
-        """Send the flow's datagrams elsewhere from now on; what its ring holds goes there too.
+        """Send the flow's datagrams, including those in its ring, to another destination from now on.
 
         Args:
-            row: Of the flow.
-            spec: Where to.
-            introduce: Is given the number under which the flow is on the queues from now on, before anything is.
+            row: Row of the flow.
+            spec: New specification.
+            introduce: Called with the flow's new number on the queues, before a datagram has it.
 
         Raises:
-            TransmitError: the new socket cannot be had; the flow then keeps its target.
+            TransmitError: the new socket cannot be opened; the flow then keeps its target.
         """
         former = self._flows[row]
         self._fit_scheduling(self.packet_rate_hz - former.packet_rate_hz + spec.packet_rate_hz)
@@ -211,7 +211,7 @@ class Transmitter:
 
     @_one_at_a_time
     def remove_flow(self, row: int) -> None:
-        """Serve the flow no more and free its row; its producer must have ended. What its ring held is lost."""
+        """Stop serving the flow and free its row; its producer must have ended. The contents of its ring are lost."""
         set_active(self._table, row, active=False)
         self._wait_for_turns()
         self._retired.append((self.flow_number(row), self._following.queues.tail[:, 0].copy()))
@@ -221,7 +221,7 @@ class Transmitter:
         """Start the sending thread; returns when its scheduling is in force.
 
         Raises:
-            TransmitError: the scheduling demanded is not permitted.
+            TransmitError: the required scheduling is not permitted.
         """
         if self.running:
             raise TransmitError("the transmitter must be stopped before it is started again")
@@ -239,8 +239,8 @@ class Transmitter:
             raise refusal
 
     def stop(self) -> None:
-        """End the sending thread; returns when it has ended, within milliseconds. What the rings hold stays there."""
-        self._stop[0] = 1  # an aligned word, with nothing to be ordered against: stopping shall not depend on a kernel
+        """Stop the sending thread; returns when it has ended, within milliseconds. The rings keep their contents."""
+        self._stop[0] = 1  # an aligned word, with no ordering required: stopping must not depend on a kernel
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -249,11 +249,11 @@ class Transmitter:
             self.memory_lock = None
 
     def flow_number(self, row: int) -> int:
-        """Number on the queues for the flow that has the row now: a row is used again at once, a number only when nothing of its flow is on a queue any more."""
+        """Number on the queues of the row's current flow: a row is reused at once, a number only when no datagram of its flow is left on a queue."""
         return int(self._following.number[row, self._table.selected[row]])
 
     def _take_number(self) -> int:
-        """A number that no flow has, and nothing on a queue; so there are no more of them than flows, and what the queues hold."""
+        """A number used by no flow and on no queue; so there are at most as many numbers as flows and queued datagrams."""
         taken = self._following.queues.head[:, 0].copy()
         for place, (number, until) in enumerate(self._retired):
             if (taken >= until).all():
@@ -263,17 +263,17 @@ class Transmitter:
         return self._numbers - 1
 
     def queue(self, queue: int) -> PacketQueue:
-        """Copies of what was sent while the follower was selected, under the numbers of ``flow_number``; one consumer may take them."""
+        """Queue of copies of datagrams sent while the follower was selected, with the numbers of ``flow_number``; one consumer may take them."""
         return queue_of(self._following.queues, queue)
 
     def missed(self, queue: int) -> int:
-        """Datagrams that were sent while the follower was selected, and are not on the queue."""
+        """Number of datagrams sent while the follower was selected that are not on the queue."""
         return int(self._following.missed[queue, 0])
 
     def set_following(self, queue: int, state: FollowingState) -> None:
-        """Put copies of what is sent from now on onto a queue, or no longer; at any time, and without disturbing the loop.
+        """Start or stop copying sent datagrams onto a queue; at any time, and without disturbing the loop.
 
-        After the call nothing is put onto it that was sent under the former state.
+        After the call no datagram sent under the former state is put onto the queue.
         """
         publish(self._following.state[queue], 0, int(state))
         self._wait_for_turns()
@@ -284,7 +284,7 @@ class Transmitter:
         return sum(flow.packet_rate_hz for flow in self._flows.values())
 
     def _thread_settings(self, packet_rate_hz: float) -> tuple[ThreadSettings, str]:
-        """What the sending thread shall ask for under this load, and why not for more."""
+        """Scheduling to request for the sending thread under this load, and the reason for not requesting more."""
         spin_us = chosen_spin_us(self.spec.spin_us, packet_rate_hz, real_time=True)
         refusal = fifo_refusal(packet_rate_hz, spin_us) if self.spec.scheduling in ("auto", "fifo") else ""
         if refusal and self.spec.scheduling == "fifo":
@@ -293,7 +293,7 @@ class Transmitter:
         return ThreadSettings(scheduling=choice, priority=self.spec.priority, cpu=self.spec.cpu), refusal
 
     def _fit_scheduling(self, packet_rate_hz: float) -> None:
-        """Refuse a load that SCHED_FIFO, if demanded, cannot bear; a running thread is moved to what it can bear."""
+        """Reject a load that is too high for required SCHED_FIFO; change a running thread to the scheduling that its load permits."""
         settings, refusal = self._thread_settings(packet_rate_hz)
         thread = self._thread
         if refusal and thread is not None and thread.native_id is not None and self.running:
@@ -327,7 +327,7 @@ class Transmitter:
         select_target(self._table, row, opened.fileno(), address)
 
     def _wait_for_turns(self) -> None:
-        """Return when the loop, if it runs, can no longer use what was replaced before the call."""
+        """Return when the loop, if it runs, can no longer use state replaced before the call."""
         begun = int(self.statistics.passes[0])
         while self.running and self.statistics.passes[0] < begun + _GRACE_TURNS:
             time.sleep(_GRACE_POLL_S)

@@ -1,7 +1,7 @@
-"""Forces on a multirotor in the air, and what they do to it: the right-hand side of its equations of motion.
+"""Aerodynamic forces on a multirotor: the right-hand side of its equations of motion.
 
-Rotors: thrust ``k s^2`` (s: speed), less in proportion to the air that comes through from above; a force and a torque against the air that comes from
-the side, in proportion to ``s`` (Martin and Salaun, "The true role of accelerometer feedback in quadrotor control", ICRA 2010). Body: drag ``-1/2 rho
+Rotors: thrust ``k s^2`` (s: rotor speed), reduced in proportion to the inflow along the axis; a force and a torque against the air from the
+side, in proportion to ``s`` (Martin and Salaun, "The true role of accelerometer feedback in quadrotor control", ICRA 2010). Body: drag ``-1/2 rho
 |u| A u``. The equations are in ``docs/reference/vehicle.md``.
 """
 
@@ -17,28 +17,28 @@ from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.specs import VehicleSpec
 
 SEA_LEVEL_DENSITY_KGPM3 = 1.225
-"""ICAO standard atmosphere (Doc 7488), height 0: what coefficients of rotors are given for."""
+"""ICAO standard atmosphere (Doc 7488), height 0: the density for which rotor coefficients are given."""
 POSITION, VELOCITY, ORIENTATION, RATES = 0, 3, 6, 10
-"""Where parts of a motion ``float64[13]`` begin: position (m), velocity (m/s) in the world; quaternion world from body; rates (rad/s) in the body."""
+"""Offsets in a motion ``float64[13]``: position (m) and velocity (m/s) in the world; quaternion, world from body; rates (rad/s) in the body."""
 MOTION_SIZE = 13
 _HUB, _AXIS, _SPIN = 0, 3, 6
-_MOST_THRUST_RATIO = 2.0  # the line of thrust over inflow is not to be drawn into the vortex ring state
+_MOST_THRUST_RATIO = 2.0  # the linear dependence of thrust on inflow does not hold in the vortex ring state
 
 
 class Airframe(NamedTuple):
-    """What forces and motion depend on, for kernels; build with ``build_airframe``.
+    """Parameters of forces and motion for kernels; build with ``build_airframe``.
 
     Attributes:
-        mass_kg: As in ``VehicleSpec``.
-        inertia_kgm2: As in ``VehicleSpec``.
-        gravity_mps2: Downwards.
+        mass_kg: ``VehicleSpec.mass_kg``.
+        inertia_kgm2: ``VehicleSpec.inertia_kgm2``.
+        gravity_mps2: Gravity, downwards.
         rotor: ``float64[n, 7]``: hub, axis, +1 for ccw and -1 for cw.
-        thrust_n_per_radps2: In the air that it flies in.
-        torque_ratio_m: As in ``PropulsionSpec``.
-        rotor_inertia_kgm2: Of a rotor.
-        side_drag_n_per_mps_radps: In the air that it flies in.
-        rolling_nm_per_mps_radps: In the air that it flies in.
-        inflow_limit_mps: As in ``PropulsionSpec``.
+        thrust_n_per_radps2: Thrust coefficient in the given air density.
+        torque_ratio_m: ``PropulsionSpec.torque_ratio_m``.
+        rotor_inertia_kgm2: Moment of inertia of one rotor.
+        side_drag_n_per_mps_radps: Side drag coefficient in the given air density.
+        rolling_nm_per_mps_radps: Rolling torque coefficient in the given air density.
+        inflow_limit_mps: ``PropulsionSpec.inflow_limit_mps``.
         drag_n_per_mps2: Half of density times drag area, along x, y and z.
     """
 
@@ -56,7 +56,7 @@ class Airframe(NamedTuple):
 
 
 def build_airframe(spec: VehicleSpec, gravity_mps2: float, density_kgpm3: float) -> Airframe:
-    """The airframe of ``spec`` in air of a density."""
+    """Build the airframe of ``spec`` in air of a given density."""
     ratio = density_kgpm3 / SEA_LEVEL_DENSITY_KGPM3
     jxx, jyy, jzz = (float(part) for part in spec.inertia_kgm2)
     ax, ay, az = (0.5 * density_kgpm3 * float(area) for area in spec.drag_area_m2)
@@ -93,14 +93,14 @@ def air_velocity(orientation: Quaternion, velocity_mps: Vector, wind_mps: Vector
 
 @kernel
 def rotor_loads(airframe: Airframe, number: int, speed_radps: float, air_mps: Vector, rates_radps: Vector) -> tuple[Vector, Vector]:
-    """Force (N) and torque about the centre of mass (Nm) of a rotor, in body axes, from the air alone.
+    """Aerodynamic force (N) and torque about the centre of mass (Nm) of a rotor, in body axes.
 
     Args:
-        airframe: Of the vehicle.
-        number: Of the rotor.
-        speed_radps: Its speed, not negative.
+        airframe: Airframe of the vehicle.
+        number: Number of the rotor.
+        speed_radps: Rotor speed, not negative.
         air_mps: The body's velocity through the air, in body axes.
-        rates_radps: Of the body.
+        rates_radps: Angular rates of the body.
     """
     row = airframe.rotor[number]
     hub = (row[_HUB], row[_HUB + 1], row[_HUB + 2])
@@ -130,11 +130,11 @@ def motion_derivative(
     """Write the time derivative of ``motion`` to ``derivative``, both ``float64[13]``.
 
     Args:
-        airframe: Of the vehicle.
-        motion: See ``POSITION``.
-        wind_mps: Of the air in the world.
-        speed_radps: ``float64[n]`` of the rotors.
-        growth_radps2: ``float64[n]``, their acceleration: what spins up turns the body the other way.
+        airframe: Airframe of the vehicle.
+        motion: Motion; see ``POSITION``.
+        wind_mps: Velocity of the air in the world.
+        speed_radps: ``float64[n]``, rotor speeds.
+        growth_radps2: ``float64[n]``, rotor accelerations, whose reaction turns the body the opposite way.
         derivative: Written.
     """
     q = (motion[ORIENTATION], motion[ORIENTATION + 1], motion[ORIENTATION + 2], motion[ORIENTATION + 3])

@@ -1,4 +1,4 @@
-"""The ICAO standard atmosphere below 11 km (Doc 7488; ISO 2533): what a barometer measures height by."""
+"""The ICAO standard atmosphere below 11 km (Doc 7488; ISO 2533), from which a barometer computes altitude."""
 
 import math
 

@@ -1,12 +1,12 @@
-"""What touches does not go through, does not bounce and does not jitter: contact and friction as impulses, solved at the end of each step.
+"""Contact and friction as impulses, solved at the end of each step: no penetration, no bounce, no jitter.
 
-A spring stiff enough for a vehicle's legs would need steps of microseconds. Here the speeds after the step are what is solved for (Moreau 1988,
+A spring stiff enough for a vehicle's legs would need steps of microseconds. Here the solver finds the velocities after the step (Moreau 1988,
 "Unilateral contact and dry friction in finite freedom dynamics"; Stewart and Trinkle 1996): along the normal a point may close its gap within the
-step and no more, along the ground it stands still unless that takes more than ``friction * normal`` impulse. All points are solved together by
-projected Gauss-Seidel, beginning with the impulses of the step before, so that a vehicle at rest is solved when it begins. Impulses of what stands
-still take energy out and never put any in.
+step and no more; along the ground it sticks unless that takes more than ``friction * normal`` impulse. Projected Gauss-Seidel solves all points
+together, starting from the previous step's impulses, so a vehicle at rest is solved from the start. Impulses of a surface at
+rest remove energy and never add any.
 
-The push of an obstacle, and of any surface that moves, is bounded (``MOST_PUSH_MPS2``): a real vehicle's legs and arms give way, and an accelerometer
+The impulse of an obstacle, and of any moving surface, is bounded (``MOST_PUSH_MPS2``): a real vehicle's legs and arms are compliant, and an accelerometer
 measures the whole change of velocity. An impact at 3 m/s lasts 30 ms, and the surface enters the collision sphere by 4.5 cm meanwhile.
 """
 
@@ -21,24 +21,24 @@ from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.aerodynamics import Airframe, cross
 
 TOUCH_M = 1e-5
-"""A gap of less counts as touching: rounding at coordinates of 1e6 m must not become motion."""
+"""Gaps below this count as contact, so that rounding at coordinates of 1e6 m does not become motion."""
 _SWEEPS = 60
-_KEPT_RATIO = 0.9  # more than three points share a load in many ways: what is forgotten in each step is shared anew, which evens it out
+_KEPT_RATIO = 0.9  # decay of impulses per step: more than three points share a load in many ways, and the decay evens it out
 _SETTLED_MPS = 1e-13
 _ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
 _SHARE, _TARGET, _PUSH, _DRIFT, _MOST = 12, 15, 16, 19, 22
 ROW_SIZE = 23
-"""Numbers of a contact row: arm, normal, two tangents in the body; mass felt along each direction; target speed along the normal; impulses; the surface's own
+"""Size of a contact row: arm, normal, two tangents in the body; effective mass along each direction; target speed along the normal; impulses; the surface's own
 speed along each direction; the largest impulse along the normal."""
 MOST_PUSH_MPS2 = 100.0
-"""Largest acceleration along the normal that an obstacle or a moving surface gives a vehicle: 10 g, inside the 16 g range of the accelerometer."""
+"""Largest acceleration along the normal that an obstacle or a moving surface gives a vehicle: 10 g, within the accelerometer's range of 16 g."""
 PLANE_SIZE = 7
-"""Numbers of a plane that may move: unit normal, offset, velocity of its surface in the world (m/s). Four are a plane at rest."""
+"""Size of a plane that may move: unit normal, offset, velocity of its surface in the world (m/s). A plane at rest has four numbers."""
 
 
 @kernel
 def _felt_mass_kg(airframe: Airframe, arm: Vector, direction: Vector) -> float:
-    """Impulse along ``direction`` at ``arm`` that changes the speed there by 1 m/s."""
+    """Effective mass at ``arm`` along ``direction``: the impulse that changes the speed there by 1 m/s."""
     tx, ty, tz = cross(arm, direction)
     jx, jy, jz = airframe.inertia_kgm2
     return 1.0 / (1.0 / airframe.mass_kg + tx * tx / jx + ty * ty / jy + tz * tz / jz)
@@ -73,15 +73,15 @@ def fill_row(
     most_ns: float,
     step_s: float,
 ) -> None:
-    """Describe a contact in ``row``, ``float64[ROW_SIZE]``.
+    """Write a contact to ``row``, ``float64[ROW_SIZE]``.
 
     Args:
-        airframe: Of the vehicle.
+        airframe: Airframe of the vehicle.
         row: Written.
         arm: From the centre of mass to the point, in the body.
         normal: Unit vector out of the obstacle, in the body.
-        gap_m: How far the point is from the obstacle.
-        before_ns: Impulse at this point in the step before, in the body.
+        gap_m: Distance from the point to the obstacle.
+        before_ns: Impulse at this point in the previous step, in the body.
         surface_mps: Velocity of the obstacle's surface, in the body.
         most_ns: Largest impulse along the normal, infinite for a rigid contact.
         step_s: Length of the step.
@@ -98,7 +98,7 @@ def fill_row(
     _set(row, _FIRST, first)
     _set(row, _SECOND, second)
     _set(row, _SHARE, (_felt_mass_kg(airframe, arm, normal), _felt_mass_kg(airframe, arm, first), _felt_mass_kg(airframe, arm, second)))
-    # The middle of what counts as touching is aimed at, so that a point at rest stays within.
+    # Aim at the middle of the contact tolerance, so that a point at rest stays within it.
     row[_TARGET] = -max(gap_m - 0.5 * TOUCH_M, 0.0) / step_s if gap_m > TOUCH_M else 0.0
     _set(row, _DRIFT, (_dot(surface_mps, normal), _dot(surface_mps, first), _dot(surface_mps, second)))
     row[_MOST] = most_ns
@@ -109,7 +109,7 @@ def fill_row(
 
 @kernel
 def _speed(row: npt.NDArray[np.float64], direction: int, velocity: npt.NDArray[np.float64]) -> float:
-    """Speed of a row's point along one of its directions past the surface; ``velocity`` is ``float64[6]``: linear and angular, in the body."""
+    """Speed of a row's point along one of its directions relative to the surface; ``velocity`` is ``float64[6]``: linear and angular, in the body."""
     cx, cy, cz = cross((velocity[3], velocity[4], velocity[5]), _get(row, _ARM))
     drift_mps: float = row[_DRIFT + (direction - _NORMAL) // 3]
     return _dot((velocity[0] + cx, velocity[1] + cy, velocity[2] + cz), _get(row, direction)) - drift_mps
@@ -117,7 +117,7 @@ def _speed(row: npt.NDArray[np.float64], direction: int, velocity: npt.NDArray[n
 
 @kernel
 def _push(airframe: Airframe, row: npt.NDArray[np.float64], direction: int, impulse_ns: float, velocity: npt.NDArray[np.float64]) -> None:
-    """Change ``velocity`` by an impulse at a row's point along one of its directions."""
+    """Apply an impulse at a row's point along one of its directions to ``velocity``."""
     along = _get(row, direction)
     tx, ty, tz = cross(_get(row, _ARM), along)
     jx, jy, jz = airframe.inertia_kgm2
@@ -131,13 +131,13 @@ def _push(airframe: Airframe, row: npt.NDArray[np.float64], direction: int, impu
 
 @kernel
 def closing_speed(row: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]) -> float:
-    """How fast a row's point and the surface come nearer, m/s; negative: they part."""
+    """Closing speed of a row's point and the surface, m/s; negative when they separate."""
     return -_speed(row, _NORMAL, velocity)
 
 
 @kernel
 def _settle(airframe: Airframe, row: npt.NDArray[np.float64], friction: float, velocity: npt.NDArray[np.float64]) -> float:
-    """Solve one row with all others as they are; returns the largest change of speed."""
+    """Solve one row with all others fixed; returns the largest change of speed."""
     was = row[_PUSH]
     row[_PUSH] = min(max(was + row[_SHARE] * (row[_TARGET] - _speed(row, _NORMAL, velocity)), 0.0), row[_MOST])
     _push(airframe, row, _NORMAL, row[_PUSH] - was, velocity)
@@ -161,14 +161,14 @@ def _settle(airframe: Airframe, row: npt.NDArray[np.float64], friction: float, v
 
 @kernel
 def solve(airframe: Airframe, rows: npt.NDArray[np.float64], count: int, friction: float, velocity: npt.NDArray[np.float64]) -> None:
-    """Change ``velocity`` so that ``count`` rows are kept, and write their impulses; see ``impulse_of``.
+    """Change ``velocity`` so that ``count`` contacts are satisfied, and write their impulses; see ``impulse_of``.
 
     Args:
-        airframe: Of the vehicle.
-        rows: ``float64[m, ROW_SIZE]``, each by ``fill_row``.
-        count: How many rows.
-        friction: Of what touches on what is touched.
-        velocity: ``float64[6]``, linear and angular in the body, as it would be without contact.
+        airframe: Airframe of the vehicle.
+        rows: ``float64[m, ROW_SIZE]``, each written by ``fill_row``.
+        count: Number of rows.
+        friction: Coefficient of friction.
+        velocity: ``float64[6]``, linear and angular velocity in the body without contact.
     """
     for number in range(count):
         for direction in range(3):
@@ -183,7 +183,7 @@ def solve(airframe: Airframe, rows: npt.NDArray[np.float64], count: int, frictio
 
 @kernel
 def impulse_of(row: npt.NDArray[np.float64]) -> Vector:
-    """Impulse on the body at a row's point, Ns, in the body."""
+    """Impulse on the body at a row's point, in N s, in body axes."""
     n, f, s = row[_PUSH], row[_PUSH + 1], row[_PUSH + 2]
     return (
         n * row[_NORMAL] + f * row[_FIRST] + s * row[_SECOND],
@@ -194,7 +194,7 @@ def impulse_of(row: npt.NDArray[np.float64]) -> Vector:
 
 @kernel
 def plane_velocity(plane: npt.NDArray[np.float64]) -> Vector:
-    """Velocity of a plane's surface in the world, m/s; zero for one of four numbers."""
+    """Velocity of a plane's surface in the world, m/s; zero for a plane of four numbers."""
     if plane.size < PLANE_SIZE:
         return 0.0, 0.0, 0.0
     return _get(plane, 4)
@@ -202,7 +202,7 @@ def plane_velocity(plane: npt.NDArray[np.float64]) -> Vector:
 
 @kernel
 def plane_gap(plane: npt.NDArray[np.float64], point_m: Vector) -> float:
-    """How far a point of the world is outside a plane ``float64[4]``: unit normal and offset; infinite where there is no plane."""
+    """Distance of a point of the world from a plane ``float64[4]`` (unit normal and offset), positive outside; infinite where there is no plane."""
     offset_m: float = plane[3]
     return _dot(_get(plane, 0), point_m) - offset_m
 
@@ -215,23 +215,23 @@ def plane_normal(plane: npt.NDArray[np.float64], orientation: Quaternion) -> Vec
 
 @kernel
 def write_plane(plane: npt.NDArray[np.float64], point_m: Vector, normal: Vector) -> None:
-    """Write the plane through a point with a unit normal, as a ray that hit something gives them, to ``plane`` ``float64[4]``."""
+    """Write the plane through a point with a unit normal, as for a ray hit, to ``plane`` ``float64[4]``."""
     _set(plane, 0, normal)
     plane[3] = _dot(normal, point_m)
 
 
 @kernel
 def write_no_plane(plane: npt.NDArray[np.float64]) -> None:
-    """Write that there is nothing to touch to ``plane`` ``float64[4]``."""
+    """Write "no surface" to ``plane`` ``float64[4]``."""
     _set(plane, 0, (0.0, 0.0, 1.0))
     plane[3] = -math.inf
 
 
 def plane_through(point_m: Vector, normal: Vector) -> npt.NDArray[np.float64]:
-    """The plane through a point, ``float64[4]``: unit normal and offset. A point is outside where ``normal @ point > offset``.
+    """Plane through a point, ``float64[4]``: unit normal and offset. A point is outside where ``normal @ point > offset``.
 
     Raises:
-        ValueError: the normal has no length.
+        ValueError: the normal has length 0.
     """
     length = math.hypot(*normal)
     if not 0.0 < length < math.inf:
@@ -243,7 +243,7 @@ def plane_through(point_m: Vector, normal: Vector) -> npt.NDArray[np.float64]:
 
 
 def no_planes(count: int) -> npt.NDArray[np.float64]:
-    """``float64[count, 4]``: nothing to touch anywhere."""
+    """``float64[count, 4]`` without any surface."""
     planes = np.empty((count, 4))
     for plane in planes:
         write_no_plane(plane)

@@ -1,8 +1,8 @@
-"""A disturbance that makes a smooth flight hard for pose estimators: the body drifts about its path and rocks about a drifting axis.
+"""A disturbance that makes a smooth flight hard for pose estimators: the body drifts around its path and oscillates about a drifting axis.
 
-Position follows a Catmull-Rom spline through keyframes of three normal numbers. The axis of rotation moves by slerp between keyframes
-spread evenly over the sphere; the angle about it is ``amplitude * cos(2 pi f t)``. Two following axes that nearly oppose each other would
-leave slerp without a way to go, so the later one is negated. Keyframes are drawn by number, hence a pose needs no history and no state.
+Position follows a Catmull-Rom spline through keyframes of three normal random numbers. The axis of rotation moves by slerp between keyframes
+distributed evenly over the sphere; the angle about it is ``amplitude * cos(2 pi f t)``. Slerp between two successive axes that are nearly opposite
+is undefined, so the later one is negated. A keyframe is a function of its number, so a pose needs no history and no state.
 """
 
 import math
@@ -19,24 +19,24 @@ from hilsim.rng import Purpose, normal_pair, uniform_pair
 
 _POSITION = constant(Purpose.DISTURBANCE_POSITION)
 _AXIS = constant(Purpose.DISTURBANCE_AXIS)
-_FIRST_INDEX = 1 << 40  # draws are numbered from 0; keyframes before rig time 0 need numbers too
+_FIRST_INDEX = 1 << 40  # draws are numbered from 0; keyframes before rig time 0 need numbers as well
 _NEARLY_OPPOSED = math.cos(math.radians(170.0))
 _NEARLY_PARALLEL = math.cos(math.radians(0.01))
 
 
 Keyframes = tuple[int, Vector, Vector, Vector, Vector, Vector, Vector]
-"""A keyframe's number, positions (m) of the one before it, of it and of the next two, unit axes of it and of the next."""
+"""A keyframe's number, the positions (m) of the one before it, of it and of the next two, the unit axes of it and of the next."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DisturbanceSpec:
-    """How much and how fast.
+    """Amplitudes and frequencies of a disturbance.
 
     Attributes:
         amplitude_m: Standard deviation of a position keyframe along each axis; 0 to 10.
         amplitude_deg: Largest angle of rotation; 0 to 90.
-        keyframe_interval_s: Time from one keyframe to the next; 0.05 to 3600.
-        frequency_hz: Of the rocking; 0 to 50.
+        keyframe_interval_s: Time between keyframes; 0.05 to 3600.
+        frequency_hz: Frequency of the rotation; 0 to 50.
     """
 
     amplitude_m: float = 0.0
@@ -57,12 +57,12 @@ class Disturbance(NamedTuple):
     """A disturbance for kernels; build with ``build_disturbance``.
 
     Attributes:
-        seed: Of the rig.
-        stream: Which platform of the rig.
-        amplitude_m: As in ``DisturbanceSpec``.
-        amplitude_rad: As in ``DisturbanceSpec``.
+        seed: Random seed of the rig.
+        stream: Number of the platform in the rig.
+        amplitude_m: ``DisturbanceSpec.amplitude_m``.
+        amplitude_rad: ``DisturbanceSpec.amplitude_deg`` in radians.
         interval_ns: Time between keyframes.
-        frequency_hz: As in ``DisturbanceSpec``.
+        frequency_hz: ``DisturbanceSpec.frequency_hz``.
     """
 
     seed: np.uint64
@@ -74,7 +74,7 @@ class Disturbance(NamedTuple):
 
 
 def build_disturbance(spec: DisturbanceSpec, seed: int, stream: int) -> Disturbance:
-    """The disturbance of ``spec`` for platform number ``stream`` of a rig with ``seed``."""
+    """Build the disturbance of ``spec`` for platform number ``stream`` of a rig with ``seed``."""
     return Disturbance(
         np.uint64(seed),
         int(stream),
@@ -90,7 +90,7 @@ NO_DISTURBANCE = build_disturbance(DisturbanceSpec(), 0, 0)
 
 @kernel
 def position_keyframe(disturbance: Disturbance, key: int) -> Vector:
-    """Displacement at keyframe ``key``, metres."""
+    """Displacement at keyframe ``key`` in metres."""
     index = 2 * (key + _FIRST_INDEX)
     x, y = normal_pair(disturbance.seed, disturbance.stream, index, _POSITION)
     z, _ = normal_pair(disturbance.seed, disturbance.stream, index + 1, _POSITION)
@@ -99,7 +99,7 @@ def position_keyframe(disturbance: Disturbance, key: int) -> Vector:
 
 @kernel
 def _drawn_axis(disturbance: Disturbance, key: int) -> Vector:
-    """Evenly spread over the sphere (Marsaglia's cylinder: height and longitude are uniform)."""
+    """Random unit vector, uniform over the sphere (Marsaglia's cylinder: height and longitude are uniform)."""
     u, v = uniform_pair(disturbance.seed, disturbance.stream, key + _FIRST_INDEX, _AXIS)
     z = 2.0 * u - 1.0
     level = math.sqrt(1.0 - z * z)
@@ -108,10 +108,10 @@ def _drawn_axis(disturbance: Disturbance, key: int) -> Vector:
 
 @kernel
 def axis_keyframe(disturbance: Disturbance, key: int) -> Vector:
-    """Unit axis at keyframe ``key``: the drawn one, negated if it nearly opposes the keyframe before.
+    """Unit axis at keyframe ``key``: the drawn one, negated if it nearly opposes the previous keyframe's.
 
-    The keyframe before may itself be negated, which matters only while drawn axes lie nearly on one line. So the chain of signs begins anew
-    at every keyframe whose drawn axis does not lie nearly on the line of the one before: looking back to there is enough, 1.02 steps on average.
+    The previous keyframe's axis may itself be negated, which matters only while drawn axes are nearly collinear. So the chain of signs restarts
+    at every keyframe whose drawn axis is not nearly collinear with the previous one: looking back to there is enough, 1.02 steps on average.
     """
     start = key
     x, y, z = _drawn_axis(disturbance, start)
@@ -132,7 +132,7 @@ def axis_keyframe(disturbance: Disturbance, key: int) -> Vector:
 
 @kernel
 def _between(a: Vector, b: Vector, s: float) -> Vector:
-    """Slerp of two unit vectors that do not oppose each other."""
+    """Slerp of two unit vectors that are not opposite."""
     ax, ay, az = a
     bx, by, bz = b
     cosine = ax * bx + ay * by + az * bz
@@ -158,7 +158,7 @@ def _catmull_rom(a: float, b: float, c: float, d: float, s: float) -> float:
 
 @kernel
 def keyframes_at(disturbance: Disturbance, time_ns: int) -> Keyframes:
-    """The keyframes that a rig time lies between. To draw them takes four times as long as to find the pose between them."""
+    """Keyframes around a rig time. Drawing them takes four times as long as interpolating the pose."""
     key = time_ns // disturbance.interval_ns
     before = from_m = to_m = after = (0.0, 0.0, 0.0)
     if disturbance.amplitude_m > 0.0:
@@ -172,13 +172,13 @@ def keyframes_at(disturbance: Disturbance, time_ns: int) -> Keyframes:
 
 @kernel
 def is_between(disturbance: Disturbance, keyframes: Keyframes, time_ns: int) -> bool:
-    """Whether a rig time lies between keyframes."""
+    """Whether a rig time is between the keyframes."""
     return time_ns // disturbance.interval_ns == keyframes[0]
 
 
 @kernel
 def pose_between(disturbance: Disturbance, keyframes: Keyframes, time_ns: int) -> tuple[Vector, Quaternion]:
-    """``disturbance_pose`` at a rig time that ``is_between`` keyframes."""
+    """``disturbance_pose`` at a rig time between the keyframes (``is_between``)."""
     key, (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz), from_axis, to_axis = keyframes
     s = (time_ns - key * disturbance.interval_ns) / disturbance.interval_ns
     position = (0.0, 0.0, 0.0)

@@ -21,18 +21,18 @@ NO_FIX, FIX_3D = 1, 3
 UNKNOWN_COURSE = 65_535
 _MOST_CM = 65_534
 _MOST_CMPS = 32_767
-_SLOW_MPS = 0.1  # below which a receiver reports no course
+_SLOW_MPS = 0.1  # a receiver reports no course below this speed
 
 
 class Gps(NamedTuple):
-    """A receiver for kernels; build with ``build_gps``. Attributes as in ``GpsSpec``, beside these.
+    """A receiver for kernels; build with ``build_gps``. Further attributes as in ``GpsSpec``.
 
     Attributes:
-        seed: Of the rig.
-        stream: Which vehicle of the rig.
-        home: Of the world.
-        on_ns: Rig time at which it was switched on.
-        interval_ns: Between the slow error's keys.
+        seed: Random seed of the rig.
+        stream: Number of the vehicle in the rig.
+        home: Home of the world.
+        on_ns: Rig time at which it is switched on.
+        interval_ns: Time between the keys of the slow error.
     """
 
     seed: np.uint64
@@ -54,21 +54,21 @@ class Gps(NamedTuple):
 
 
 class GpsFix(NamedTuple):
-    """Message of a receiver. Without a fix all but ``fix_type``, ``eph_cm`` and ``epv_cm`` are 0 and the course is unknown.
+    """Message of a receiver. Without a fix all fields but ``fix_type``, ``eph_cm`` and ``epv_cm`` are 0 and the course is unknown.
 
     Attributes:
         fix_type: ``NO_FIX`` or ``FIX_3D``.
-        latitude_dege7: WGS-84.
-        longitude_dege7: WGS-84.
-        altitude_mm: Above mean sea level.
+        latitude_dege7: Latitude, WGS-84.
+        longitude_dege7: Longitude, WGS-84.
+        altitude_mm: Altitude above mean sea level.
         eph_cm: Horizontal accuracy, at most 65534.
         epv_cm: Vertical accuracy.
-        speed_cmps: Over ground.
-        north_cmps: Velocity.
-        east_cmps: Velocity.
-        down_cmps: Velocity.
-        course_cdeg: Over ground, 0 to 35999, or ``UNKNOWN_COURSE`` when slower than 0.1 m/s.
-        satellites: Used.
+        speed_cmps: Speed over ground.
+        north_cmps: Velocity north.
+        east_cmps: Velocity east.
+        down_cmps: Velocity down.
+        course_cdeg: Course over ground, 0 to 35999, or ``UNKNOWN_COURSE`` below 0.1 m/s.
+        satellites: Number of satellites used.
     """
 
     fix_type: int
@@ -86,7 +86,7 @@ class GpsFix(NamedTuple):
 
 
 def build_gps(spec: GpsSpec, seed: int, stream: int, home: Home, *, on_ns: int = 0) -> Gps:
-    """The receiver of ``spec`` at a home, switched on at rig time ``on_ns``."""
+    """Build the receiver of ``spec`` at a home, switched on at rig time ``on_ns``."""
     return Gps(
         seed=np.uint64(seed),
         stream=int(stream),
@@ -114,7 +114,7 @@ def _rounded(value: float, most: int) -> int:
 
 @kernel
 def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) -> GpsFix:
-    """Receiver's message for a position and a velocity in the world; the sender keeps the latency."""
+    """Message for a position and a velocity in the world; the sender applies the latency."""
     running_s = (time_ns - gps.on_ns) * 1e-9
     waning = math.exp(-max(running_s, 0.0) / gps.settling_s)
     eph_m = gps.eph_m + (gps.first_eph_m - gps.eph_m) * waning

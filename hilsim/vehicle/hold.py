@@ -1,8 +1,9 @@
-"""A position hold that flies a pose track from the true state, for demos and tests without a flight controller.
+"""A position hold that follows a pose track from the true state, for demos and tests without a flight controller.
 
-Four loops, one in the other: position gives a velocity, velocity an acceleration, acceleration an attitude and a thrust, attitude the rates; torques
-and thrust are shared among the rotors by the pseudo-inverse of what each does. It runs on its own period, whatever the vehicle's step. It knows the
-vehicle's figures but no wind: an integral finds that.
+Four cascaded loops: position commands a velocity, velocity an acceleration, acceleration an attitude and a thrust, attitude the rates; torques
+and thrust are allocated to the rotors by the pseudo-inverse of their effects. The hold has its own period, independent of the vehicle's step. It knows
+the
+vehicle's parameters but not the wind: an integral term estimates it.
 """
 
 import math
@@ -20,24 +21,24 @@ from hilsim.geometry.tracks import PoseTrack, track_state
 from hilsim.vehicle.multirotor import Multirotor, MultirotorState, orientation_of, position_of, rates_of, velocity_of
 from hilsim.vehicle.specs import VehicleSpec
 
-_SLOPE_NS = 10_000_000  # the track's velocity is its mean over so long before and after
-_LEAST_THRUST_RATIO = 0.1  # of the weight: rotors that turn keep the attitude
+_SLOPE_NS = 10_000_000  # the track's velocity is the mean over this time before and after
+_LEAST_THRUST_RATIO = 0.1  # of the weight: rotors must turn to control the attitude
 _UPRIGHT = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class HoldSpec:
-    """Gains and limits; the defaults fly the shipped vehicles.
+    """Gains and limits of a position hold; the defaults fly the shipped vehicles.
 
     Attributes:
-        period_ns: From one command to the next; 1,000,000 to 20,000,000.
-        position_per_s: Speed towards the track for a distance from it.
-        velocity_per_s: Acceleration for a difference of velocity.
-        integral_per_s2: How fast a lasting difference of velocity is learned.
-        attitude_per_s: Rate for an angle.
-        rate_per_s: Angular acceleration for a difference of rate.
-        speed_mps: Most that the distance from the track may ask for.
-        tilt_deg: Most that it leans.
+        period_ns: Period of the commands; 1,000,000 to 20,000,000.
+        position_per_s: Gain from distance to speed.
+        velocity_per_s: Gain from velocity error to acceleration.
+        integral_per_s2: Gain of the integral of the velocity error.
+        attitude_per_s: Gain from attitude error to rate.
+        rate_per_s: Gain from rate error to angular acceleration.
+        speed_mps: Largest speed commanded by the position loop.
+        tilt_deg: Largest tilt.
     """
 
     period_ns: int = 4_000_000
@@ -63,11 +64,11 @@ class HoldSpec:
 
 @by_reference
 class Hold(NamedTuple):
-    """A position hold for kernels; build with ``build_hold``. Attributes as in ``HoldSpec``, beside these.
+    """A position hold for kernels; build with ``build_hold``. Further attributes as in ``HoldSpec``.
 
     Attributes:
         lean: Tangent of the largest tilt.
-        share: ``float64[n, 4]``: thrust of each rotor for a thrust (N) and torques (Nm) about x, y and z of the whole.
+        share: ``float64[n, 4]``: thrust of each rotor for a total thrust (N) and torques (Nm) about x, y and z.
     """
 
     period_ns: int
@@ -83,20 +84,20 @@ class Hold(NamedTuple):
 
 @by_reference
 class HoldState(NamedTuple):
-    """What a hold remembers; arrays, written by ``hold_command``.
+    """State of a hold; arrays, written by ``hold_command``.
 
     Attributes:
-        learned_mps2: ``float64[3]``, acceleration that lasting differences have asked for, in the world.
+        learned_mps2: ``float64[3]``, integral of the velocity error as an acceleration in the world.
     """
 
     learned_mps2: npt.NDArray[np.float64]
 
 
 def build_hold(spec: HoldSpec, vehicle: VehicleSpec) -> Hold:
-    """The hold of ``spec`` for a vehicle.
+    """Build the hold of ``spec`` for a vehicle.
 
     Raises:
-        ValueError: the vehicle's rotors cannot push and turn it about all three axes.
+        ValueError: the vehicle's rotors cannot produce thrust and torque about all three axes.
     """
     spins = [1.0 if rotor.spin == "ccw" else -1.0 for rotor in vehicle.rotors]
     twist = vehicle.propulsion.torque_ratio_m
@@ -122,7 +123,7 @@ def build_hold(spec: HoldSpec, vehicle: VehicleSpec) -> Hold:
 
 
 def hold_start() -> HoldState:
-    """A hold that has learned nothing."""
+    """State of a hold with a zero integral."""
     return HoldState(np.zeros(3))
 
 
@@ -135,7 +136,7 @@ def _limited(v: Vector, most: float) -> Vector:
 
 @kernel
 def _wanted_force(hold: Hold, hold_state: HoldState, multirotor: Multirotor, state: MultirotorState, track: PoseTrack) -> Vector:
-    """Force (N, world) that the rotors should make; moves the integral on."""
+    """Commanded force (N, world) of the rotors; advances the integral."""
     now = state.time_ns[0]
     target, _ = track_state(track, now)
     ahead, _ = track_state(track, now + _SLOPE_NS)
@@ -165,7 +166,7 @@ def _wanted_force(hold: Hold, hold_state: HoldState, multirotor: Multirotor, sta
 
 @kernel
 def _attitude_towards(force_n: Vector, yaw_rad: float) -> Quaternion:
-    """World from body with z along a force that points upwards, and x as near to the yaw as that leaves: yaw first, then the shortest tilt."""
+    """Orientation (world from body) with z along an upward force and x as near to the yaw as possible: yaw first, then the shortest tilt."""
     size = math.sqrt(force_n[0] * force_n[0] + force_n[1] * force_n[1] + force_n[2] * force_n[2])
     zx, zy, zz = force_n[0] / size, force_n[1] / size, force_n[2] / size
     tilt = normalise((1.0 + zz, -zy, zx, 0.0))
@@ -174,7 +175,7 @@ def _attitude_towards(force_n: Vector, yaw_rad: float) -> Quaternion:
 
 @kernel
 def _yaw_of(q: Quaternion) -> float:
-    """Of a body whose x is not straight up or down."""
+    """Yaw of a body whose x axis is not vertical."""
     x, y, _ = rotate(q, (1.0, 0.0, 0.0))
     return math.atan2(y, x) if abs(x) + abs(y) > _UPRIGHT else 0.0
 
@@ -192,7 +193,7 @@ def _wanted_torque(hold: Hold, multirotor: Multirotor, state: MultirotorState, a
 
 @kernel
 def command_for(multirotor: Multirotor, thrust_n: float) -> float:
-    """Command at which a rotor has a thrust in the long run: the opposite of ``target_speed``. Above 1: it cannot."""
+    """Steady-state command for a rotor's thrust, the inverse of ``target_speed``. Above 1 the rotor cannot produce it."""
     square = max(thrust_n, 0.0) / multirotor.airframe.thrust_n_per_radps2
     idle, top = multirotor.idle_speed_radps, multirotor.top_speed_radps
     if multirotor.linear_thrust:
@@ -202,7 +203,7 @@ def command_for(multirotor: Multirotor, thrust_n: float) -> float:
 
 @kernel
 def _mix(hold: Hold, multirotor: Multirotor, thrust_n: float, torque_nm: Vector, command: npt.NDArray[np.float64]) -> None:
-    """Share thrust and torque among the rotors; of the torque about z only as much as each has room for."""
+    """Allocate thrust and torque to the rotors; the torque about z is reduced to what the rotors' limits leave."""
     most = multirotor.airframe.thrust_n_per_radps2 * multirotor.top_speed_radps * multirotor.top_speed_radps
     least = multirotor.airframe.thrust_n_per_radps2 * multirotor.idle_speed_radps * multirotor.idle_speed_radps
     room = 1.0
@@ -224,9 +225,9 @@ def _mix(hold: Hold, multirotor: Multirotor, thrust_n: float, torque_nm: Vector,
 def hold_command(
     hold: Hold, hold_state: HoldState, multirotor: Multirotor, state: MultirotorState, track: PoseTrack, command: npt.NDArray[np.float64]
 ) -> None:
-    """Write the commands ``float64[n]``, 0 to 1, that bring the vehicle to where ``track`` is now; call every ``period_ns``.
+    """Write the commands ``float64[n]``, 0 to 1, that move the vehicle to the track's current position; call every ``period_ns``.
 
-    The track's position and yaw are flown; its roll and pitch are not.
+    The hold follows the track's position and yaw, not its roll and pitch.
     """
     force = _wanted_force(hold, hold_state, multirotor, state, track)
     _, turn = track_state(track, state.time_ns[0])

@@ -24,8 +24,8 @@ class InertialSensor(NamedTuple):
     Attributes:
         noise: Standard deviation of the white noise of a reading, on each axis.
         bias: Standard deviation of the drifting bias.
-        interval_ns: Between the bias's keys.
-        limit: Largest reading of an axis.
+        interval_ns: Time between the keys of the bias.
+        limit: Largest reading on an axis.
     """
 
     noise: float
@@ -38,10 +38,10 @@ class Imu(NamedTuple):
     """An IMU for kernels; build with ``build_imu``.
 
     Attributes:
-        seed: Of the rig.
-        stream: Which vehicle of the rig.
-        accelerometer: In m/s^2.
-        gyroscope: In rad/s.
+        seed: Random seed of the rig.
+        stream: Number of the vehicle in the rig.
+        accelerometer: Accelerometer, in m/s^2.
+        gyroscope: Gyroscope, in rad/s.
     """
 
     seed: np.uint64
@@ -51,7 +51,7 @@ class Imu(NamedTuple):
 
 
 def build_imu(spec: ImuSpec, seed: int, stream: int, period_ns: int) -> Imu:
-    """The IMU of ``spec``, read every ``period_ns``: white noise of a density has more amplitude the shorter a reading is.
+    """Build the IMU of ``spec``, read every ``period_ns``: for a given noise density, the amplitude grows as the period becomes shorter.
 
     Raises:
         ValueError: the period is out of range.
@@ -93,7 +93,7 @@ def _reading(sensor: InertialSensor, truth: Vector, noise: Vector, bias: Vector)
 
 @kernel
 def accelerometer(imu: Imu, time_ns: int, specific_force_mps2: Vector) -> Vector:
-    """Reading in FRD (m/s^2) of a specific force in body FLU."""
+    """Accelerometer reading in FRD (m/s^2) for a specific force in body FLU."""
     noise = white(imu.seed, imu.stream, time_ns, _ACCELEROMETER)
     bias = drift(imu.seed, imu.stream, time_ns, imu.accelerometer.interval_ns, _ACCELEROMETER_DRIFT)
     return _reading(imu.accelerometer, frd_from_flu(specific_force_mps2), noise, bias)
@@ -101,7 +101,7 @@ def accelerometer(imu: Imu, time_ns: int, specific_force_mps2: Vector) -> Vector
 
 @kernel
 def gyroscope(imu: Imu, time_ns: int, rates_radps: Vector) -> Vector:
-    """Reading in FRD (rad/s) of rates in body FLU."""
+    """Gyroscope reading in FRD (rad/s) for rates in body FLU."""
     noise = white(imu.seed, imu.stream, time_ns, _GYROSCOPE)
     bias = drift(imu.seed, imu.stream, time_ns, imu.gyroscope.interval_ns, _GYROSCOPE_DRIFT)
     return _reading(imu.gyroscope, frd_from_flu(rates_radps), noise, bias)

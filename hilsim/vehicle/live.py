@@ -1,7 +1,7 @@
-"""Where a vehicle that is simulated at this very moment is: poses written by the thread that flies it, read by the threads that render its sensors.
+"""Current pose of a simulated vehicle: states written by the flight thread, read by the render threads of its sensors.
 
-A sensor renders a packet a few milliseconds before the packet's firings, so the pose of a firing lies a little ahead of the newest state: it is carried on from there with the
-state's velocity and rates. Over 4 ms that is off by 0.1 mm at 10 m/s^2 and by 0.4 mrad at 50 rad/s^2. Between two states poses are interpolated.
+A sensor renders a packet a few milliseconds before the packet's firings, so the pose of a firing is a little ahead of the newest state: it is extrapolated with the
+state's velocity and rates. Over 4 ms the error is 0.1 mm at 10 m/s^2 and 0.4 mrad at 50 rad/s^2. Between two states poses are interpolated.
 """
 
 import math
@@ -16,23 +16,23 @@ from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import multiply, normalise
 
 SLOTS = 1024
-"""States kept: about a second at 1 kHz."""
+"""Number of states kept: about a second at 1 kHz."""
 STATE_SIZE = 13
-"""Position (m), velocity (m/s), orientation (w, x, y, z; world from body), rates (rad/s, body)."""
+"""Size of a state: position (m), velocity (m/s), orientation (w, x, y, z; world from body), rates (rad/s, body)."""
 FARTHEST_NS = 50_000_000
-"""Poses are carried on no farther than this: where the flight thread has stalled, the vehicle stands still."""
+"""Longest extrapolation: when the flight thread stalls, the vehicle stops after this time."""
 _COUNT = (0,)
 _READ_TRIES = 8
 
 
 @by_reference
 class LivePose(NamedTuple):
-    """States of a vehicle, newest last; one thread writes.
+    """States of a vehicle, newest last; written by one thread.
 
     Attributes:
-        written: ``int64[8]``, column 0: states written so far.
-        time_ns: ``int64[SLOTS]``, rig time of each.
-        state: ``float64[SLOTS, 13]``.
+        written: ``int64[8]``; column 0 is the number of states written so far.
+        time_ns: ``int64[SLOTS]``, rig time of each state.
+        state: ``float64[SLOTS, 13]``, the states.
     """
 
     written: npt.NDArray[np.int64]
@@ -41,20 +41,20 @@ class LivePose(NamedTuple):
 
 
 def build_live_pose() -> LivePose:
-    """No states yet: at the world's origin, level, looking east."""
+    """Allocate states; until the first one is written, the pose is the world's origin, level, facing east."""
     state = np.zeros((SLOTS, STATE_SIZE))
     state[:, 6] = 1.0
     return LivePose(np.zeros(8, np.int64), np.zeros(SLOTS, np.int64), state)
 
 
 def no_live_pose() -> LivePose:
-    """Of a platform that follows a track."""
+    """Placeholder for a platform that follows a track."""
     return LivePose(np.zeros(8, np.int64), np.zeros(1, np.int64), np.zeros((1, STATE_SIZE)))
 
 
 @kernel
 def write_state(live: LivePose, time_ns: int, state: npt.NDArray[np.float64]) -> None:
-    """Add a state, ``float64[13]``, at a rig time later than the one before."""
+    """Add a state, ``float64[13]``, at a rig time later than the previous one."""
     count = live.written[0]
     slot = count % live.time_ns.size
     fence_release()
@@ -66,7 +66,7 @@ def write_state(live: LivePose, time_ns: int, state: npt.NDArray[np.float64]) ->
 
 @kernel
 def _carried(state: npt.NDArray[np.float64], ahead_s: float) -> tuple[Vector, Quaternion]:
-    """A state carried on (or back) with its velocity and rates."""
+    """Pose extrapolated (or back) from a state with its velocity and rates."""
     position = (state[0] + ahead_s * state[3], state[1] + ahead_s * state[4], state[2] + ahead_s * state[5])
     rate = math.sqrt(state[10] * state[10] + state[11] * state[11] + state[12] * state[12])
     turn = (state[6], state[7], state[8], state[9])
@@ -79,7 +79,7 @@ def _carried(state: npt.NDArray[np.float64], ahead_s: float) -> tuple[Vector, Qu
 
 @kernel
 def _is_overtaken(live: LivePose, count: int) -> bool:
-    """Whether the writer may have reached what a reader looked at who began at a count: then its thread stood still for half a second, or more."""
+    """Whether the writer may have overwritten states during a read that started at a count: after a stop of the reader of half a second or more."""
     fence_acquire()
     passed = load_acquire(live.written, _COUNT) - count
     return passed > 0 and passed >= live.time_ns.size // 2
@@ -87,12 +87,12 @@ def _is_overtaken(live: LivePose, count: int) -> bool:
 
 @kernel
 def _state_at(live: LivePose, time_ns: int, count: int) -> tuple[Vector, Quaternion]:
-    """The pose at a rig time by the newest ``count`` states."""
+    """Pose at a rig time from the newest ``count`` states."""
     slots = live.time_ns.size
     if count == 0:
         return _carried(live.state[0], 0.0)
     newest = count - 1
-    oldest = max(count - slots // 2, 0)  # the other half is what a writer may reach while this one reads
+    oldest = max(count - slots // 2, 0)  # the other half is what a writer may overwrite during this read
     at = newest
     while at > oldest and live.time_ns[at % slots] > time_ns:
         at -= 1
@@ -118,7 +118,7 @@ def _state_at(live: LivePose, time_ns: int, count: int) -> tuple[Vector, Quatern
 
 @kernel
 def _motion_at(live: LivePose, time_ns: int, count: int) -> tuple[Vector, Vector]:
-    """Position and velocity at a rig time by the newest ``count`` states."""
+    """Position and velocity at a rig time from the newest ``count`` states."""
     slots = live.time_ns.size
     at = max(count - 1, 0)
     oldest = max(count - slots // 2, 0)
@@ -143,7 +143,7 @@ def live_state(live: LivePose, time_ns: int) -> tuple[Vector, Quaternion]:
 
 @kernel
 def live_motion(live: LivePose, time_ns: int) -> tuple[Vector, Vector]:
-    """Position in metres and velocity in m/s of the newest state that is not later than a rig time."""
+    """Position in metres and velocity in m/s of the newest state at or before a rig time."""
     count = load_acquire(live.written, _COUNT)
     found = _motion_at(live, time_ns, count)
     for _ in range(_READ_TRIES):

@@ -1,4 +1,4 @@
-"""The Earth's magnetic field at a place and date, by the World Magnetic Model (NOAA/BGS WMM2025) as pygeomag computes it."""
+"""Magnetic field of the Earth at a place and date, from the World Magnetic Model (NOAA/BGS WMM2025) as computed by pygeomag."""
 
 from typing import NamedTuple
 
@@ -10,15 +10,15 @@ from hilsim.geometry.frames import Vector, ned_from_enu
 
 _GAUSS_PER_NT = 1e-5
 FIRST_YEAR, LAST_YEAR = 2025.0, 2030.0
-"""What the model is made for, in decimal years."""
+"""Period of validity of the model, in decimal years."""
 
 
 class MagneticField(NamedTuple):
-    """The field at home; it is taken as the same over the whole flight.
+    """The magnetic field at home, assumed constant over the whole flight.
 
     Attributes:
-        ned_gauss: North, east and down.
-        enu_gauss: In the world.
+        ned_gauss: Field in north, east and down.
+        enu_gauss: Field in the world.
     """
 
     ned_gauss: Vector
@@ -29,7 +29,7 @@ def magnetic_field(latitude_deg: float, longitude_deg: float, altitude_m: float,
     """The field at a place; ``year`` is decimal, 2026.5 the middle of 2026.
 
     Raises:
-        ValueError: the model does not know the date.
+        ValueError: the date is outside the model's validity.
     """
     require((FIRST_YEAR <= year <= LAST_YEAR, f"year must be {FIRST_YEAR:g} to {LAST_YEAR:g} (WMM2025), got {year}"))
     result = pygeomag.GeoMag(coefficients_data=WMM_2025).calculate(glat=latitude_deg, glon=longitude_deg, alt=altitude_m / 1000.0, time=year)

@@ -20,12 +20,12 @@ class Magnetometer(NamedTuple):
     """A magnetometer for kernels; build with ``build_magnetometer``.
 
     Attributes:
-        seed: Of the rig.
-        stream: Which vehicle of the rig.
-        field_gauss: Of the Earth, in the world.
-        noise_gauss: As in ``MagnetometerSpec``.
-        drift_gauss: As in ``MagnetometerSpec``.
-        interval_ns: Between the bias's keys.
+        seed: Random seed of the rig.
+        stream: Number of the vehicle in the rig.
+        field_gauss: The Earth's field in the world.
+        noise_gauss: ``MagnetometerSpec.noise_gauss``.
+        drift_gauss: ``MagnetometerSpec.drift_gauss``.
+        interval_ns: Time between the keys of the bias.
     """
 
     seed: np.uint64
@@ -37,7 +37,7 @@ class Magnetometer(NamedTuple):
 
 
 def build_magnetometer(spec: MagnetometerSpec, seed: int, stream: int, field: MagneticField) -> Magnetometer:
-    """The magnetometer of ``spec`` in a field."""
+    """Build the magnetometer of ``spec`` in a field."""
     return Magnetometer(
         np.uint64(seed), int(stream), field.enu_gauss, float(spec.noise_gauss), float(spec.drift_gauss), key_interval_ns(spec.drift_s)
     )

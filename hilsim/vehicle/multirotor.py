@@ -1,8 +1,8 @@
-"""A multirotor in time: rotors that lag behind their commands, a rigid body in the air, contact with the ground and with obstacles.
+"""Simulation of a multirotor: rotors with a lag, a rigid body in the air, contact with the ground and with obstacles.
 
-A step is a function of the state before it and of its arguments; time is counted in whole nanoseconds. In the air the fourth-order method of Runge
-and Kutta integrates the motion, with rotor speeds exact at each of its stages (a first-order lag has a closed form). It is explicit, needs no
-step-size control at 1 ms, and its error is far below every sensor's noise: docs/decisions/0016. Contact is then solved on speeds
+A step is a function of the previous state and of its arguments; time is counted in whole nanoseconds. In the air the fourth-order Runge-Kutta
+method integrates the motion, with rotor speeds exact at each of its stages (a first-order lag has a closed form). It is explicit, needs no
+step-size control at 1 ms, and its error is far below every sensor's noise: docs/decisions/0016. Contact is then solved for velocities
 (``hilsim.vehicle.contact``).
 """
 
@@ -43,14 +43,14 @@ from hilsim.vehicle.specs import VehicleSpec
 
 STANDARD_GRAVITY_MPS2 = 9.80665
 MOST_OBSTACLES = 4
-"""Surfaces a vehicle can be stopped by at once, beside the ground."""
+"""Largest number of surfaces, beside the ground, that can stop a vehicle at once."""
 _S_PER_NS = 1e-9
-_NEAR_M = 0.02  # contact rows are made for what is nearer than this, beyond what speed may bring nearer within the step
+_NEAR_M = 0.02  # contact rows are made for surfaces nearer than this plus the distance that the vehicle may travel in the step
 _YIELD_RATIO = 0.35
-"""Share of the collision radius by which arms and guards give way before the frame meets a standing obstacle: an impact at 5 m/s needs 0.125 m of the Iris's 0.14 m."""
+"""Share of the collision radius by which arms and guards yield before the frame meets an obstacle at rest: an impact at 5 m/s needs 0.125 m of the Iris's 0.14 m."""
 _LIFT_RATIO = 0.2
 _MOST_LIFT_M = 1e-4
-"""In a step: 0.1 m/s, what a receiver and a barometer take for their own noise; an inertial sensor does not feel it."""
+"""Largest correction in a step: 0.1 m/s, below the noise of a receiver and a barometer; an inertial sensor does not measure it."""
 
 
 @by_reference
@@ -60,16 +60,16 @@ class Multirotor(NamedTuple):
     Attributes:
         step_ns: Length of a step.
         airframe: Forces and masses.
-        top_speed_radps: Of a rotor at command 1.
-        idle_speed_radps: Just above command 0.
-        linear_thrust: Whether the thrust is linear in the command, and not the speed.
-        decay: ``float64[2, 3]``: what is left of a difference of speeds at the beginning, the middle and the end of a step; falling, rising.
+        top_speed_radps: Rotor speed at command 1.
+        idle_speed_radps: Rotor speed just above command 0.
+        linear_thrust: Whether the thrust, not the speed, is linear in the command.
+        decay: ``float64[2, 3]``, remaining ratio of a speed difference at the beginning, the middle and the end of a step; falling, rising.
         lag_s: ``float64[2]``: time constants, falling and rising.
         point: ``float64[p, 3]``: legs, then hull.
-        legs: How many of the points are legs.
-        friction_ratio: As in ``VehicleSpec``.
-        collision_radius_m: As in ``VehicleSpec``.
-        crash_mps: As in ``VehicleSpec``.
+        legs: Number of the points that are legs.
+        friction_ratio: ``VehicleSpec.friction_ratio``.
+        collision_radius_m: ``VehicleSpec.collision_radius_m``.
+        crash_mps: ``VehicleSpec.crash_mps``.
     """
 
     step_ns: int
@@ -88,18 +88,18 @@ class Multirotor(NamedTuple):
 
 @by_reference
 class MultirotorState(NamedTuple):
-    """Everything that changes; arrays, written by ``step``. Make with ``state_at``.
+    """Variables of the simulation; arrays, written by ``step``. Made by ``state_at``.
 
     Attributes:
         time_ns: ``int64[1]``, rig time.
-        motion: ``float64[13]``; see ``hilsim.vehicle.aerodynamics.POSITION``.
-        rotor_radps: ``float64[n]``, speeds.
-        impulse_ns: ``float64[p + MOST_OBSTACLES, 3]``, of the last step at each point and obstacle, in the world; over the step's length it is a
+        motion: ``float64[13]``, motion; see ``hilsim.vehicle.aerodynamics.POSITION``.
+        rotor_radps: ``float64[n]``, rotor speeds.
+        impulse_ns: ``float64[p + MOST_OBSTACLES, 3]``, impulse of the last step at each point and obstacle, in the world; divided by the step's length it is a
             force.
-        specific_force_mps2: ``float64[3]``, mean of the last step at the centre of mass, in body axes: what an ideal accelerometer feels.
-        closing_mps: ``float64[2]``, fastest closing speed that the last step stopped: at the ground, at an obstacle. 0: nothing touched; at rest it
-            is that of one step's fall.
-        crashed: ``int64[1]``, 1 once a closing speed was above ``crash_mps``; the rotors then stop for good.
+        specific_force_mps2: ``float64[3]``, mean specific force of the last step at the centre of mass, in body axes: the reading of an ideal accelerometer.
+        closing_mps: ``float64[2]``, largest closing speed that the last step stopped: at the ground, at an obstacle. 0 without contact; at rest it
+            is the speed gained in one step of free fall.
+        crashed: ``int64[1]``, 1 once a closing speed was above ``crash_mps``; the rotors then stop permanently.
     """
 
     time_ns: npt.NDArray[np.int64]
@@ -114,10 +114,10 @@ class MultirotorState(NamedTuple):
 def build_multirotor(
     spec: VehicleSpec, *, step_ns: int = 1_000_000, gravity_mps2: float = STANDARD_GRAVITY_MPS2, density_kgpm3: float = SEA_LEVEL_DENSITY_KGPM3
 ) -> Multirotor:
-    """The vehicle of ``spec`` with a step, gravity and air.
+    """Build the vehicle of ``spec`` with a step, gravity and air density.
 
     Raises:
-        ValueError: a figure is out of range.
+        ValueError: a parameter is out of range.
     """
     require(
         (50_000 <= step_ns <= 1_000_000, f"step_ns must be 50000 to 1000000 (1 kHz or faster), got {step_ns}"),
@@ -151,7 +151,7 @@ def state_at(
     rotor_radps: float = 0.0,
     time_ns: int = 0,
 ) -> MultirotorState:
-    """A state with all rotors at one speed; position of the centre of mass and velocity in the world, rates in the body."""
+    """Build a state with all rotors at one speed; position of the centre of mass and velocity in the world, rates in the body."""
     return MultirotorState(
         time_ns=np.array([time_ns], dtype=np.int64),
         motion=np.array([*position_m, *velocity_mps, *normalise(orientation), *rates_radps], dtype=np.float64),
@@ -165,31 +165,31 @@ def state_at(
 
 @kernel
 def position_of(state: MultirotorState) -> Vector:
-    """Of the centre of mass in the world, metres."""
+    """Position of the centre of mass in the world, metres."""
     return state.motion[POSITION], state.motion[POSITION + 1], state.motion[POSITION + 2]
 
 
 @kernel
 def velocity_of(state: MultirotorState) -> Vector:
-    """In the world, m/s."""
+    """Velocity in the world, m/s."""
     return state.motion[VELOCITY], state.motion[VELOCITY + 1], state.motion[VELOCITY + 2]
 
 
 @kernel
 def orientation_of(state: MultirotorState) -> Quaternion:
-    """World from body."""
+    """Orientation, world from body."""
     return _orientation(state.motion)
 
 
 @kernel
 def rates_of(state: MultirotorState) -> Vector:
-    """In the body, rad/s."""
+    """Angular rates in the body, rad/s."""
     return state.motion[RATES], state.motion[RATES + 1], state.motion[RATES + 2]
 
 
 @kernel
 def point_in_world(multirotor: Multirotor, motion: npt.NDArray[np.float64], number: int) -> Vector:
-    """Where a leg or hull point is, metres: what the caller looks up the ground for."""
+    """Position of a leg or hull point, metres; the caller looks up the ground there."""
     point = multirotor.point[number]
     x, y, z = rotate(_orientation(motion), (point[0], point[1], point[2]))
     return motion[POSITION] + x, motion[POSITION + 1] + y, motion[POSITION + 2] + z
@@ -197,7 +197,7 @@ def point_in_world(multirotor: Multirotor, motion: npt.NDArray[np.float64], numb
 
 @kernel
 def legs_down(multirotor: Multirotor, state: MultirotorState) -> int:
-    """How many legs carried something in the last step: what shows a landing."""
+    """Number of legs under load in the last step, which shows a landing."""
     count = 0
     for number in range(multirotor.legs):
         if state.impulse_ns[number, 0] != 0.0 or state.impulse_ns[number, 1] != 0.0 or state.impulse_ns[number, 2] != 0.0:
@@ -212,7 +212,7 @@ def _orientation(motion: npt.NDArray[np.float64]) -> Quaternion:
 
 @kernel
 def target_speed(multirotor: Multirotor, command: float) -> float:
-    """Rotor speed (rad/s) in the long run at a command. Commands above 1 count as 1; 0, negative ones and what is no number stop the rotor."""
+    """Steady-state rotor speed (rad/s) for a command. Commands above 1 count as 1; 0, negative values and NaN stop the rotor."""
     if not command > 0.0:
         return 0.0
     share = min(command, 1.0)
@@ -226,7 +226,7 @@ def target_speed(multirotor: Multirotor, command: float) -> float:
 def _spin_rotors(
     multirotor: Multirotor, state: MultirotorState, command: npt.NDArray[np.float64], speed: npt.NDArray[np.float64], growth: npt.NDArray[np.float64]
 ) -> None:
-    """Write speeds and accelerations ``float64[3, n]`` of the rotors at the beginning, the middle and the end of the step."""
+    """Write rotor speeds and accelerations ``float64[3, n]`` at the beginning, the middle and the end of the step."""
     for number in range(state.rotor_radps.shape[0]):
         target = 0.0 if state.crashed[0] else target_speed(multirotor, command[number])
         lead = state.rotor_radps[number] - target
@@ -246,7 +246,7 @@ def _fly(
     growth: npt.NDArray[np.float64],
     after: npt.NDArray[np.float64],
 ) -> None:
-    """One step of Runge and Kutta's fourth-order method, from ``before`` to ``after``."""
+    """One step of the fourth-order Runge-Kutta method, from ``before`` to ``after``."""
     step_s = multirotor.step_ns * _S_PER_NS
     slope = np.empty((4, MOTION_SIZE))
     between = np.empty(MOTION_SIZE)
@@ -272,7 +272,7 @@ def _set_orientation(motion: npt.NDArray[np.float64], q: Quaternion) -> None:
 
 @kernel
 def _most_push_ns(multirotor: Multirotor, plane: npt.NDArray[np.float64], is_obstacle: bool, gap_m: float) -> float:  # noqa: FBT001 - a kernel takes plain positional scalars
-    """Largest impulse (Ns) along the normal that a surface gives in a step: bounded for what moves, and for obstacles until arms and guards have given way."""
+    """Largest impulse (Ns) along the normal from a surface in a step: bounded for moving surfaces, and for obstacles until arms and guards have yielded."""
     vx, vy, vz = plane_velocity(plane)
     is_moving = vx != 0.0 or vy != 0.0 or vz != 0.0
     yields = is_obstacle and gap_m > -_YIELD_RATIO * multirotor.collision_radius_m
@@ -292,7 +292,7 @@ def _rows(
     place: npt.NDArray[np.int64],
     gap: npt.NDArray[np.float64],
 ) -> int:
-    """Fill a contact row for each point and obstacle nearer than ``reach_m``; returns how many. ``place`` gives the owner of a row's impulse."""
+    """Fill a contact row for each point and obstacle nearer than ``reach_m``; returns the number of rows. ``place`` is the index of each row's impulse."""
     q = _orientation(state.motion)
     points = multirotor.point.shape[0]
     step_s = multirotor.step_ns * _S_PER_NS
@@ -305,7 +305,7 @@ def _rows(
             plane = obstacles[number - points]
             gap_m = plane_gap(plane, (state.motion[POSITION], state.motion[POSITION + 1], state.motion[POSITION + 2])) - multirotor.collision_radius_m
         if gap_m < reach_m:
-            # An obstacle pushes on the centre of mass. At the sphere's surface friction would roll the vehicle along a wall like a ball, and hold its attitude to the wall.
+            # The force of an obstacle acts on the centre of mass. At the sphere's surface, friction would roll the vehicle along a wall like a ball and couple its attitude to the wall.
             arm = (0.0, 0.0, 0.0)
             if number < points:
                 arm = (multirotor.point[number, 0], multirotor.point[number, 1], multirotor.point[number, 2])
@@ -336,7 +336,7 @@ def _touch(
     obstacles: npt.NDArray[np.float64],
     after: npt.NDArray[np.float64],
 ) -> None:
-    """Change ``after`` where something touches, and write impulses and closing speeds."""
+    """Correct ``after`` for contacts, and write impulses and closing speeds."""
     step_s = multirotor.step_ns * _S_PER_NS
     points = multirotor.point.shape[0]
     rows = np.empty((points + obstacles.shape[0], ROW_SIZE))
@@ -396,7 +396,7 @@ def _top_speed(multirotor: Multirotor, motion: npt.NDArray[np.float64]) -> float
 
 @kernel
 def _lift(plane: npt.NDArray[np.float64], depth_m: float, after: npt.NDArray[np.float64]) -> None:
-    """Bring a vehicle that is inside something part of the way out: its place alone, no speed and no turn, and so slowly that no sensor shows it."""
+    """Move a penetrating vehicle part of the way out: position only, no velocity or rotation, and so slowly that no sensor shows it."""
     way_m = min(_LIFT_RATIO * depth_m, _MOST_LIFT_M)
     for part in range(3):
         after[POSITION + part] += way_m * plane[part]
@@ -404,7 +404,7 @@ def _lift(plane: npt.NDArray[np.float64], depth_m: float, after: npt.NDArray[np.
 
 @kernel
 def _feel(multirotor: Multirotor, state: MultirotorState, after: npt.NDArray[np.float64]) -> None:
-    """Write the step's mean specific force: what its change of velocity is beyond gravity, in the body half way through."""
+    """Write the step's mean specific force: its change of velocity minus gravity, in the body's axes at mid-step."""
     step_s = multirotor.step_ns * _S_PER_NS
     before = state.motion
     a, b = _orientation(before), _orientation(after)
@@ -431,13 +431,13 @@ def step(
 
     Args:
         multirotor: The vehicle.
-        state: Overwritten with the state one step later.
-        command: ``float64[n]``, of the rotors, 0 to 1 as in MAVLink's HIL_ACTUATOR_CONTROLS; see ``target_speed``.
-        wind_mps: Of the air in the world.
+        state: State, overwritten with the state one step later.
+        command: ``float64[n]``, rotor commands, 0 to 1 as in MAVLink's HIL_ACTUATOR_CONTROLS; see ``target_speed``.
+        wind_mps: Velocity of the air in the world.
         ground: ``float64[p, 4]``, the surface under (or over) each point of the vehicle as a plane: see ``hilsim.vehicle.contact.plane_through`` and
-            ``no_planes``; or ``float64[p, PLANE_SIZE]`` with velocities of surfaces that move.
+            ``no_planes``; or ``float64[p, PLANE_SIZE]`` with velocities of moving surfaces.
         obstacles: ``float64[k, 4]`` or ``float64[k, PLANE_SIZE]``, planes that the collision sphere must stay outside of, at most ``MOST_OBSTACLES``: through the nearest point of
-            each obstacle within reach, facing the vehicle. Impulses of the step before are taken by place: keep an obstacle in its place from step to
+            each obstacle within reach, facing the vehicle. Impulses of the previous step are used by index: keep an obstacle at its index from step to
             step.
     """
     rotors = state.rotor_radps.shape[0]
@@ -466,9 +466,9 @@ def advance(
     steps: int,
     imu_means: npt.NDArray[np.float64],
 ) -> None:
-    """Advance ``state`` by ``steps`` steps with all arguments held.
+    """Advance ``state`` by ``steps`` steps with all arguments constant.
 
-    ``imu_means``, ``float64[6]``, is written with the mean specific force and the mean rates, in body axes: what an ideal IMU with this period feels.
+    ``imu_means``, ``float64[6]``, receives the mean specific force and the mean rates, in body axes: the readings of an ideal IMU with this period.
     """
     imu_means[:] = 0.0
     for _ in range(steps):

@@ -1,6 +1,6 @@
-"""Noise of sensors as pure functions of time: a reading at an instant is the same whatever was read before, at whatever rate.
+"""Noise of sensors as pure functions of time: a reading at an instant does not depend on earlier readings or on the rate.
 
-White noise is drawn by the instant itself. What drifts slowly goes from one drawn key to the next on a quarter of a circle, ``cos(a) k_i + sin(a)
+White noise is a function of the instant. Slow drift is interpolated from one random key to the next along a quarter circle, ``cos(a) k_i + sin(a)
 k_(i+1)``: a Gaussian process with the same variance at every time, without history. Keys are 1.23 correlation times apart, so that the integral of
 its autocorrelation is that of the first-order Gauss-Markov process for which figures are published.
 """
@@ -13,10 +13,10 @@ from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Vector
 from hilsim.rng import normal_pair
 
-_FIRST_KEY = 1 << 40  # draws are numbered from 0; keys before rig time 0 need numbers too
+_FIRST_KEY = 1 << 40  # draws are numbered from 0; keys before rig time 0 need numbers as well
 _FIRST_NS = 1 << 61  # the same for instants
 KEYS_PER_CORRELATION_TIME = math.pi**2 / 8.0
-"""2 tau = (4 / pi)^2 interval: integrals of both autocorrelations over all lags, averaged over the phase between keys."""
+"""2 tau = (4 / pi)^2 interval: equal integrals of both autocorrelations over all lags, averaged over the phase between keys."""
 
 
 def key_interval_ns(correlation_s: float) -> int:

@@ -1,4 +1,4 @@
-"""A platform: the body that carries sensors (on a pose track, or a vehicle being simulated), and a disturbance between the body and the sensor rig."""
+"""A platform: the body that carries sensors (on a pose track, or a simulated vehicle), and a disturbance between the body and the sensor rig."""
 
 from typing import NamedTuple
 
@@ -13,13 +13,13 @@ from hilsim.vehicle.live import LivePose, live_state, no_live_pose
 
 @by_reference
 class Platform(NamedTuple):
-    """Where the sensor rig is: on a track a pure function of rig time; build with ``build_platform`` or ``live_platform``.
+    """Pose of the sensor rig: on a track a pure function of rig time; build with ``build_platform`` or ``live_platform``.
 
     Attributes:
-        track: Of the body in the world.
-        disturbance: Of the sensor rig in the body.
-        is_live: The body follows ``live``, not the track.
-        live: States of a vehicle that is simulated at this moment.
+        track: Pose of the body in the world.
+        disturbance: Pose of the sensor rig in the body.
+        is_live: Whether the body follows ``live``, not the track.
+        live: States of a vehicle in simulation.
     """
 
     track: PoseTrack
@@ -29,12 +29,12 @@ class Platform(NamedTuple):
 
 
 def build_platform(track: PoseTrack, disturbance: Disturbance = NO_DISTURBANCE) -> Platform:
-    """A platform; without a disturbance the sensor rig stands still in the body."""
+    """Build a platform; without a disturbance the sensor rig is fixed to the body."""
     return Platform(track, disturbance, False, no_live_pose())  # noqa: FBT003 - fields by place
 
 
 def live_platform(live: LivePose, disturbance: Disturbance = NO_DISTURBANCE) -> Platform:
-    """A platform whose body follows the states that another thread writes."""
+    """Build a platform whose body follows the states that another thread writes."""
     return Platform(fixed_track(Pose()), disturbance, True, live)  # noqa: FBT003 - fields by place
 
 
@@ -46,13 +46,13 @@ def platform_state(platform: Platform, time_ns: int) -> tuple[Vector, Quaternion
 
 @kernel
 def next_keyframes(platform: Platform, keyframes: Keyframes, time_ns: int) -> Keyframes:
-    """The disturbance's keyframes that a rig time is between: those at hand, or new ones."""
+    """Keyframes of the disturbance around a rig time: ``keyframes`` where they still apply, else new ones."""
     return keyframes if is_between(platform.disturbance, keyframes, time_ns) else keyframes_at(platform.disturbance, time_ns)
 
 
 @kernel
 def state_between(platform: Platform, keyframes: Keyframes, time_ns: int) -> tuple[Vector, Quaternion]:
-    """``platform_state`` for many times: with the keyframes that ``time_ns`` is between, which change seldom (``next_keyframes``)."""
+    """``platform_state`` from the keyframes around ``time_ns`` (``next_keyframes``), for many times: keyframes change rarely."""
     (x, y, z), turn = live_state(platform.live, time_ns) if platform.is_live else track_state(platform.track, time_ns)
     if platform.disturbance.amplitude_m > 0.0 or platform.disturbance.amplitude_rad > 0.0:
         offset, rocking = pose_between(platform.disturbance, keyframes, time_ns)

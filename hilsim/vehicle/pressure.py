@@ -21,12 +21,12 @@ class PressureSensors(NamedTuple):
     """Barometer and pitot tube for kernels; build with ``build_pressure_sensors``.
 
     Attributes:
-        seed: Of the rig.
-        stream: Which vehicle of the rig.
-        noise_pa: Of the barometer.
-        drift_pa: Of the weather.
-        interval_ns: Between the weather's keys.
-        pitot_noise_pa: Of the pitot tube.
+        seed: Random seed of the rig.
+        stream: Number of the vehicle in the rig.
+        noise_pa: White noise of the barometer.
+        drift_pa: Drift of the weather.
+        interval_ns: Time between the keys of the weather.
+        pitot_noise_pa: White noise of the pitot tube.
     """
 
     seed: np.uint64
@@ -38,7 +38,7 @@ class PressureSensors(NamedTuple):
 
 
 def build_pressure_sensors(barometer_spec: BarometerSpec, pitot_spec: PitotSpec, seed: int, stream: int) -> PressureSensors:
-    """The sensors of two specifications."""
+    """Build the sensors of two specifications."""
     return PressureSensors(
         np.uint64(seed),
         int(stream),
@@ -51,7 +51,7 @@ def build_pressure_sensors(barometer_spec: BarometerSpec, pitot_spec: PitotSpec,
 
 @kernel
 def barometer(sensors: PressureSensors, time_ns: int, altitude_m: float) -> Vector:
-    """Pressure (hPa), its altitude (m), and temperature (degrees Celsius) at an altitude above mean sea level."""
+    """Pressure (hPa), pressure altitude (m), and temperature (degrees Celsius) at an altitude above mean sea level."""
     noise, _, _ = white(sensors.seed, sensors.stream, time_ns, _BAROMETER)
     weather, _, _ = drift(sensors.seed, sensors.stream, time_ns, sensors.interval_ns, _DRIFT)
     pressure = pressure_pa(altitude_m) + sensors.noise_pa * noise + sensors.drift_pa * weather
@@ -60,7 +60,7 @@ def barometer(sensors: PressureSensors, time_ns: int, altitude_m: float) -> Vect
 
 @kernel
 def differential_pressure(sensors: PressureSensors, time_ns: int, altitude_m: float, air_mps: Vector) -> float:
-    """Dynamic pressure (hPa) of a tube that looks forward, negative from behind; ``air_mps``: the body's velocity through the air, in body axes."""
+    """Dynamic pressure (hPa) of a forward-facing tube, negative from behind; ``air_mps``: the body's velocity through the air, in body axes."""
     noise, _, _ = white(sensors.seed, sensors.stream, time_ns, _PITOT)
     forward = air_mps[0]
     return _HPA_PER_PA * (0.5 * density_kgpm3(altitude_m) * forward * abs(forward) + sensors.pitot_noise_pa * noise)

@@ -1,4 +1,4 @@
-"""A vehicle's sensors as data. Every default is a published figure; where none was found it is marked "recommended"."""
+"""A vehicle's sensors as data. Every default is a published figure, or marked "recommended"."""
 
 import math
 from collections.abc import Mapping
@@ -12,21 +12,21 @@ _STANDARD_GRAVITY_MPS2 = 9.80665
 
 @dataclass(frozen=True, kw_only=True)
 class ImuSpec:
-    """Accelerometer and gyroscope: white noise, a drifting bias, a range.
+    """Accelerometer and gyroscope: white noise, drifting bias, range.
 
     Noise and ranges: InvenSense MPU-6000 product specification PS-MPU-6000A-00 rev 3.4, sections 6.1 and 6.2 (0.005 deg/s/sqrt(Hz), 400 ug/sqrt(Hz);
     full scale 2000 deg/s and 16 g). Bias drift: AirSim's ``ImuSimpleParams.hpp`` (36 ug over 800 s, 4.6 deg/h over 500 s, after Greenheck 2009). The
-    sensor is taken as calibrated: no other bias.
+    sensor is assumed to be calibrated: no other bias.
 
     Attributes:
         accelerometer_noise_mps2_per_sqrt_hz: White noise density.
         accelerometer_drift_mps2: Standard deviation of the bias.
         accelerometer_drift_s: Correlation time of the bias.
-        accelerometer_range_mps2: Largest reading of an axis.
+        accelerometer_range_mps2: Largest reading on an axis.
         gyroscope_noise_radps_per_sqrt_hz: White noise density.
         gyroscope_drift_radps: Standard deviation of the bias.
         gyroscope_drift_s: Correlation time of the bias.
-        gyroscope_range_radps: Largest reading of an axis.
+        gyroscope_range_radps: Largest reading on an axis.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {
@@ -72,7 +72,7 @@ class MagnetometerSpec:
     There 4e-4 G/sqrt(Hz) at 100 Hz, and a bias of 6.4e-6 G/s/sqrt(Hz) over 600 s, thus of 6.4e-6 * sqrt(600 / 2) G.
 
     Attributes:
-        noise_gauss: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
+        noise_gauss: Standard deviation of a reading; above 0, because autopilots treat constant readings as a dead sensor.
         drift_gauss: Standard deviation of the bias.
         drift_s: Correlation time of the bias.
     """
@@ -93,14 +93,14 @@ class MagnetometerSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class BarometerSpec:
-    """Height by pressure. White noise: 1 Pa as PX4's gazebo-classic (``src/gazebo_barometer_plugin.cpp``).
+    """A barometer. White noise: 1 Pa as PX4's gazebo-classic (``src/gazebo_barometer_plugin.cpp``).
 
     Weather: AirSim's documentation for PX4 (``PressureFactorSigma`` 0.0001825 over 3600 s).
 
     Attributes:
-        noise_pa: Standard deviation of a reading; above 0, for autopilots take readings that never change for a dead sensor.
-        drift_pa: Standard deviation of the slow change of the weather.
-        drift_s: Its correlation time.
+        noise_pa: Standard deviation of a reading; above 0, because autopilots treat constant readings as a dead sensor.
+        drift_pa: Standard deviation of the slow pressure change of the weather.
+        drift_s: Correlation time of that change.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"wander_pa": "drift_pa", "wander_s": "drift_s"}
@@ -119,7 +119,7 @@ class BarometerSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PitotSpec:
-    """A tube that looks forward. Noise: 0.01 hPa as PX4's gazebo-classic (``src/gazebo_airspeed_plugin.cpp``).
+    """A forward-facing pitot tube. Noise: 0.01 hPa as PX4's gazebo-classic (``src/gazebo_airspeed_plugin.cpp``).
 
     Attributes:
         noise_pa: Standard deviation of a reading; above 0.
@@ -133,24 +133,24 @@ class PitotSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class GpsSpec:
-    """A receiver in the open.
+    """A satellite receiver with an open view of the sky.
 
-    Start and accuracy: AirSim and jMAVSim; the drift's time: gazebo-classic; noise that PX4 1.12 was flown with; drift amplitudes recommended.
+    Start and accuracy: AirSim and jMAVSim; drift time: gazebo-classic; noise: as flown with PX4 1.12; drift amplitudes: recommended.
 
     Attributes:
-        noise_horizontal_m: Standard deviation of a fix on each level axis, independent from fix to fix.
-        noise_vertical_m: The same of height.
-        drift_horizontal_m: Standard deviation of the slow error on each level axis.
-        drift_vertical_m: The same of height.
+        noise_horizontal_m: Standard deviation of a fix on each horizontal axis, independent from fix to fix.
+        noise_vertical_m: Standard deviation of a fix's height.
+        drift_horizontal_m: Standard deviation of the slow error on each horizontal axis.
+        drift_vertical_m: Standard deviation of the slow error of the height.
         drift_s: Correlation time of the slow error.
-        noise_velocity_mps: Standard deviation of each part of the velocity.
-        eph_m: Horizontal accuracy that it reports, in the long run.
-        epv_m: The same of height.
-        first_eph_m: Horizontal accuracy that it reports when it is switched on.
-        settling_s: Time constant from there to the long run.
-        fix_eph_m: It has a three-dimensional fix as soon as it reports this or better.
-        satellites: That it uses once it has a fix.
-        latency_ns: From the fix to when an autopilot receives it (PX4's EKF2_GPS_DELAY is 110 ms); the sender's to keep.
+        noise_velocity_mps: Standard deviation of each component of the velocity.
+        eph_m: Steady-state horizontal accuracy that it reports.
+        epv_m: Steady-state vertical accuracy that it reports.
+        first_eph_m: Horizontal accuracy that it reports at power-up.
+        settling_s: Time constant from the first accuracy to the steady state.
+        fix_eph_m: Reported accuracy at which it has a three-dimensional fix.
+        satellites: Number of satellites used with a fix.
+        latency_ns: Time from a fix to its arrival at the autopilot (PX4's EKF2_GPS_DELAY is 110 ms); the sender applies it.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {
@@ -191,14 +191,14 @@ class GpsSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorsSpec:
-    """What a vehicle measures with.
+    """Sensors of a vehicle.
 
     Attributes:
         imu: Accelerometer and gyroscope.
         magnetometer: Compass.
-        barometer: Height by pressure.
-        pitot: Speed by pressure.
-        gps: Receiver.
+        barometer: Static pressure sensor.
+        pitot: Dynamic pressure sensor.
+        gps: Satellite receiver.
     """
 
     imu: ImuSpec = field(default_factory=ImuSpec)

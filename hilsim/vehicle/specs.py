@@ -1,4 +1,4 @@
-"""Multirotors as data: mass, rotors, drag, and where they touch the ground. Frames: body FLU about the centre of mass."""
+"""Multirotors as data: mass, rotors, drag, and contact points. Frames: body FLU about the centre of mass."""
 
 import math
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ def _is_finite(vector: Vector) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class RotorSpec:
-    """Where a rotor is.
+    """Position and orientation of a rotor.
 
     Attributes:
-        position_m: Of its hub; each part -10 to 10.
+        position_m: Position of the hub; each component -10 to 10.
         spin: Sense of rotation seen from above, ``ccw`` or ``cw``.
-        axis: Unit vector along which it pushes.
+        axis: Unit vector of the thrust.
     """
 
     position_m: Vector
@@ -38,22 +38,22 @@ class RotorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PropulsionSpec:
-    """What every rotor of the vehicle does: all are alike.
+    """Common parameters of all rotors of the vehicle.
 
-    Thrust is ``thrust_n_per_radps2 * speed**2``, less what the air through the rotor takes; ``docs/reference/vehicle.md`` has the equations.
+    Thrust is ``thrust_n_per_radps2 * speed**2`` minus the loss by inflow; ``docs/reference/vehicle.md`` has the equations.
 
     Attributes:
-        thrust_n_per_radps2: Thrust over the square of the speed, in still air of 1.225 kg/m^3.
-        torque_ratio_m: Torque of the air on the rotor over its thrust.
-        top_speed_radps: At command 1.
-        idle_speed_radps: Just above command 0; at 0 a rotor stops.
-        response: What is linear in the command between idle and top: the ``speed``, or the ``thrust``.
-        spin_up_s: Time constant of the speed when it grows; 0.0005 to 1.
-        spin_down_s: The same when it falls.
-        inertia_kgm2: Of a rotor about its axis.
-        drag_n_per_mps_radps: Force against the air that comes from the side, over its speed and the rotor's.
-        rolling_nm_per_mps_radps: Torque of the same air.
-        inflow_limit_mps: Air speed along the axis at which thrust is gone; infinite: thrust does not depend on it.
+        thrust_n_per_radps2: Ratio of thrust to the square of the speed, in still air of 1.225 kg/m^3.
+        torque_ratio_m: Ratio of the aerodynamic torque to the thrust.
+        top_speed_radps: Speed at command 1.
+        idle_speed_radps: Speed just above command 0; at 0 a rotor stops.
+        response: Quantity that is linear in the command between idle and top: ``speed`` or ``thrust``.
+        spin_up_s: Time constant of a rising speed; 0.0005 to 1.
+        spin_down_s: Time constant of a falling speed.
+        inertia_kgm2: Moment of inertia of a rotor about its axis.
+        drag_n_per_mps_radps: Ratio of the force against the air from the side to its speed times the rotor's.
+        rolling_nm_per_mps_radps: Ratio of the torque of that air to the same product.
+        inflow_limit_mps: Inflow along the axis at which the thrust is 0; infinite: thrust does not depend on inflow.
     """
 
     thrust_n_per_radps2: float
@@ -87,11 +87,11 @@ class PropulsionSpec:
 
     @property
     def top_thrust_n(self) -> float:
-        """Of one rotor at command 1, in still air of 1.225 kg/m^3."""
+        """Thrust of one rotor at command 1, in still air of 1.225 kg/m^3."""
         return self.thrust_n_per_radps2 * self.top_speed_radps**2
 
     def command_for(self, thrust_n: float) -> float:
-        """The command that gives a rotor's thrust in the long run; 0 to 1 where it can."""
+        """Steady-state command for a rotor's thrust; 0 to 1 where the rotor can produce it."""
         square = thrust_n / self.thrust_n_per_radps2
         top, idle = self.top_speed_radps, self.idle_speed_radps
         if self.response == "speed":
@@ -101,21 +101,21 @@ class PropulsionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VehicleSpec:
-    """A multirotor.
+    """Specification of a multirotor.
 
     Attributes:
-        model: What it is called.
-        mass_kg: With everything on it; 0.01 to 1000.
+        model: Name of the model.
+        mass_kg: Mass with payload; 0.01 to 1000.
         inertia_kgm2: Principal moments of inertia about x, y and z.
-        rotors: In the order of the commands; 1 to 16.
-        propulsion: What each rotor does.
+        rotors: Rotors in the order of the commands; 1 to 16.
+        propulsion: Common parameters of the rotors.
         drag_area_m2: Drag coefficient times area of the body along x, y and z.
-        legs: Points that touch the ground at rest; 3 to 8, none on a line with all others.
-        hull: Further points that must not go through the ground, such as what it lies on when upside down; at most 16.
-        friction_ratio: Of what touches on what is touched.
-        collision_radius_m: Of the sphere about the centre of mass that obstacles stop.
-        crash_mps: Closing speed at a contact above which the vehicle is broken: its rotors stop for good. Infinite: never.
-        sensors: What it measures with.
+        legs: Points that touch the ground at rest; 3 to 8, not all collinear.
+        hull: Further contact points, such as those that touch when the vehicle is upside down; at most 16.
+        friction_ratio: Coefficient of friction at contacts.
+        collision_radius_m: Radius of the collision sphere about the centre of mass, which obstacles stop.
+        crash_mps: Closing speed at a contact above which the vehicle crashes: its rotors stop permanently. Infinite: never.
+        sensors: Sensors of the vehicle.
     """
 
     model: str
@@ -155,5 +155,5 @@ class VehicleSpec:
 
     @property
     def standing_height_m(self) -> float:
-        """Of the centre of mass above the lowest leg of a level vehicle."""
+        """Height of the centre of mass above the lowest leg of a level vehicle."""
         return -min(z for _, _, z in self.legs)

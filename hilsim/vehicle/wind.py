@@ -1,10 +1,10 @@
-"""Wind: a mean, and gusts after Dryden that the mean carries past.
+"""Wind: a mean, and gusts by Dryden's model that the mean wind carries past the vehicle.
 
 Spectra, scale lengths and intensities of MIL-F-8785C (1980), section 3.7, low-altitude model: with h in feet, ``L_w = h``, ``L_u = L_v = h / (0.177 +
-0.000823 h)^1.2``, ``sigma_w = 0.1 W``, ``sigma_u = sigma_v = sigma_w / (0.177 + 0.000823 h)^0.4``. The field is frozen and goes by at the mean wind's
-speed; the vehicle's own speed is not counted. Along the wind it is a first-order process, across and upwards ``(1 + sqrt(3) T s) / (1 + T s)^2`` of
-white noise. Both are made exactly at keys 20 ms apart and straight between, whatever the step of the vehicle; the noise of a key is drawn by its
-number, so a run repeats from its beginning.
+0.000823 h)^1.2``, ``sigma_w = 0.1 W``, ``sigma_u = sigma_v = sigma_w / (0.177 + 0.000823 h)^0.4``. The gust field is frozen and moves at the mean wind's
+speed; the vehicle's own speed is ignored. Along the wind gusts are a first-order process, across and upwards ``(1 + sqrt(3) T s) / (1 + T s)^2`` of
+white noise. Both are exact at keys 20 ms apart and linear between, for any step of the vehicle; the noise of a key is a function of its
+number, so a run is repeatable from its beginning.
 """
 
 import math
@@ -24,7 +24,7 @@ _FEET_PER_M = 1.0 / 0.3048
 _KEY_NS = 20_000_000
 _LEAST_MPS = 0.5
 _STATIONARY = np.linalg.cholesky(np.array([[1.0, 0.5], [0.5, 0.5]]))
-"""Root of the covariance of the two parts of a second-order process that has always been running."""
+"""Root of the stationary covariance of a second-order process's two parts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +32,11 @@ class WindSpec:
     """Wind at the place of flight.
 
     Attributes:
-        speed_mps: Mean; 0 to 60.
-        from_deg: Where it comes from, clockwise from north; 0 to 360.
-        up_mps: Mean rise of the air; -20 to 20.
-        turbulence_ratio: Standard deviation of the vertical gusts over the mean speed: 0.1 in MIL-F-8785C, 0: no gusts. At most 0.5.
-        height_m: Above ground, for which gusts are worked out; 3 to 300.
+        speed_mps: Mean speed; 0 to 60.
+        from_deg: Direction that the wind comes from, clockwise from north; 0 to 360.
+        up_mps: Mean vertical speed of the air; -20 to 20.
+        turbulence_ratio: Ratio of the standard deviation of vertical gusts to the mean speed: 0.1 in MIL-F-8785C, 0: no gusts. At most 0.5.
+        height_m: Height above ground for which gusts are computed; 3 to 300.
     """
 
     speed_mps: float = 0.0
@@ -60,7 +60,7 @@ class WindSpec:
 
     @property
     def gust_scales(self) -> tuple[float, float, float, float]:
-        """Standard deviations (m/s) of level and vertical gusts, and their scale lengths (m)."""
+        """Standard deviations (m/s) of horizontal and vertical gusts, and their scale lengths (m)."""
         height_ft = self.height_m * _FEET_PER_M
         base = 0.177 + 0.000823 * height_ft
         vertical_mps = self.turbulence_ratio * self.speed_mps
@@ -71,15 +71,15 @@ class Wind(NamedTuple):
     """A wind for kernels; build with ``build_wind``.
 
     Attributes:
-        seed: Of the rig.
-        stream: Which vehicle of the rig.
-        mean_mps: In the world.
-        along: East and north part of the unit vector that the wind blows along.
-        gusts: Whether there are any.
-        deviation_mps: ``float64[3]``, along, across and up.
-        keep: ``float64[3]``, what is left of a process from one key to the next.
-        noise: ``float64[3, 3]``, of each process: weights of the noise, lower triangle of a 2 x 2 matrix (first-order: one).
-        crossing: ``float64[3]``, what the second part of a process takes from the first.
+        seed: Random seed of the rig.
+        stream: Number of the vehicle in the rig.
+        mean_mps: Mean velocity in the world.
+        along: East and north components of the unit vector that the wind blows along.
+        gusts: Whether there are gusts.
+        deviation_mps: ``float64[3]``, standard deviation along, across and up.
+        keep: ``float64[3]``, decay of a process from one key to the next.
+        noise: ``float64[3, 3]``, weights of each process's noise, lower triangle of a 2 x 2 matrix (first-order: one).
+        crossing: ``float64[3]``, coupling from a process's first part to its second.
     """
 
     seed: np.uint64
@@ -94,11 +94,11 @@ class Wind(NamedTuple):
 
 
 class WindState(NamedTuple):
-    """Gusts at the key before and the key after a time; arrays, written by ``wind_at``. Make with ``wind_from``.
+    """Gusts at the keys before and after a time; arrays, written by ``wind_at``. Made by ``wind_from``.
 
     Attributes:
         key: ``int64[1]``, number of the earlier key.
-        part: ``float64[2, 3, 2]``: key, process, its two parts.
+        part: ``float64[2, 3, 2]`` by key, process, and part of the process.
     """
 
     key: npt.NDArray[np.int64]
@@ -106,7 +106,7 @@ class WindState(NamedTuple):
 
 
 def build_wind(spec: WindSpec, seed: int, stream: int) -> Wind:
-    """The wind of ``spec`` for vehicle number ``stream`` of a rig with ``seed``."""
+    """Build the wind of ``spec`` for vehicle number ``stream`` of a rig with ``seed``."""
     level_mps, vertical_mps, level_m, vertical_m = spec.gust_scales
     blows_rad = math.radians(spec.from_deg + 180.0)
     east, north = math.sin(blows_rad), math.cos(blows_rad)
@@ -141,7 +141,7 @@ def _second_order_noise(passed: float) -> npt.NDArray[np.float64]:
 
 
 def wind_from(wind: Wind, time_ns: int) -> WindState:
-    """Gusts that have always been blowing, at ``time_ns``."""
+    """Gusts in the stationary state at ``time_ns``."""
     state = WindState(np.array([time_ns // _KEY_NS], dtype=np.int64), np.zeros((2, 3, 2)))
     _begin(wind, state)
     return state
@@ -158,12 +158,12 @@ def _begin(wind: Wind, state: WindState) -> None:
 
 @kernel
 def _index(key: int, process: int) -> int:
-    return 4 * (key + (1 << 40)) + process  # draws are numbered from 0; keys before rig time 0 need numbers too
+    return 4 * (key + (1 << 40)) + process  # draws are numbered from 0; keys before rig time 0 need numbers as well
 
 
 @kernel
 def _follow(wind: Wind, state: WindState, process: int) -> None:
-    """Make a process at the later key from the earlier one."""
+    """Compute a process at the later key from the earlier one."""
     a, b = normal_pair(wind.seed, wind.stream, _index(state.key[0] + 1, process), _GUST)
     x, y = state.part[0, process]
     keep = wind.keep[process]
@@ -173,7 +173,7 @@ def _follow(wind: Wind, state: WindState, process: int) -> None:
 
 @kernel
 def _gust(state: WindState, moment: int, process: int) -> float:
-    """Of unit variance: ``(1 + sqrt(3) T s) / (1 + T s)^2`` is ``sqrt(3) / (1 + T s) + (1 - sqrt(3)) / (1 + T s)^2``."""
+    """Gust of unit variance: ``(1 + sqrt(3) T s) / (1 + T s)^2`` is ``sqrt(3) / (1 + T s) + (1 - sqrt(3)) / (1 + T s)^2``."""
     x: float = state.part[moment, process, 0]
     y: float = state.part[moment, process, 1]
     if process == 0:
@@ -183,7 +183,7 @@ def _gust(state: WindState, moment: int, process: int) -> float:
 
 @kernel
 def wind_at(wind: Wind, state: WindState, time_ns: int) -> Vector:
-    """Velocity of the air in the world at rig time ``time_ns``, which must not be before the key of ``state``; moves ``state`` on."""
+    """Velocity of the air in the world at rig time ``time_ns``, which must not be before the key of ``state``; advances ``state``."""
     x, y, z = wind.mean_mps
     if not wind.gusts:
         return x, y, z

@@ -159,7 +159,7 @@ def test_a_world_without_a_lidar_is_sound_scenery_that_nothing_runs(tmp_path):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    assert "other.sdf: must be a file that is there" in call("run", "other.sdf", cwd=tmp_path, status=1).stderr
+    assert "other.sdf: file not found" in call("run", "other.sdf", cwd=tmp_path, status=1).stderr
 
 
 def test_a_world_with_a_heightmap_is_checked_and_drawn(tmp_path):

@@ -1,1 +1,1 @@
-"""Ground stations: the endpoints that they connect to, and what is forwarded both ways."""
+"""Ground stations: their endpoints, and forwarding between them and the flight controller."""

@@ -1,10 +1,10 @@
-"""Ground stations on UDP and TCP: frames to them and from them, each way a bounded queue of its own for every peer.
+"""Ground stations on UDP and TCP: frames to and from them, with a bounded queue for each peer in each direction.
 
-A *station* is a port of hilsim's; a *peer* is a program at its other end. A UDP station has one peer at a fixed address, or learns up to ``most_peers`` from
-the datagrams that hold a frame and forgets those that have been silent; a TCP station has as many peers as have connected. What a peer does not take in time
-is dropped, the oldest first, and counted; no peer can make another one wait.
+A *station* is one of hilsim's ports; a *peer* is a program connected to it. A UDP station has one peer at a fixed address, or learns up to ``most_peers`` from
+datagrams that contain a frame and removes silent ones; a TCP station has one peer per connection. When a peer's queue is full, its oldest frame
+is dropped and counted; no peer can delay another.
 
-Sockets are non-blocking and served by the event loop's readiness, not by asyncio-dgram or asyncio's streams, whose queues have no bound.
+Sockets are non-blocking and served by the event loop's readiness callbacks, not by asyncio-dgram or asyncio's streams, whose queues are unbounded.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _FRAMES_A_CALL = 256
 
 
 class Protocol(StrEnum):
-    """How a ground station is reached."""
+    """Transport of a ground station."""
 
     UDP = "udp"
     TCP = "tcp"
@@ -35,15 +35,15 @@ class StationSpec:
     """One port for ground stations.
 
     Attributes:
-        name: For logs and metrics.
-        protocol: UDP, or TCP on which ground stations connect to hilsim.
+        name: Name in logs and metrics.
+        protocol: UDP, or TCP where ground stations connect to hilsim.
         address: hilsim's own address.
-        port: hilsim's own port; 0 takes any that is free.
-        remote: UDP: where the ground station listens, such as ``("127.0.0.1", 14550)``; None to learn who is there from what comes.
+        port: hilsim's own port; 0 for any free one.
+        remote: UDP: address of the ground station, such as ``("127.0.0.1", 14550)``; None to learn peers from received datagrams.
         truth: Whether it receives the vehicle's true state from hilsim.
-        withhold: Message ids that are not forwarded to it: 93 (HIL_ACTUATOR_CONTROLS) is most of what a controller in the loop sends.
-        most_peers: How many programs may use it at once.
-        queue_frames: How many frames wait at most, each way, for each peer.
+        withhold: Message ids that are not forwarded to it: 93 (HIL_ACTUATOR_CONTROLS) is most of a HIL controller's traffic.
+        most_peers: Maximum number of programs connected at once.
+        queue_frames: Maximum number of queued frames per peer and direction.
         silence_s: Time after which a silent learned peer is removed.
     """
 
@@ -78,20 +78,20 @@ class StationSpec:
 
 @dataclass(kw_only=True)
 class StationCounters:
-    """What a station has done; all but ``peers`` only grow.
+    """Counters of a station; all but ``peers`` only increase.
 
     Attributes:
-        name: The station's.
-        peers: Programs that use it now.
-        frames_to_station: Handed to the network.
-        bytes_to_station: Of those.
-        dropped_to_station: Not taken by a peer in time.
-        refused: Refused by the network: no listener, or no route.
-        frames_from_station: Came whole.
-        bytes_from_station: Of those.
-        dropped_from_station: Came faster than the link takes them.
-        skipped_bytes: Came and are no frame.
-        strangers: Datagrams and connections of programs that are not served.
+        name: Name of the station.
+        peers: Number of connected programs.
+        frames_to_station: Frames sent.
+        bytes_to_station: Bytes of the sent frames.
+        dropped_to_station: Frames dropped because a peer was too slow.
+        refused: Frames rejected by the network: no listener, or no route.
+        frames_from_station: Whole frames received.
+        bytes_from_station: Bytes of the received frames.
+        dropped_from_station: Received frames dropped because the link was too slow.
+        skipped_bytes: Received bytes that belong to no frame.
+        strangers: Rejected datagrams and connections of unknown programs.
     """
 
     name: str
@@ -109,16 +109,16 @@ class StationCounters:
 
 @dataclass(kw_only=True, eq=False)
 class Peer:
-    """A program at the other end.
+    """A program connected to a station.
 
     Attributes:
-        outgoing: Frames for it.
-        incoming: Frames from it.
-        rest: TCP: what its socket did not take of a frame.
-        received_s: UDP: when it last sent something, by the event loop's clock.
-        connection: TCP: its socket.
-        stream: TCP: what came and is not whole.
-        half_frame: TCP: runs while the rest of a frame is waited for.
+        outgoing: Frames queued for it.
+        incoming: Frames received from it.
+        rest: TCP: unsent remainder of a frame.
+        received_s: UDP: time of its latest datagram by the event loop's clock.
+        connection: TCP: socket of the connection.
+        stream: TCP: received bytes of an incomplete frame.
+        half_frame: TCP: timer for the remainder of a frame.
     """
 
     outgoing: deque[bytes] = field(default_factory=deque)
@@ -131,7 +131,7 @@ class Peer:
 
 
 class StationPort:
-    """What UDP and TCP stations share: counters, and cutting what comes into frames."""
+    """Common part of UDP and TCP stations: counters, and splitting received bytes into frames."""
 
     def __init__(self, spec: StationSpec, arrived: Callable[[], None]) -> None:
         self.spec = spec
@@ -163,14 +163,14 @@ class StationPort:
             self.arrived()
 
     def keep_outgoing(self, peer: Peer, frame: bytes) -> None:
-        """Queue a frame for a peer, in place of the oldest one where too many wait."""
+        """Queue a frame for a peer; when its queue is full, drop the oldest one."""
         if len(peer.outgoing) >= self.spec.queue_frames:
             peer.outgoing.popleft()
             self.counters.dropped_to_station += 1
         peer.outgoing.append(frame)
 
     def count_sent(self, frame_bytes: int) -> None:
-        """Count a frame that the network took."""
+        """Count a frame accepted by the network."""
         self.counters.frames_to_station += 1
         self.counters.bytes_to_station += frame_bytes
 

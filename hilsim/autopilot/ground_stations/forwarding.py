@@ -1,8 +1,8 @@
-"""Frames between the controller's link and ground stations, as they are, in both directions.
+"""Forwarding of unchanged frames between the controller's link and ground stations, in both directions.
 
-The nogil loop puts the controller's frames onto one packet queue and takes what goes to it off another; it never waits for this side. Here, on the event loop, each
-frame of the controller goes to every station, and frames of the stations go onto the second packet queue one of each peer in turn, so that one that floods fills its own
-queue only. Frames between stations are not forwarded.
+The nogil loop puts the controller's frames onto one packet queue and takes frames for the controller off another; it never waits for this side. Here, on the event loop, each
+frame of the controller is sent to every station, and frames of the stations are put onto the second queue, one of each peer in turn, so that a flooding peer fills only its own
+queue. Frames between stations are not forwarded.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from hilsim.errors import require
 from hilsim.transmit.packet_queue import PacketQueue, put, take, waiting
 
 Listener = Callable[[int, bytes, int], None]
-"""Called with the message id, the whole frame, and the rig time at which it came."""
+"""Called with the message id, the whole frame, and the rig time of its arrival."""
 
 _FRAMES_A_TURN = 64
 _LOOK_AGAIN_S = 0.004
 
 
 class Forwarder:
-    """What ``forward`` yields; made by it alone."""
+    """Forwarder between controller and stations, yielded by ``forward``."""
 
     def __init__(
         self,
@@ -56,17 +56,17 @@ class Forwarder:
         self._loop.add_reader(self._arrival_descriptor, self._deliver)
 
     def readings(self) -> tuple[StationCounters, ...]:
-        """Copies of the counters, a station each, in the order of the specifications."""
+        """Snapshot of the counters, one row per ground station, in configuration order."""
         return tuple(station.reading() for station in self.stations)
 
     def tell_truth(self, frame: bytes) -> None:
-        """Give a frame of hilsim's own to the stations that want the truth; the controller never gets it."""
+        """Send a frame of hilsim's own to the stations configured to receive the truth; it is not sent to the controller."""
         for station in self.stations:
             if station.spec.truth:
                 station.deliver(frame)
 
     def discard(self) -> int:
-        """Throw away what stations have sent and the link has not taken, as when it was opened anew; returns how many frames. Those on the packet queue stay."""
+        """Discard the stations' frames that were not yet put onto the packet queue, for example when the link is reopened; returns their number."""
         count = 0
         for station in self.stations:
             for peer in station.peers:
@@ -99,15 +99,15 @@ class Forwarder:
                 if message_id not in station.spec.withhold:
                     station.deliver(frame)
         if waiting(self._from_controller) > 0:
-            os.eventfd_write(self._arrival_descriptor, 1)  # the other sockets have their turn first
+            os.eventfd_write(self._arrival_descriptor, 1)  # serve the other sockets first
 
     def _pump(self) -> None:
-        """Move frames of the stations onto the packet queue while it has room; look again later when it has not."""
+        """Move frames of the stations onto the packet queue while it has room; otherwise retry later."""
         room = len(self._to_controller.size) - int(waiting(self._to_controller))
         queues = [(row, peer.incoming) for row, station in enumerate(self.stations) for peer in station.peers if peer.incoming]
         is_moved = False
         while room > 0 and queues:
-            self._turn = (self._turn + 1) % len(queues)  # goes on from where the last call ended, or the first would always be first
+            self._turn = (self._turn + 1) % len(queues)  # continue after the last peer served, for fairness
             row, queue = queues[self._turn]
             frame = np.frombuffer(queue.popleft(), np.uint8)
             put(self._to_controller, row, time.monotonic_ns(), 0, frame, frame.size)
@@ -142,19 +142,19 @@ async def forward(
     link_descriptor: int = -1,
     listener: Listener | None = None,
 ) -> AsyncIterator[Forwarder]:
-    """Forward until the block is left; nothing of it outlives the block.
+    """Forward frames while the block runs; leaving it closes everything.
 
     Args:
-        specs: The stations, their names different.
-        from_controller: Frames by ``wire.pass_on``; this is its consumer.
-        to_controller: Frames for ``outbox.flush``; this is its producer. A short one (8 slots) keeps what waits for the link in the peers' own queues.
-        arrival_descriptor: A non-blocking eventfd that the nogil loop writes after ``pass_on``.
-        link_descriptor: An eventfd that the nogil loop waits on, written when there is something for it; -1 for none.
-        listener: Hears every frame of the controller.
+        specs: Specifications of the stations, with unique names.
+        from_controller: Packet queue of frames from ``wire.pass_on``; this is its consumer.
+        to_controller: Packet queue of frames for ``outbox.flush``; this is its producer. With a short queue (8 slots), frames wait in the peers' own queues.
+        arrival_descriptor: Non-blocking eventfd that the nogil loop writes after ``pass_on``.
+        link_descriptor: Eventfd that the nogil loop waits on, written when a frame is queued for it; -1 for none.
+        listener: Called with every frame of the controller.
 
     Raises:
-        LinkError: a port cannot be had.
-        ValueError: two stations have one name.
+        LinkError: a port cannot be opened.
+        ValueError: two stations have the same name.
     """
     names = [spec.name for spec in specs]
     require((len(set(names)) == len(names), f"names of ground stations must differ, got {', '.join(names)}"))

@@ -11,9 +11,9 @@ from hilsim.links.sockets import accept_connection, listen_tcp
 from hilsim.protocols.mavlink.frames import ByteStream, StreamCount, abandon, allocate_stream, append, pending
 
 _CHUNK = 8192
-_SEND_BUFFER = 65536  # what lies in it is old by the time a slow station reads it
+_SEND_BUFFER = 65536  # for a slow station, buffered data are outdated when they are read
 _GIVE_UP_MS = 10_000
-_HALF_FRAME_S = 0.5  # a frame begun and not finished for so long is none
+_HALF_FRAME_S = 0.5  # a frame incomplete after this time is discarded
 
 
 class TcpStation(StationPort):
@@ -23,7 +23,7 @@ class TcpStation(StationPort):
         """Open the port and serve it on the running event loop until ``close``.
 
         Raises:
-            LinkError: the port cannot be had.
+            LinkError: the port cannot be opened.
         """
         super().__init__(spec, arrived)
         self._listener = listen_tcp(spec.address, spec.port)
@@ -32,11 +32,11 @@ class TcpStation(StationPort):
 
     @property
     def port(self) -> int:
-        """The port of hilsim itself."""
+        """Port of hilsim itself."""
         return int(self._listener.getsockname()[1])
 
     def deliver(self, frame: bytes) -> None:
-        """Send a frame to every peer, or queue it for those that are slow."""
+        """Send a frame to every peer; queue it for those whose socket is full."""
         for peer in list(self.peers):
             is_idle = not peer.outgoing and not peer.rest
             self.keep_outgoing(peer, frame)
@@ -44,7 +44,7 @@ class TcpStation(StationPort):
                 self._write(peer)
 
     def resume(self) -> None:
-        """Read again from peers that had sent more than the link took."""
+        """Resume reading from peers that sent more than the link can carry."""
         for peer in self.peers:
             if len(peer.incoming) < self.spec.queue_frames // 2:
                 self._listen_to(peer)
@@ -59,7 +59,7 @@ class TcpStation(StationPort):
     def _accept(self) -> None:
         connection = accept_connection(self._listener)
         if connection is None:
-            return  # it has left again
+            return  # it has disconnected
         if len(self.peers) >= self.spec.most_peers:
             self.counters.strangers += 1
             connection.close()
@@ -72,13 +72,13 @@ class TcpStation(StationPort):
         self._listen_to(peer)
 
     def _listen_to(self, peer: Peer) -> None:
-        """Read what comes, and give up half a frame when no more comes."""
+        """Read available bytes; discard an incomplete frame after the timeout."""
         self.loop.add_reader(_connection(peer), self._read, peer)
         self._await_rest(peer)
 
     def _await_rest(self, peer: Peer) -> None:
         if peer.half_frame is None and peer.stream is not None and pending(peer.stream) > 0:
-            # A timer and not the time since the last chunk: the event loop reads before it looks at timers, so its own pauses are not taken for a peer's silence.
+            # A timer, not the time since the last chunk: the event loop reads sockets before it runs timers, so its own pauses do not count as a peer's silence.
             peer.half_frame = self.loop.call_later(_HALF_FRAME_S, self._give_up_half_frame, peer, peer.stream)
 
     def _ignore(self, peer: Peer) -> None:
@@ -130,7 +130,7 @@ class TcpStation(StationPort):
         self.keep_incoming(peer, self.frames_in(stream))
         self.counters.skipped_bytes += int(stream.counts[StreamCount.SKIPPED_BYTES]) - skipped
         if len(peer.incoming) >= self.spec.queue_frames // 2:
-            self._ignore(peer)  # its own TCP makes it wait
+            self._ignore(peer)  # TCP flow control makes the peer wait
         else:
             self._await_rest(peer)
 

@@ -10,20 +10,20 @@ from hilsim.autopilot.ground_stations.endpoints import Peer, StationPort, Statio
 from hilsim.links.sockets import open_udp
 from hilsim.protocols.mavlink.frames import StreamCount, allocate_stream, append, clear
 
-_LARGEST_DATAGRAM = 4096  # the rest of a longer one counts as skipped; ground stations send a frame in each, routers fill an Ethernet frame
+_LARGEST_DATAGRAM = 4096  # the rest of a longer one counts as skipped; ground stations send one frame per datagram, routers fill an Ethernet frame
 _DATAGRAMS_A_TURN = 16
-_BYTES_A_TURN = 8192  # noise made to look like frames takes 0.2 us a byte (bench_mavlink.py): no turn takes more than 2.5 ms
+_BYTES_A_TURN = 8192  # noise that resembles frames costs 0.2 us a byte (bench_mavlink.py): a turn takes at most 2.5 ms
 _FLOOD_PAUSE_S = 0.002
 
 
 class UdpStation(StationPort):
-    """A UDP port for ground stations; every frame is a datagram of its own."""
+    """A UDP port for ground stations; every frame is a separate datagram."""
 
     def __init__(self, spec: StationSpec, arrived: Callable[[], None]) -> None:
         """Open the port and serve it on the running event loop until ``close``.
 
         Raises:
-            LinkError: the port cannot be had.
+            LinkError: the port cannot be opened.
         """
         super().__init__(spec, arrived)
         self._socket = open_udp(spec.address, spec.port)
@@ -38,16 +38,16 @@ class UdpStation(StationPort):
 
     @property
     def port(self) -> int:
-        """The port of hilsim itself."""
+        """Port of hilsim itself."""
         return int(self._socket.getsockname()[1])
 
     @property
     def peers(self) -> list[Peer]:
-        """Who uses it now."""
+        """Current peers."""
         return list(self._by_address.values())
 
     def deliver(self, frame: bytes) -> None:
-        """Send a frame to every peer, or queue it for those whose turn it is not."""
+        """Send a frame to every peer; queue it for those that already have queued frames."""
         self._forget_silent()
         for address, peer in self._by_address.items():
             if peer.outgoing:
@@ -88,20 +88,20 @@ class UdpStation(StationPort):
             try:
                 size, address = self._socket.recvfrom_into(self._datagram, 0, socket.MSG_TRUNC)
             except OSError:
-                return  # nothing more, or word of a datagram that was refused
+                return  # no more data, or the error of an earlier datagram
             kept = min(size, _LARGEST_DATAGRAM)
             self._cut_bytes += size - kept
             self._take(np.frombuffer(self._datagram, np.uint8, kept), address)
             taken_bytes += kept
             if taken_bytes > _BYTES_A_TURN:
                 break
-        self.loop.remove_reader(self._socket)  # a flood: the kernel drops what there is no time for
+        self.loop.remove_reader(self._socket)  # under a flood the kernel drops the excess
         self.timer = self.loop.call_later(_FLOOD_PAUSE_S, self.loop.add_reader, self._socket, self._read)
 
     def _take(self, datagram: npt.NDArray[np.uint8], address: tuple[str, int]) -> None:
         append(self._stream, datagram)
         frames = self.frames_in(self._stream)
-        clear(self._stream)  # a frame does not go on in the next datagram
+        clear(self._stream)  # a frame does not continue in the next datagram
         self.counters.skipped_bytes = int(self._stream.counts[StreamCount.SKIPPED_BYTES]) + self._cut_bytes
         peer = self._peer_at(address, learns=bool(frames))
         if peer is None:

@@ -1,1 +1,1 @@
-"""Files that hold background maps: NPZ, pictures with their metadata, point clouds."""
+"""Files of background maps: NPZ, bitmaps with metadata, grey pictures, point clouds."""

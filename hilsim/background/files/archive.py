@@ -1,7 +1,7 @@
-"""Background maps as NPZ: all of a map, for hilsim and for NumPy.
+"""Background maps as NPZ: the complete map, for hilsim and for NumPy.
 
 ===============  ==========================================================================
-member           what
+member           content
 ===============  ==========================================================================
 ``metadata``     text, no dimensions: the JSON of ``background.files.metadata``
 ``distance_mm``  ``uint32[rows, columns]``
@@ -11,7 +11,7 @@ member           what
 ``confidence``   ``float32[rows, columns]``
 ===============  ==========================================================================
 
-``numpy.load(path)`` reads it, without pickles. Members have no time of their own, so with one version of zlib equal maps are equal files.
+``numpy.load(path)`` reads it, without pickles. Members have no time stamp, so with one version of zlib equal maps are equal files.
 """
 
 import zlib
@@ -33,15 +33,15 @@ from hilsim.limits import MAP_METADATA_BYTES
 from hilsim.scene.background import BackgroundMap
 
 _DTYPES = {"distance_mm": "<u4", "intensity": "<u2", "flags": "|u1", "hit_count": "<u4", "confidence": "<f4"}
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # a ZIP file knows no earlier time
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP file
 _UNIX, _READABLE = 3, 0o644 << 16
 _LEVEL = 6
-# What zipfile raises for damaged and encrypted archives and members.
+# Exceptions of zipfile for damaged and encrypted archives and members.
 _FAULTS = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
 
 def write_archive(background: BackgroundMap, path: Path) -> None:
-    """Write all of a map as NPZ, replacing what is there.
+    """Write a complete map as NPZ, replacing an existing file.
 
     Raises:
         AssetError: the file cannot be written, or the map has more than ``MOST_CELLS`` cells.
@@ -56,14 +56,14 @@ def write_archive(background: BackgroundMap, path: Path) -> None:
 
 
 def read_archive(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
-    """The map in an NPZ file that ``write_archive`` made.
+    """Read the map of an NPZ file written by ``write_archive``.
 
     Args:
-        path: The file.
-        grid: The grid that it must have, where it is given.
+        path: Path of the file.
+        grid: Required grid, if given.
 
     Raises:
-        AssetError: the file cannot be read, is no such NPZ, is damaged, breaks a rule, or has another grid.
+        AssetError: the file cannot be read, is no such NPZ, is damaged, violates a rule, or has another grid.
     """
     data = read_bytes(path)
     with _open(path, data) as archive:
@@ -98,7 +98,7 @@ def _open(path: Path, data: bytes) -> ZipFile:
 
 
 def _text(archive: ZipFile, path: Path) -> str:
-    """The metadata: one text, in NumPy's four bytes a letter."""
+    """Metadata: one text, in NumPy's four bytes per character."""
 
     def check(header: NpyHeader) -> int:
         size = header.descr.removeprefix("<U").removeprefix(">U")
@@ -116,7 +116,7 @@ def _text(archive: ZipFile, path: Path) -> str:
 
 
 def _cells(archive: ZipFile, path: Path, name: str, shape: tuple[int, int]) -> npt.NDArray[Any]:
-    """An array of the map, of the shape and type it must have."""
+    """Array of the map, checked for shape and type."""
     dtype = np.dtype(_DTYPES[name])
 
     def check(header: NpyHeader) -> int:
@@ -130,7 +130,7 @@ def _cells(archive: ZipFile, path: Path, name: str, shape: tuple[int, int]) -> n
 
 
 def _member(archive: ZipFile, path: Path, name: str, check: Callable[[NpyHeader], int]) -> tuple[NpyHeader, bytes]:
-    """A member's header and its numbers; ``check`` refuses a header or returns how many bytes must follow it, before they are decompressed."""
+    """Header and data of a member; ``check`` rejects a header or returns the required number of data bytes, before they are decompressed."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise AssetError(f"{path}: {name} must be stored or deflated, got compression {info.compress_type}")

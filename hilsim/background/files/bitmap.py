@@ -1,24 +1,24 @@
-"""Background maps as 32-bit bitmaps with the packing of Cepton's AR note, and such bitmaps from elsewhere.
+"""Background maps as 32-bit bitmaps with the pixel format of Cepton's AR note, hilsim's own or another program's.
 
 A pixel is a little-endian 32-bit word:
 
 ======  =====  =============================================================================================================
-bits    mask   what
+bits    mask   content
 ======  =====  =============================================================================================================
 31..30  alpha  flags: 3 valid, 0 invalid
 29..20  red    intensity, 0 to 1023
 19..10  green  distance in millimetres, its upper 10 bits
-9..0    blue   its lower 10 bits
+9..0    blue   distance in millimetres, its lower 10 bits
 ======  =====  =============================================================================================================
 
-So 15,420 mm, valid, intensity 0 is 0xC0003C3C, and the distance is simply the lowest 20 bits. The note
+So 15,420 mm, valid, intensity 0 is 0xC0003C3C, and the distance is the lowest 20 bits. The note
 (https://developer.cepton.com/blog/AR_simulator) gives 20 bits of distance in green and blue, 10 bits each, 2 bits of flags in alpha and their
-values, and that there is an intensity. That green is the upper half, that the intensity is red and where the channels lie in the word is hilsim's
-reading, and has a version for that reason (decision 13).
+values, and mentions an intensity. That green is the upper half, that the intensity is red, and the positions of the channels in the word are hilsim's
+interpretation, which has a version for that reason (decision 13).
 
 The file is a BMP (``background.files.bmp``) with BITMAPV4HEADER and BI_BITFIELDS, bottom-up: array row 0, the lowest elevation, is the first row in the
 file, so the picture is upright. Grid, model, pose and provenance are in the trailer. ``hit_count`` and ``confidence`` are not in the file: they
-come back as 0, "not known".
+read as 0, "unknown".
 """
 
 from pathlib import Path
@@ -46,11 +46,11 @@ RED_MASK, GREEN_MASK, BLUE_MASK, ALPHA_MASK = 0x3FF00000, 0x000FFC00, 0x000003FF
 MASKS = (RED_MASK, GREEN_MASK, BLUE_MASK, ALPHA_MASK)
 _INTENSITY_SHIFT, _FLAGS_SHIFT = 20, 30
 _SRGB = 0x73524742  # "sRGB": no endpoints or gamma follow
-_PIXELS_PER_METRE = 2835  # 72 to the inch
+_PIXELS_PER_METRE = 2835  # 72 per inch
 
 
 def write_bitmap(background: BackgroundMap, path: Path) -> None:
-    """Write a map as a BMP with the note's pixels, replacing what is there.
+    """Write a map as a BMP with the note's pixels, replacing an existing file.
 
     Raises:
         AssetError: the file cannot be written, or the map has more than ``MOST_CELLS`` cells.
@@ -68,18 +68,18 @@ def write_bitmap(background: BackgroundMap, path: Path) -> None:
 
 
 def read_bitmap(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
-    """The map in a BMP: hilsim's own, or one with the note's pixels from elsewhere.
+    """Read the map of a BMP: hilsim's own, or another program's with the note's pixels.
 
-    A bitmap from elsewhere may have any header from BITMAPINFOHEADER to V5, BI_RGB (its words are then taken to be the note's pixels) or
-    BI_BITFIELDS with the note's masks, rows bottom-up or top-down, and padding behind its rows; its picture is upright, with the lowest
+    Another program's bitmap may have any header from BITMAPINFOHEADER to V5, BI_RGB (its words are then assumed to be the note's pixels) or
+    BI_BITFIELDS with the note's masks, rows bottom-up or top-down, and padding after its rows; its picture is upright, with the lowest
     elevation at the bottom.
 
     Args:
-        path: The file.
-        grid: Required for a bitmap of another program, which does not define the directions of its cells. For hilsim's own bitmap it must equal the file's, if given.
+        path: Path of the file.
+        grid: Grid, required for another program's bitmap, which does not define the directions of its cells. For hilsim's own bitmap it must equal the file's, if given.
 
     Raises:
-        AssetError: the file cannot be read, is no such bitmap, is damaged, or does not fit the grid.
+        AssetError: the file cannot be read, is no such bitmap, is damaged, or does not match the grid.
     """
     data = read_bytes(path)
     picture = read_picture(path, data, bit_count=32)
@@ -105,7 +105,7 @@ def read_bitmap(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
 
 
 def foreign_size(path: Path) -> tuple[int, int] | None:
-    """Rows and columns of a bitmap that comes from elsewhere, and so needs a grid; None for any other file.
+    """Rows and columns of another program's bitmap, which requires a grid; None for any other file.
 
     Raises:
         AssetError: the file cannot be read, or is a damaged bitmap.
@@ -118,7 +118,7 @@ def foreign_size(path: Path) -> tuple[int, int] | None:
 
 
 def pack_pixels(background: BackgroundMap) -> npt.NDArray[np.uint32]:
-    """``uint32[rows, columns]``, little-endian: the note's pixels of a map."""
+    """Pixels of a map in the note's format: ``uint32[rows, columns]``, little-endian."""
     intensity = background.intensity.astype("<u4") << _INTENSITY_SHIFT
     flags = background.flags.astype("<u4") << _FLAGS_SHIFT
     packed: npt.NDArray[np.uint32] = flags | intensity | background.distance_mm.astype("<u4")

@@ -1,16 +1,16 @@
-r"""BMP as a container: headers, rows of pixels, and hilsim's trailer behind them.
+r"""BMP as a container: headers, rows of pixels, and hilsim's trailer after them.
 
 ======  ======  ==============================================================================================================================
-offset  bytes   what
+offset  bytes   content
 ======  ======  ==============================================================================================================================
 0       14      file header: ``BM``, size of the file, two reserved words, offset of the pixels
 14      40-124  BITMAPINFOHEADER (40), V2 (52), V3 (56), V4 (108) or V5 (124), distinguished by their first word, their size
-54      12, 16  colour masks: inside V2 and later; behind a BITMAPINFOHEADER with BI_BITFIELDS (3) or BI_ALPHABITFIELDS (6)
-offset  rows    each a whole number of 32-bit words; the first is the lowest of the picture where the height is positive, the highest where negative
-behind  16 + n  hilsim's trailer (``TRAILER_DTYPE``): ``hilsim\r\n``, n, CRC-32 of all bytes before the trailer and of the n, then n bytes of JSON
+54      12, 16  colour masks: inside V2 and later; after a BITMAPINFOHEADER with BI_BITFIELDS (3) or BI_ALPHABITFIELDS (6)
+offset  rows    each a whole number of 32-bit words; the first is the lowest of the picture if the height is positive, the highest if negative
+end     16 + n  hilsim's trailer (``TRAILER_DTYPE``): ``hilsim\r\n``, n, CRC-32 of all bytes before the trailer and of the n, then n bytes of JSON
 ======  ======  ==============================================================================================================================
 
-The size of the file in its header counts the trailer. Readers go by the offset and the size of the picture and do not see it.
+The size of the file in its header includes the trailer. Other readers use the offset and the size of the picture and ignore it.
 
 Sources: Microsoft, "Bitmap Header Types" and "BITMAPV4HEADER structure" (wingdi.h),
 https://learn.microsoft.com/windows/win32/gdi/bitmap-header-types.
@@ -57,11 +57,11 @@ if (FILE_HEADER_DTYPE.itemsize, INFO_HEADER_DTYPE.itemsize, V4_HEADER_DTYPE.item
 BI_RGB, BI_BITFIELDS, BI_ALPHABITFIELDS = 0, 3, 6
 LARGEST_SIDE = 65_536
 MOST_PADDING = 255
-"""Bytes behind a row: those of a row that is copied to a GPU end on a multiple of 256."""
+"""Largest padding of a row in bytes: rows copied to a GPU end on a multiple of 256."""
 _HEADER_SIZES = (40, 52, 56, 108, 124)
 _SMALLEST = FILE_HEADER_DTYPE.itemsize + INFO_HEADER_DTYPE.itemsize
 _MASKS_OFFSET = _SMALLEST
-_MAGIC = b"hilsim\r\n"  # its line end breaks where a transfer takes the file for text
+_MAGIC = b"hilsim\r\n"  # its line end is corrupted by a transfer in text mode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +69,13 @@ class Picture:
     """Headers of a BMP, checked against its bytes.
 
     Attributes:
-        columns: Pixels of a row.
-        rows: How many.
+        columns: Number of pixels per row.
+        rows: Number of rows.
         is_top_down: Whether the first row in the file is the highest of the picture.
-        masks: Red, green, blue and, where the file states it, alpha; empty where the file has none.
-        offset: Of the first row.
-        row_bytes: Of a row's pixels.
-        stride_bytes: From row to row.
+        masks: Red, green, blue and, if the file has it, alpha; empty if the file has none.
+        offset: Offset of the first row.
+        row_bytes: Number of bytes of a row's pixels.
+        stride_bytes: Distance between rows.
     """
 
     columns: int
@@ -88,20 +88,20 @@ class Picture:
 
     @property
     def end(self) -> int:
-        """Offset of the first byte behind the rows."""
+        """Offset of the first byte after the rows."""
         return self.offset + self.rows * self.stride_bytes
 
 
 def read_picture(path: Path, data: bytes, *, bit_count: int) -> Picture:
-    """The headers of a BMP.
+    """Read the headers of a BMP.
 
     Args:
-        path: For messages.
-        data: The whole file.
-        bit_count: Bits a pixel that the caller can read.
+        path: Path for messages.
+        data: Bytes of the whole file.
+        bit_count: Bits per pixel that the caller supports.
 
     Raises:
-        AssetError: it is no BMP, is cut short or damaged, is compressed, or has another number of bits a pixel; the text names the byte.
+        AssetError: it is no BMP, is truncated or damaged, is compressed, or has another number of bits per pixel; the text names the byte.
     """
     _check(path, data[:2] == b"BM", f"a BMP must start with {b'BM'!r}, got {data[:2]!r} at byte 0")
     _check(path, len(data) >= _SMALLEST, f"a BMP must have at least {_SMALLEST} bytes of headers, got {len(data)}")
@@ -131,10 +131,10 @@ def read_picture(path: Path, data: bytes, *, bit_count: int) -> Picture:
 
 
 def pixel_rows(path: Path, data: bytes, picture: Picture) -> npt.NDArray[np.uint8]:
-    """``uint8[rows, row_bytes]``: the pixels without padding, the picture's lowest row first whatever the file's order.
+    """Pixels without padding, ``uint8[rows, row_bytes]``, the picture's lowest row first.
 
     Raises:
-        AssetError: a padding byte is not 0, so the rows are not at the places given by the headers.
+        AssetError: a padding byte is not 0, so the rows are not at the positions given by the headers.
     """
     count = picture.rows * picture.stride_bytes
     rows = np.frombuffer(data, np.uint8, count, picture.offset).reshape(picture.rows, picture.stride_bytes)
@@ -148,7 +148,7 @@ def pixel_rows(path: Path, data: bytes, picture: Picture) -> npt.NDArray[np.uint
 
 
 def append_trailer(data: bytes, text: str) -> bytes:
-    """A BMP with hilsim's trailer behind its rows, where ``data`` ends with them; the size in its header counts all."""
+    """BMP with hilsim's trailer after its rows, with which ``data`` must end; the size in its header includes the trailer."""
     stored = text.encode("ascii")
     header = np.frombuffer(data, FILE_HEADER_DTYPE, 1).copy()
     header["file_size"] = len(data) + TRAILER_DTYPE.itemsize + len(stored)
@@ -158,10 +158,10 @@ def append_trailer(data: bytes, text: str) -> bytes:
 
 
 def read_trailer(path: Path, data: bytes, end: int) -> bytes | None:
-    """The JSON of hilsim's trailer at byte ``end``, or None where there is no trailer.
+    """JSON of hilsim's trailer at byte ``end``, or None without a trailer.
 
     Raises:
-        AssetError: the file is cut short, or its bytes are not those that were written.
+        AssetError: the file is truncated, or its bytes have been changed.
     """
     start = end + TRAILER_DTYPE.itemsize
     if data[end : end + len(_MAGIC)] != _MAGIC:
@@ -187,7 +187,7 @@ def _size_rule(stated: int, found: int) -> str:
 
 
 def _masks(path: Path, data: bytes, info: np.void) -> tuple[tuple[int, ...], int]:
-    """The colour masks and where the headers end."""
+    """Colour masks, and offset of the end of the headers."""
     header_size, compression = int(info["header_size"]), int(info["compression"])
     end = FILE_HEADER_DTYPE.itemsize + header_size
     known = (BI_RGB, BI_BITFIELDS, BI_ALPHABITFIELDS)
@@ -205,7 +205,7 @@ def _masks(path: Path, data: bytes, info: np.void) -> tuple[tuple[int, ...], int
 
 
 def _stride(path: Path, rows: int, row_bytes: int, image_size: int, named: str) -> int:
-    """Bytes from row to row: a whole number of words, or more if the picture's size requires it."""
+    """Distance between rows in bytes: a whole number of words, or more if the picture's size requires it."""
     least = (row_bytes + 3) // 4 * 4
     padding, rest = divmod(image_size - rows * least, rows)
     holds = 0 <= padding <= MOST_PADDING and rest == 0

@@ -1,4 +1,4 @@
-"""Background maps as point clouds: a point for each used cell, at the cell's centre."""
+"""Background maps as point clouds: one point for each used cell, at the cell's centre."""
 
 import json
 from pathlib import Path
@@ -12,19 +12,19 @@ from hilsim.geometry.overlay_frames import matrix_from_pose
 from hilsim.scene.background import AzimuthGrid, BackgroundMap
 
 POINT_DTYPE = np.dtype([("position_m", "<f8", (3,)), ("intensity", "<u2")])
-"""A vertex of the PLY file: ``double x y z``, because a world's coordinates do not fit float32, and ``ushort intensity``."""
+"""Vertex of the PLY file: ``double x y z``, because a world's coordinates do not fit float32, and ``ushort intensity``."""
 
 
 def cell_directions(grid: Grid, row: npt.NDArray[np.intp], column: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-    """``float64[n, 3]``: unit vectors through the centres of cells, in the sensor frame (x right, y forward, z up).
+    """Unit vectors through the centres of cells in the sensor frame (x right, y forward, z up), ``float64[n, 3]``.
 
     Args:
-        grid: Which cell is where.
-        row: ``intp[n]``.
-        column: ``intp[n]``.
+        grid: Grid of the cells.
+        row: ``intp[n]``, rows of the cells.
+        column: ``intp[n]``, columns of the cells.
 
-    A row of an ``AzimuthGrid`` has the elevation of its channel; the last row and column of an ``ImageGrid`` are the edge itself, as ``image_cell``
-    has them.
+    A row of an ``AzimuthGrid`` has the elevation of its channel; the last row and column of an ``ImageGrid`` are the edge itself, as in
+    ``image_cell``.
     """
     if isinstance(grid, AzimuthGrid):
         azimuth_rad = (column + 0.5) * (2.0 * np.pi / grid.columns)
@@ -38,14 +38,14 @@ def cell_directions(grid: Grid, row: npt.NDArray[np.intp], column: npt.NDArray[n
 
 
 def map_points_m(background: BackgroundMap) -> npt.NDArray[np.float64]:
-    """``float64[n, 3]``: the used cells of a map in the sensor frame, row by row from the lowest."""
+    """Points of the used cells of a map in the sensor frame, ``float64[n, 3]``, row by row from the lowest."""
     row, column = np.nonzero(background.used)
     distance_m = background.distance_mm[row, column] / 1000.0
     return cell_directions(background.grid, row, column) * distance_m[:, np.newaxis]
 
 
 def world_points_m(background: BackgroundMap) -> npt.NDArray[np.float64]:
-    """``float64[n, 3]``: the same points in the world.
+    """Points of the used cells of a map in the world, ``float64[n, 3]``.
 
     Raises:
         ValueError: the map has no pose.

@@ -1,16 +1,16 @@
-"""Background maps as grey pictures for the eye, with a scale that people and programs can read.
+"""Background maps as grey pictures, with a scale for people and programs.
 
-Near is bright, far is dark, and black is what an overlay does not take (``BackgroundMap.used``). Grey values are logarithmic in distance, so that a
-tenth more is the same step at 3 m and at 100 m: 255 is the map's nearest used cell, 32 its farthest, 1 to 31 do not occur, so that far is not taken
-for nothing. The highest row is on top, azimuth 0 on the left; cells of small maps are enlarged. Below the map is a bar of its grey values with
+Near is bright, far is dark, and black is a cell that overlays do not use (``BackgroundMap.used``). Grey values are logarithmic in distance, so that 10 %
+more is the same step at 3 m and at 100 m: 255 is the map's nearest used cell, 32 its farthest, 1 to 31 do not occur, so that far differs
+from unused. The highest row is on top, azimuth 0 on the left; cells of small maps are enlarged. Below the map is a bar of its grey values with
 distances in metres.
 
-The numbers are also in the file as JSON: in a PNG as text of the keyword ``hilsim-grey``, in a BMP in the trailer (``background.files.bmp``).
+The figures are also in the file as JSON: in a PNG as text of the keyword ``hilsim-grey``, in a BMP in the trailer (``background.files.bmp``).
 
 ================  ==================================================================================
 ``format``        ``"hilsim-grey"``, with ``version`` 1
-``rows``          of the map, with ``columns``
-``row_pixels``    height of a cell in the picture, with ``column_pixels``, its width
+``rows``          rows of the map; ``columns`` likewise
+``row_pixels``    height of a cell in the picture; ``column_pixels`` is its width
 ``near_m``        distance of grey value 255
 ``far_m``         distance of grey value 32
 ================  ==================================================================================
@@ -38,7 +38,7 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 360, 160
 
 
 def grey_values(background: BackgroundMap) -> tuple[npt.NDArray[np.uint8], GreyScale]:
-    """``uint8[rows, columns]``, row 0 the lowest as in the map, and the scale, from the nearest to the farthest used cell."""
+    """Grey values ``uint8[rows, columns]``, row 0 the lowest as in the map, and their scale, from the nearest to the farthest used cell."""
     used = background.used
     distance_m = background.distance_mm[used] / 1000.0
     if distance_m.size == 0:
@@ -50,14 +50,14 @@ def grey_values(background: BackgroundMap) -> tuple[npt.NDArray[np.uint8], GreyS
 
 
 def write_grey(background: BackgroundMap, path: Path) -> None:
-    """Write the grey picture of a map as PNG or BMP, replacing what is there.
+    """Write the grey picture of a map as PNG or BMP, replacing an existing file.
 
     Args:
-        background: The map.
-        path: A name that ends with .png or .bmp.
+        background: Map to draw.
+        path: Path that ends with .png or .bmp.
 
     Raises:
-        AssetError: the file cannot be written, its name ends otherwise, or the map has more than ``MOST_CELLS`` cells.
+        AssetError: the file cannot be written, the name has another ending, or the map has more than ``MOST_CELLS`` cells.
     """
     suffix = path.suffix.lower()
     if suffix not in (".png", ".bmp"):

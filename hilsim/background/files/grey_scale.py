@@ -13,7 +13,7 @@ NOTHING, DARKEST, BRIGHTEST = 0, 32, 255
 _STEPS = BRIGHTEST - DARKEST
 _BAR_HEIGHT, _TOP, _BOTTOM, _TEXT_TOP = 32, 4, 14, 19
 _GAP = 6
-_READABLE_WIDTH = 900  # about what a screen shows of a picture that is made to fit
+_READABLE_WIDTH = 900  # about the width at which a screen shows a picture scaled to fit
 _MARKS_M = tuple(first * 10.0**power for power in range(-2, 4) for first in (1, 2, 5))
 
 
@@ -35,23 +35,23 @@ class GreyScale:
 
     @property
     def distance_m(self) -> npt.NDArray[np.float64]:
-        """``float64[256]``: metres of each grey value; NaN for values without a distance."""
+        """Distance of each grey value in metres, ``float64[256]``; NaN for values without a distance."""
         metres = np.full(256, np.nan)
         metres[DARKEST:] = self.near_m * (self.far_m / self.near_m) ** (np.arange(_STEPS, -1, -1) / _STEPS)
         return metres
 
     def share(self, distance_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """0 for ``near_m`` to 1 for ``far_m``, logarithmic; 0 where both are the same."""
+        """Position on the logarithmic scale: 0 for ``near_m`` to 1 for ``far_m``; 0 if both are equal."""
         span = math.log(self.far_m / self.near_m) or 1.0
         return np.asarray(np.log(np.asarray(distance_m) / self.near_m) / span, np.float64)
 
     def grey(self, distance_m: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
-        """``uint8``, of the same shape: the grey values nearest to distances between ``near_m`` and ``far_m``."""
+        """Nearest grey values of distances between ``near_m`` and ``far_m``, ``uint8`` of the same shape."""
         return np.asarray(BRIGHTEST - np.rint(self.share(distance_m) * _STEPS), np.uint8)
 
 
 def draw_bar(scale: GreyScale, width: int) -> npt.NDArray[np.uint8]:
-    """``uint8[height, width]``: every grey value from near to far, marked with distances; enlarged below a picture that is likely shown small."""
+    """Scale bar ``uint8[height, width]``: every grey value from near to far, labelled with distances; enlarged below a large picture, which is likely scaled down."""
     enlarged = max(width // _READABLE_WIDTH, 1)
     columns = width // enlarged
     bar = np.zeros((_BAR_HEIGHT, columns), np.uint8)
@@ -66,7 +66,7 @@ def draw_bar(scale: GreyScale, width: int) -> npt.NDArray[np.uint8]:
 
 
 def _marks(scale: GreyScale, columns: int, font: ImageFont.ImageFont) -> list[tuple[int, int, str]]:
-    """Column of the mark, column where its text begins, and the text: both ends, and round distances between them where there is room."""
+    """Column of the tick, column of the start of its label, and the label: both ends, and round distances between them if they fit."""
     near, far = f"{scale.near_m:.3g} m", f"{scale.far_m:.3g} m"
     free, last = int(font.getlength(near)) + _GAP, columns - int(font.getlength(far))
     marks = [(0, 0, near), (columns - 1, last, far)]

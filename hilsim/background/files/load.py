@@ -1,4 +1,4 @@
-"""A background map from any file that holds one."""
+"""Loading of a background map from any supported file."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ _ZIP, _BMP = b"PK", b"BM"
 
 
 def load_map(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
-    """The map in an NPZ or 32-bit BMP file, recognised by its content.
+    """Read the map of an NPZ or 32-bit BMP file, recognised by its content.
 
     Args:
-        path: The file.
-        grid: Of a bitmap from elsewhere; of hilsim's own files it must be the file's, where it is given.
+        path: Path of the file.
+        grid: Grid of another program's bitmap; for hilsim's own files it must equal the file's, if given.
 
     Raises:
-        AssetError: the file cannot be read, is neither, is damaged, or does not fit the grid.
+        AssetError: the file cannot be read, is neither, is damaged, or does not match the grid.
     """
     start = read_bytes(path)[: len(_ZIP)]
     if start == _ZIP:

@@ -4,9 +4,9 @@
 ``format``      ``"hilsim-background"``
 ``version``     1
 ``grid``        ``{"kind": "azimuth", "columns": …, "elevation_deg": […]}`` or ``{"kind": "image", "columns": …, "rows": …, …}``
-``model``       Of the sensor; empty text where it is not known.
+``model``       Name of the sensor's model; empty if unknown.
 ``pose``        World from sensor: ``{"position_m": [x, y, z], "orientation": [w, x, y, z]}``, or null.
-``provenance``  What it was made from, as ``BackgroundMap.provenance``.
+``provenance``  Origin of the map, as ``BackgroundMap.provenance``.
 ==============  =================================================================================================================================
 """
 
@@ -25,7 +25,7 @@ from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 
 FORMAT, VERSION = "hilsim-background", 1
 MOST_CELLS = MAP_CELLS.bound
-"""What a file may hold."""
+"""Largest number of cells of a map in a file."""
 
 T = TypeVar("T")
 Grid = AzimuthGrid | ImageGrid
@@ -34,7 +34,7 @@ _KINDS: dict[str, type[AzimuthGrid] | type[ImageGrid]] = {"azimuth": AzimuthGrid
 
 @dataclass(frozen=True, kw_only=True)
 class MapMetadata:
-    """A background map without its arrays; see ``BackgroundMap`` for what the fields mean."""
+    """A background map without its arrays; the fields are those of ``BackgroundMap``."""
 
     grid: Grid
     model: str
@@ -44,7 +44,7 @@ class MapMetadata:
 
 @dataclass(frozen=True, kw_only=True)
 class _Stored:
-    """The JSON as it is; the grid's own keys depend on its kind."""
+    """JSON as stored; the grid's own keys depend on its kind."""
 
     format: str
     version: int
@@ -55,11 +55,11 @@ class _Stored:
 
 
 def describe_map(background: BackgroundMap) -> str:
-    """The JSON of a map, in ASCII.
+    """JSON of a map in ASCII.
 
     Raises:
-        ValueError: the provenance holds a number that is not finite.
-        TypeError: it holds something that is no JSON value.
+        ValueError: the provenance contains a number that is not finite.
+        TypeError: the provenance contains a value that is not a JSON value.
     """
     grid = background.grid
     kind = next(name for name, known in _KINDS.items() if isinstance(grid, known))
@@ -75,15 +75,15 @@ def describe_map(background: BackgroundMap) -> str:
 
 
 def read_metadata(text: str | bytes, where: str, *, expected: Grid | None = None) -> MapMetadata:
-    """Metadata of a map, from its JSON.
+    """Parse the metadata of a map from its JSON.
 
     Args:
-        text: The JSON.
-        where: File and place, for messages.
-        expected: The grid that the map must have, where the caller knows it.
+        text: JSON text.
+        where: File and position for messages.
+        expected: Required grid, if given.
 
     Raises:
-        AssetError: it is no JSON, of another format or version, breaks a rule, has more than ``MOST_CELLS`` cells, or has another grid than expected.
+        AssetError: it is no JSON, has another format or version, violates a rule, has more than ``MOST_CELLS`` cells, or has another grid than expected.
     """
     table = read_json(text, where, format_name=FORMAT, version=VERSION)
     stored = checked(_Stored, table, where)
@@ -98,10 +98,10 @@ def read_metadata(text: str | bytes, where: str, *, expected: Grid | None = None
 
 
 def read_json(text: str | bytes, where: str, *, format_name: str, version: int) -> dict[str, Any]:
-    """The table of a JSON text that names its format and version.
+    """Parse a JSON text that must have a given format and version.
 
     Raises:
-        AssetError: it is no JSON, too long, nested too deep, or of another format or version.
+        AssetError: it is no JSON, too long, nested too deep, or has another format or version.
     """
     try:
         data = text.encode() if isinstance(text, str) else text
@@ -119,7 +119,7 @@ def read_json(text: str | bytes, where: str, *, format_name: str, version: int) 
 
 
 def check_cells(rows: int, columns: int, where: str) -> None:
-    """Refuse a map that a file may not hold.
+    """Reject a map that is too large for a file.
 
     Raises:
         AssetError: it has more than ``MOST_CELLS`` cells.
@@ -129,10 +129,10 @@ def check_cells(rows: int, columns: int, where: str) -> None:
 
 
 def checked(kind: type[T], table: dict[str, Any], where: str) -> T:
-    """A table as a frozen dataclass.
+    """Convert a table to a frozen dataclass.
 
     Raises:
-        AssetError: naming every fault.
+        AssetError: the table violates rules; the message names every fault.
     """
     try:
         return TypeAdapter(kind).validate_json(json.dumps(table), strict=True, extra="forbid")

@@ -1,7 +1,7 @@
-r"""NPY arrays inside a file that is not trusted: what the header asks for is looked at before anything of it is read.
+r"""NPY arrays in untrusted files: the header is checked before any data are read.
 
 Layout (NumPy Enhancement Proposal 1): ``\x93NUMPY``, version (two bytes), length of the header (2 bytes little-endian; 4 from version 2 on), the header as
-the text of a Python dictionary, then the numbers. NumPy writes that dictionary in one way only, which is all that is read here: no text is evaluated.
+the text of a Python dictionary, then the numbers. NumPy writes that dictionary in one form only, which is the only one accepted here: no text is evaluated.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 _MAGIC = b"\x93NUMPY"
-_MOST_HEADER_BYTES = 10_000  # as numpy.load
+_MOST_HEADER_BYTES = 10_000  # as in numpy.load
 _HEADER = re.compile(r"\{'descr': '([<>|=]?[A-Za-z]\d{0,9})', 'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*\d{0,18})\), \} *\n")
 
 
@@ -20,10 +20,10 @@ class NpyHeader(NamedTuple):
     """Header of an NPY file.
 
     Attributes:
-        descr: NumPy's code of the type of its numbers: ``<u4``.
-        is_fortran: Columns lie together.
-        shape: Of the array.
-        size: Bytes of the header with all that goes before the numbers.
+        descr: NumPy's type code of the numbers, such as ``<u4``.
+        is_fortran: Whether columns are contiguous.
+        shape: Shape of the array.
+        size: Size of the header in bytes, with all bytes before the numbers.
     """
 
     descr: str
@@ -33,12 +33,12 @@ class NpyHeader(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """How many numbers."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def type_name(self) -> str:
-        """Of its numbers, for people: ``uint32``."""
+        """Type of the elements for messages, such as ``uint32``."""
         try:
             return np.dtype(self.descr).name
         except (TypeError, ValueError):
@@ -46,10 +46,10 @@ class NpyHeader(NamedTuple):
 
 
 def read_header(file: IO[bytes]) -> NpyHeader:
-    """The header at a file's beginning; the numbers follow.
+    """Read the header at a file's beginning; the numbers follow.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: the header is invalid; the message gives the reason.
     """
     start = file.read(8)
     if start[:6] != _MAGIC or len(start) < 8:
@@ -69,5 +69,5 @@ def read_header(file: IO[bytes]) -> NpyHeader:
 
 
 def array_of(header: NpyHeader, data: bytes, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    """The array of the numbers behind a header, read-only; their size must be that of the header."""
+    """Array of the numbers after a header, read-only; their size must be that of the header."""
     return np.frombuffer(data, dtype, header.numbers).reshape(header.shape, order="F" if header.is_fortran else "C")

@@ -1,4 +1,4 @@
-"""A file is written whole or not at all."""
+"""Atomic writing of files."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -7,10 +7,10 @@ from hilsim.errors import AssetError
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Create or replace a file; what was there stays until the new one is complete, and where it cannot be completed.
+    """Create or replace a file atomically: an existing file remains until the new one is complete, and if it cannot be completed.
 
     Raises:
-        AssetError: it cannot be written.
+        AssetError: the file cannot be written.
     """
     part = path.with_name(f".{path.name}.part")
     try:

@@ -1,1 +1,1 @@
-"""What light passes on its way: the beam as rays, the window, rain, snow, fog and dust."""
+"""The optical path: the beam as rays, the window, rain, snow, fog and dust."""

@@ -1,4 +1,4 @@
-"""A beam as a bundle of rays: where in the spot each goes, and which share of the light it carries."""
+"""A beam as a bundle of rays: position of each ray in the spot, and its share of the light."""
 
 from typing import NamedTuple
 
@@ -9,13 +9,13 @@ from hilsim.errors import require
 from hilsim.sensor.specs import BeamSpec
 
 SUB_RAY_COUNTS = (1, 7, 19)
-"""Numbers of sub-rays there are patterns for."""
+"""Supported numbers of sub-rays."""
 
 _RINGS: dict[int, tuple[tuple[int, float], ...]] = {1: ((1, 0.0),), 7: ((1, 0.0), (6, 2.0 / 3.0)), 19: ((1, 0.0), (6, 0.4), (12, 0.8))}
-"""Rays and radius of each ring, in half spots: equal weights are then an even cover (recommended, unproven)."""
+"""Number of rays and radius of each ring, in half spots; with these, equal weights cover the spot evenly (recommended, unproven)."""
 
 
-_MARGIN = 1.001  # a ray's unit direction is a little shorter across than its tangent is long; roundings besides
+_MARGIN = 1.001  # a ray's unit direction has a smaller transverse component than its tangent; rounding errors as well
 
 
 class Beam(NamedTuple):
@@ -23,9 +23,9 @@ class Beam(NamedTuple):
 
     Attributes:
         tangent: ``float64[k, 2]``, tangents of the horizontal and vertical angle from the centre.
-        offset_m: ``float64[k, 2]``, horizontal and vertical offset of the origin.
-        share: ``float64[k]``, of the light; their sum is 1.
-        width_m: Largest distance of an origin from the centre's.
+        offset_m: ``float64[k, 2]``, horizontal and vertical offset of the ray's origin.
+        share: ``float64[k]``, share of the light; the sum is 1.
+        width_m: Largest distance of a ray's origin from the centre ray's.
         spread: Largest tangent of an angle from the centre ray.
     """
 
@@ -37,10 +37,10 @@ class Beam(NamedTuple):
 
 
 def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
-    """Kernel-side bundle of a beam.
+    """Build the kernel-side bundle of a beam.
 
     Raises:
-        ValueError: there is no pattern of so many rays.
+        ValueError: ``sub_rays`` is not supported.
     """
     require((sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {sub_rays}"))
     points = []

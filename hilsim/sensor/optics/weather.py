@@ -1,10 +1,10 @@
-"""Weather: what fog, rain, snow and dust take from a beam, and the echoes they make of their own near the sensor.
+"""Weather: attenuation of a beam by fog, rain, snow and dust, and their echoes near the sensor.
 
-Energies are normalised: a white Lambertian wall at 1 m, normal incidence, clear air, has 1. Extinction of all kinds adds up. Fog and dust are a *soft
-target*, one echo a firing; drops and flakes are counted one by one where each alone exceeds the detection threshold. Tables are made once, by
-``build_weather``; the kernels look up and draw by counter, so an echo depends on (seed, stream, sequence) only.
+Energies are normalised: a white Lambertian wall at 1 m, normal incidence, clear air, returns 1. Extinction coefficients add up. Fog and dust are a *soft
+target*, one echo per firing; drops and flakes are simulated one by one where a single one exceeds the detection threshold. ``build_weather`` computes
+the tables once; the kernels look up and draw by counter, so an echo depends on (seed, stream, sequence) only.
 
-Trust. [S]: read in the named source; [C]: computed from the formula; [K]: general knowledge, source named but not read again; [R]: recommended
+Marks of confidence. [S]: read in the named source; [C]: computed from the formula; [K]: general knowledge, source named but not read again; [R]: recommended
 here, unproven by any source. Sources: [FOG] Hahner et al., Fog simulation on real lidar point clouds, ICCV 2021; [SNOW] Hahner et al., LiDAR snowfall
 simulation, CVPR 2022 (published physics only); [LISA] Kilic et al., arXiv 2107.07004, ``atmos_models.py``; [BLA] Blainder range scanner;
 [PRA] Pierce et al., SPIE 4530 (2001), abstract; [FIL] Filgueira et al., Measurement 2017, abstract. No calibration of a Velodyne in fog or snow was found.
@@ -43,24 +43,25 @@ _DROPS, _FLAKES = constant(2), constant(3)
 
 _DROP_REFLECTANCE = ((1.328 - 1.0) / (1.328 + 1.0)) ** 2  # Fresnel, water [S LISA]: 0.01985
 _SCATTER_M = 10.0  # range scatter of a soft echo is this times Beta(2, 20) [S FOG]
-_PARTICLES_PER_FIRING = 65_536  # draws set aside for each firing
+_PARTICLES_PER_FIRING = 65_536  # random numbers reserved for each firing
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeatherSpec:
-    """The weather; kinds given together add up. Nothing given is clear air.
+    """The weather; several kinds together add up. The default is clear air.
 
     Attributes:
         fog_visibility_m: Meteorological optical range (5 % contrast) of fog, 1 to 100000; 0: no fog. Dense 20-50, thick 50-200, moderate 200-500, light 500-1000.
-            No wavelength correction: in fog there is practically none [PRA].
-        rain_mm_per_h: 0 to 500; light 2.5, moderate 10, heavy 25, violent 50.
-        rain_model: ``marshall_palmer`` [R]: extinction from the drop sizes, the size of measured optical links (ITU-R P.1814 [K]) and of stable ranges
+            Independent of wavelength, which holds well for fog [PRA].
+        rain_mm_per_h: Rain rate, 0 to 500; light 2.5, moderate 10, heavy 25, violent 50.
+        rain_model: ``marshall_palmer`` [R]: extinction from the drop sizes, of the magnitude of measured optical links (ITU-R P.1814 [K]) and of stable ranges
             in real rain [FIL]; ``goodin`` [S BLA, LISA]: ``0.01 R^0.6``, 25 times as much.
-        snow_mm_per_h: Water equivalent, 0 to 50; light 0.5, heavy 2.5.
-        dust_visibility_m: As ``fog_visibility_m``; dust takes the path of fog [R].
-        near_gain_m: Echoes of weather nearer than this are weakened by (range / this)^2; 0 to 50, 0 for full sensitivity. 3 m is recommended [R]: unproven, to be
+        snow_mm_per_h: Snow rate as water equivalent, 0 to 50; light 0.5, heavy 2.5.
+        dust_visibility_m: Visibility in dust, with the values of ``fog_visibility_m``; dust is simulated like fog [R].
+        near_gain_m: Range below which the energy of weather echoes is multiplied by (range / near_gain_m)^2; 0 to 50, 0 for full sensitivity. 3 m is
+            recommended [R]: unproven, to be
             fitted to a real unit.
-        flake_reflectivity: Of a snow flake as a diffuse disc, above 0 to 1. 0.9 [S SNOW] is an upper bound of what flakes return; lower it to see fewer.
+        flake_reflectivity: Reflectivity of a snow flake as a diffuse disc, above 0 to 1. 0.9 [S SNOW] is an upper bound; a lower value makes fewer echoes.
     """
 
     fog_visibility_m: float = 0.0
@@ -90,23 +91,23 @@ class WeatherSpec:
 
 
 class Weather(NamedTuple):
-    """Kernel-side weather; build with ``build_weather``, or ``CLEAR``.
+    """Kernel-side weather, built by ``build_weather``; ``CLEAR`` is clear air.
 
     Attributes:
-        has_echoes: Whether the weather makes any.
+        has_echoes: Whether the weather makes echoes.
         has_soft_echo: Whether there is fog or dust.
-        extinction_per_m: Of all kinds together, one way.
-        threshold_energy: Of detection.
-        near_gain_m: As in ``WeatherSpec``.
+        extinction_per_m: Total extinction coefficient, one way.
+        threshold_energy: Detection threshold.
+        near_gain_m: ``WeatherSpec.near_gain_m``.
         spot_h_mm: Width of the beam at the window.
         spot_v_mm: Height of the beam at the window.
-        divergence_h_mrad: Full angle.
-        divergence_v_mrad: Full angle.
-        soft_step_m: Between the ranges of the first two rows of ``table``.
-        rain: The drops.
-        snow: The flakes.
-        table: ``float64[4, 129]``. Mean energy of the soft echo where the nearest hard hit is at ``0.9 m + k * soft_step_m`` (from the last on it is constant);
-            its range (m); share of the drops nearer than ``0.9 m + k * rain.step_m``; the same of flakes. One array, because each costs a kernel's call 6 ns.
+        divergence_h_mrad: Horizontal divergence, full angle.
+        divergence_v_mrad: Vertical divergence, full angle.
+        soft_step_m: Range step of the first two rows of ``table``.
+        rain: Detectable drops.
+        snow: Detectable flakes.
+        table: ``float64[4, 129]``. Mean energy of the soft echo where the nearest hard hit is at ``0.9 m + k * soft_step_m`` (constant beyond the last);
+            its range (m); share of the drops nearer than ``0.9 m + k * rain.step_m``; the same for flakes. One array, because each argument costs a kernel's call 6 ns.
     """
 
     has_echoes: bool
@@ -134,25 +135,25 @@ def build_weather(
     window_h_mm: float,
     window_v_mm: float,
 ) -> Weather:
-    """Kernel-side weather for a sensor.
+    """Build the kernel-side weather of a sensor.
 
     Args:
         spec: The weather.
-        threshold_energy: Of detection; drops and flakes below it are not made. Above 0 where it rains or snows.
+        threshold_energy: Detection threshold; drops and flakes below it are not simulated. Above 0 where it rains or snows.
         pulse_ns: Duration of the pulse.
-        divergence_h_mrad: Full angle of the visible spot.
-        divergence_v_mrad: Full angle of the visible spot.
-        window_h_mm: Size of the spot at the window.
-        window_v_mm: Size of the spot at the window.
+        divergence_h_mrad: Horizontal divergence of the visible spot, full angle.
+        divergence_v_mrad: Vertical divergence of the visible spot, full angle.
+        window_h_mm: Width of the spot at the window.
+        window_v_mm: Height of the spot at the window.
 
     Raises:
-        ValueError: it rains or snows and the threshold is 0, or so low that hundreds of particles exceed it.
+        ValueError: it rains or snows, and the threshold is 0 or so low that hundreds of particles exceed it.
     """
     require(
         (0.0 <= threshold_energy < 1.0, f"threshold_energy must be 0 to less than 1, got {threshold_energy}"),
         (
             threshold_energy > 0.0 or spec.rain_mm_per_h == spec.snow_mm_per_h == 0.0,
-            "threshold_energy must be above 0 where it rains or snows (without a threshold every drop is an echo), got 0",
+            "threshold_energy must be above 0 where it rains or snows (without a threshold every drop makes an echo), got 0",
         ),
     )
     soft_extinction_per_m = visibility_extinction_per_m(spec.fog_visibility_m) + visibility_extinction_per_m(spec.dust_visibility_m)
@@ -198,7 +199,7 @@ CLEAR = build_weather(
 
 @kernel
 def extinction(weather: Weather, range_m: float) -> float:
-    """Share of the energy that a way of ``range_m`` and back leaves, 0 to 1."""
+    """Share of the energy left after the path to ``range_m`` and back, 0 to 1."""
     if weather.extinction_per_m == 0.0:
         return 1.0
     return math.exp(-2.0 * weather.extinction_per_m * range_m)
@@ -206,7 +207,7 @@ def extinction(weather: Weather, range_m: float) -> float:
 
 @kernel
 def _soft_echo(weather: Weather, seed: int | np.uint64, stream: int, sequence: int, hard_range_m: float) -> tuple[float, float]:
-    """Range (m) and energy of the echo of fog and dust: the peak before the hard hit, its range scattered, its energy speckled (exponential) [R]."""
+    """Range (m) and energy of the echo of fog and dust: the peak before the hard hit, with random range and exponentially distributed energy (speckle) [R]."""
     entry = (hard_range_m - OVERLAP_FROM_M) / weather.soft_step_m
     last = weather.table.shape[1] - 1
     if entry <= 0.0:
@@ -226,7 +227,7 @@ def _soft_echo(weather: Weather, seed: int | np.uint64, stream: int, sequence: i
 
 @kernel
 def _poisson(mean: float, none_ratio: float, draw: float) -> int:
-    """A Poisson number by inversion of a uniform draw; ``most`` is never reached but by rounding."""
+    """Poisson number by inversion of a uniform random number; ``most`` is reached by rounding only."""
     number = 0
     term = none_ratio
     upto = term
@@ -240,7 +241,7 @@ def _poisson(mean: float, none_ratio: float, draw: float) -> int:
 
 @kernel
 def _particle_range_m(table: npt.NDArray[np.float64], row: int, step_m: float, draw: float) -> float:
-    """Range of a particle by inversion of a uniform draw: bisection, then evenly inside the cell."""
+    """Range of a particle by inversion of a uniform random number: bisection, then linear within the table's step."""
     low = 0
     high = table.shape[1] - 1
     while high - low > 1:
@@ -268,7 +269,7 @@ def _particle_echoes(
     energy: npt.NDArray[Any],
     start: int,
 ) -> int:
-    """Append ``number`` drops or flakes but for those beyond the hard hit; each at least at the threshold, at most a filled beam."""
+    """Append ``number`` drops or flakes except those beyond the hard hit; each energy is at least the threshold and at most that of a filled beam."""
     count = start
     for particle in range(number):
         if count >= range_m.size:
@@ -300,23 +301,23 @@ def weather_echoes(
     energy: npt.NDArray[Any],
     start: int,
 ) -> int:
-    """Append the echoes that the weather makes in one firing, unsorted and unmerged, none at or beyond the hard hit.
+    """Append the echoes of the weather in one firing, unsorted and unmerged, all before the hard hit.
 
-    Energies contain extinction and near gain; a window's transmission is the caller's. Drops and flakes are at or above the threshold;
-    the echo of fog and dust has any energy. Echoes that find no room are left out. Ask ``weather.has_echoes`` first: it saves the call, 20 ns.
+    Energies include extinction and near gain; the caller applies the window's transmission. Drops and flakes are at or above the threshold;
+    the echo of fog and dust has any energy. Echoes beyond the arrays' capacity are dropped. Check ``weather.has_echoes`` first: it saves the call, 20 ns.
 
     Args:
         weather: The weather.
-        seed: Of the rig.
-        stream: Of the channel.
+        seed: Random seed of the rig.
+        stream: Random stream of the channel.
         sequence: Index of the firing sequence, 0 to 2^47.
         hard_range_m: Nearest hard hit, ``inf`` for none.
         range_m: ``float32[M]``, written from ``start`` on.
         energy: ``float32[M]``, written from ``start`` on.
-        start: How many candidates there are already.
+        start: Number of candidates already in the arrays.
 
     Returns:
-        How many there are now, at most M.
+        Number of candidates after the call, at most M.
     """
     count = start
     if weather.has_soft_echo and count < range_m.size:

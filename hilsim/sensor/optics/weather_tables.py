@@ -1,6 +1,6 @@
-"""What weather does, as numbers and tables: extinction, the echo of fog and dust by range, detectable drops and flakes by range. NumPy, at start only.
+"""Physics of weather as numbers and tables: extinction, soft echo by range, detectable drops and flakes by range. NumPy, at start-up only.
 
-Trust marks and sources as in ``weather.py``.
+Marks of confidence and sources as in ``weather.py``.
 """
 
 import math
@@ -14,26 +14,26 @@ from hilsim.errors import require
 Floats = npt.NDArray[np.float64]
 
 OVERLAP_FROM_M = 0.9
-"""Receiver and beam begin to overlap here, and do fully at 1 m [S FOG, SNOW]; for weather only, hard targets are seen from 0.5 m."""
+"""Range at which receiver and beam begin to overlap; overlap is full at 1 m [S FOG, SNOW]. For weather only: hard targets are seen from 0.5 m."""
 _OVERLAP_FULL_M = 1.0
 _LIGHT_M_PER_NS = 0.299792458
 _OPTICAL_DEPTH = math.log(20.0)  # visibility at 5 % contrast [S FOG]; the 2 % convention would give 3.912
-_BACKSCATTER = 0.046  # 1/sr, of 1 / visibility [S FOG, range 0.023 to 0.092]; lidar ratio 65 sr
+_BACKSCATTER = 0.046  # 1/sr, times 1 / visibility [S FOG, range 0.023 to 0.092]; lidar ratio 65 sr
 _TABLE_STEP_M = 0.001
-_ENTRIES = 129  # of every table, so that kernels are handed one array
+_ENTRIES = 129  # length of every table, so that one array holds them all
 _NEGLECTED_TAIL = 1e-7  # share of particles beyond the end of their table
-_MOST_PER_FIRING = 500.0  # mean, above which drawing a number by inversion is no longer sensible
+_MOST_PER_FIRING = 500.0  # mean number, above which inversion is too slow
 
 
 class Particles(NamedTuple):
-    """Drops or flakes that alone exceed the threshold, but for their ranges.
+    """Drops or flakes that exceed the threshold singly, without their ranges.
 
     Attributes:
-        mean: How many a firing, up to any range.
+        mean: Mean number per firing, at all ranges.
         none_ratio: Probability of none, ``exp(-mean)``.
-        reflectance: Of one that fills the beam.
-        mean_excess_mm: Mean of the diameter beyond the least that is detected (the distribution of diameters is exponential).
-        step_m: Between the ranges of the table of ``particle_table``.
+        reflectance: Reflectance of a particle that fills the beam.
+        mean_excess_mm: Mean difference between the diameter and the least detectable one (diameters are distributed exponentially).
+        step_m: Range step of the table of ``particle_table``.
     """
 
     mean: float
@@ -47,23 +47,23 @@ _NO_PARTICLES = (Particles(0.0, 1.0, 0.0, 0.0, 1.0), np.linspace(0.0, 1.0, _ENTR
 
 
 def drop_sizes(rain_mm_per_h: float) -> tuple[float, float]:
-    """Marshall and Palmer's drops: number per m3 and mm at diameter 0, and decay of that number per mm of diameter; none without rain."""
+    """Drop sizes by Marshall and Palmer: number per m3 and mm at diameter 0, and decay of that number per mm of diameter; 0 without rain."""
     return (8000.0, 4.1 * math.pow(rain_mm_per_h, -0.21)) if rain_mm_per_h > 0.0 else (0.0, 1.0)
 
 
 def flake_sizes(snow_mm_per_h: float) -> tuple[float, float]:
-    """Gunn and Marshall's flakes [S LISA], diameters as water; as ``drop_sizes``."""
+    """Flake sizes by Gunn and Marshall [S LISA], diameters as water; result as in ``drop_sizes``."""
     return (7.6e3 * math.pow(snow_mm_per_h, -0.87), 2.55 * math.pow(snow_mm_per_h, -0.48)) if snow_mm_per_h > 0.0 else (0.0, 1.0)
 
 
 def _extinction_per_m(sizes: tuple[float, float]) -> float:
-    """One-way extinction of particles with exponentially distributed diameters and an extinction efficiency of 2."""
+    """One-way extinction coefficient of particles with exponentially distributed diameters and an extinction efficiency of 2."""
     number, decay_per_mm = sizes
     return math.pi * number / decay_per_mm**3 * 1e-6
 
 
 def rain_extinction_per_m(rain_mm_per_h: float, rain_model: str) -> float:
-    """One-way extinction of rain.
+    """One-way extinction coefficient of rain.
 
     Marshall and Palmer's drops with an extinction efficiency of 2 give ``3.6466e-4 R^0.63`` [C], within 1 % of Mie theory at 905 nm. ``goodin`` is
     ``0.01 R^0.6`` [S BLA, LISA, both citing Goodin 2019].
@@ -74,29 +74,29 @@ def rain_extinction_per_m(rain_mm_per_h: float, rain_model: str) -> float:
 
 
 def snow_extinction_per_m(snow_mm_per_h: float) -> float:
-    """One-way extinction of snow: Gunn and Marshall's flakes [C]."""
+    """One-way extinction coefficient of snow: Gunn and Marshall's flakes [C]."""
     return _extinction_per_m(flake_sizes(snow_mm_per_h))
 
 
 def visibility_extinction_per_m(visibility_m: float) -> float:
-    """One-way extinction of fog or dust with a visibility; 0 means none."""
+    """One-way extinction coefficient of fog or dust with a visibility; a visibility of 0 means none."""
     return _OPTICAL_DEPTH / visibility_m if visibility_m > 0.0 else 0.0
 
 
 def soft_echo_energy(
     range_m: Floats, *, extinction_per_m: float, soft_extinction_per_m: float, pulse_ns: float, near_gain_m: float, hard_range_m: float = math.inf
 ) -> Floats:
-    """What a soft target returns through a rectangular pulse, by range.
+    """Energy that a soft target returns for a rectangular pulse, by range.
 
-    ``pi beta * integral of xi(r') exp(-2 alpha r') / r'^2`` over half a pulse length either side, no farther than the hard hit [S FOG, in the units of this
+    ``pi beta * integral of xi(r') exp(-2 alpha r') / r'^2`` over half a pulse length on either side, up to the hard hit [S FOG, in the units of this
     module], times the near gain [R].
 
     Args:
-        range_m: Any shape, metres.
-        extinction_per_m: Of all weather.
-        soft_extinction_per_m: Of fog and dust; ``beta`` is this times 0.046 / ln 20.
+        range_m: Ranges in metres, any shape.
+        extinction_per_m: Extinction coefficient of all weather.
+        soft_extinction_per_m: Extinction coefficient of fog and dust; ``beta`` is this times 0.046 / ln 20.
         pulse_ns: Duration of the pulse.
-        near_gain_m: As in ``WeatherSpec``.
+        near_gain_m: ``WeatherSpec.near_gain_m``.
         hard_range_m: Nearest hard hit.
     """
     half_m = _LIGHT_M_PER_NS * pulse_ns / 4.0
@@ -111,7 +111,7 @@ def soft_echo_energy(
 
 
 def soft_table(extinction_per_m: float, soft_extinction_per_m: float, pulse_ns: float, near_gain_m: float) -> tuple[float, Floats, Floats]:
-    """The soft echo's peak by range of the nearest hard hit, which is ``0.9 m + k * step``; at and beyond the last it is unclipped.
+    """Peak of the soft echo by range of the nearest hard hit, which is ``0.9 m + k * step``; at and beyond the last the echo is not clipped.
 
     Returns:
         Step (m); ``float64[129]`` energy; ``float64[129]`` range (m).
@@ -119,7 +119,9 @@ def soft_table(extinction_per_m: float, soft_extinction_per_m: float, pulse_ns: 
     if soft_extinction_per_m == 0.0:
         return 1.0, np.zeros(_ENTRIES), np.zeros(_ENTRIES)
     half_m = _LIGHT_M_PER_NS * pulse_ns / 4.0
-    at = np.arange(OVERLAP_FROM_M, max(near_gain_m, _OVERLAP_FULL_M + half_m) + _TABLE_STEP_M, _TABLE_STEP_M)  # beyond, energy only falls
+    at = np.arange(
+        OVERLAP_FROM_M, max(near_gain_m, _OVERLAP_FULL_M + half_m) + _TABLE_STEP_M, _TABLE_STEP_M
+    )  # beyond this range the energy only falls
 
     def peak(hard_range_m: float) -> tuple[float, float]:
         before = at[at <= hard_range_m]
@@ -131,7 +133,7 @@ def soft_table(extinction_per_m: float, soft_extinction_per_m: float, pulse_ns: 
             near_gain_m=near_gain_m,
             hard_range_m=hard_range_m,
         )
-        index = int(np.argmax(energy >= energy.max() * (1.0 - 1e-9)))  # the nearest, where a clipped pulse has the same energy at many ranges
+        index = int(np.argmax(energy >= energy.max() * (1.0 - 1e-9)))  # the nearest, because a clipped pulse has the same energy at many ranges
         return float(energy[index]), float(before[index])
 
     _, open_range_m = peak(math.inf)
@@ -150,24 +152,26 @@ def particle_table(
     spot_mm: tuple[float, float],
     divergence_mrad: tuple[float, float],
 ) -> tuple[Particles, Floats]:
-    """Drops or flakes that alone exceed the threshold, and ``float64[129]``, the share of them nearer than ``0.9 m + k * step_m``; the last is 1.
+    """Drops or flakes that exceed the threshold singly, and ``float64[129]``, the share of them nearer than ``0.9 m + k * step_m``; the last is 1.
 
-    A particle in the beam returns the share of the beam's section that it covers [S LISA], so the least diameter that is seen grows with range; the density along
-    the beam is the beam's section times the particles above that diameter. Counted from 0.9 m on, at full overlap.
+    A particle in the beam returns the share of the beam's section that it covers [S LISA], so the least detectable diameter grows with range. The density along
+    the beam is the beam's section times the number of particles above that diameter, from 0.9 m on, at full overlap.
 
     Args:
         sizes: From ``drop_sizes`` or ``flake_sizes``.
-        reflectance: Of a particle that fills the beam.
-        threshold_energy: Of detection, above 0 where there are particles.
-        extinction_per_m: Of all weather.
-        near_gain_m: As in ``WeatherSpec``.
+        reflectance: Reflectance of a particle that fills the beam.
+        threshold_energy: Detection threshold, above 0 where there are particles.
+        extinction_per_m: Extinction coefficient of all weather.
+        near_gain_m: ``WeatherSpec.near_gain_m``.
         spot_mm: Width and height of the beam at the window.
-        divergence_mrad: Full angles.
+        divergence_mrad: Horizontal and vertical divergence, full angles.
     """
     number, decay_per_mm = sizes
     if number == 0.0:
         return _NO_PARTICLES
-    farthest_m = max(math.sqrt(reflectance / threshold_energy), OVERLAP_FROM_M) + 1.0  # nothing is seen beyond, even without extinction
+    farthest_m = (
+        max(math.sqrt(reflectance / threshold_energy), OVERLAP_FROM_M) + 1.0
+    )  # no particle is detected beyond this range, even without extinction
     at = np.linspace(OVERLAP_FROM_M, farthest_m, 40_001)
     filled = reflectance * np.exp(-2.0 * extinction_per_m * at) / at**2
     if near_gain_m > 0.0:

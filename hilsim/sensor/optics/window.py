@@ -1,7 +1,7 @@
-"""The sensor's window: dirt on it, and sectors that are dirtier or blocked.
+"""The sensor's window: soiling, and dirtier or blocked sectors.
 
-Dirt only takes light. That it also sends some back is not modelled: no source gives an amount for a Velodyne's window, and what comes from the window itself lies below
-the 0.5 m that a VLP-16 reports from.
+Soiling only attenuates. Backscatter from it is not modelled: no source gives an amount for a Velodyne's window, and echoes of the window itself are below
+the VLP-16's minimum range of 0.5 m.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from hilsim.units import TURN_CDEG
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSectorSpec:
-    """A part of the window that lets less light through, in the sensor's frame.
+    """A sector of the window with lower transmission, in the sensor's frame.
 
     Attributes:
-        azimuth_from_deg: Where it begins, clockwise, 0 to less than 360.
-        azimuth_to_deg: Where it ends (exclusive), 0 to 360; less than the beginning for a sector through 0. 0 to 360 is the whole turn.
+        azimuth_from_deg: Start of the sector, clockwise, 0 to less than 360.
+        azimuth_to_deg: End of the sector (exclusive), 0 to 360; below the start for a sector across 0. 0 to 360 is the whole turn.
         elevation_from_deg: Lowest elevation, inclusive.
         elevation_to_deg: Highest elevation, inclusive.
-        transmission: Share of the energy let through, one way, 0 to 1; 0 is blocked.
+        transmission: Transmission, one way, 0 to 1; 0 is blocked.
     """
 
     azimuth_from_deg: float
@@ -52,11 +52,11 @@ class WindowSectorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSpec:
-    """The window; as it is by default, nothing is lost.
+    """The sensor's window; by default it is fully transparent.
 
     Attributes:
-        soiling_transmission: Of dirt all over it, one way, above 0 to 1.
-        sectors: Parts that let less through; where they overlap, their transmissions multiply.
+        soiling_transmission: Transmission of an even layer of dirt, one way, above 0 to 1.
+        sectors: Sectors with lower transmission; where they overlap, their transmissions multiply.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"dirt_transmission": "soiling_transmission"}
@@ -69,11 +69,11 @@ class WindowSpec:
 
 
 class Window(NamedTuple):
-    """Kernel-side window of ``s`` sectors.
+    """Kernel-side window with ``s`` sectors.
 
     Attributes:
-        soiling_transmission: As in ``WindowSpec``.
-        sectors: ``float64[s, 5]``: azimuth where a sector begins and its width (0.01 deg), its lowest and highest elevation (deg), its transmission.
+        soiling_transmission: ``WindowSpec.soiling_transmission``.
+        sectors: ``float64[s, 5]``: start azimuth and width (0.01 deg), lowest and highest elevation (deg), transmission.
     """
 
     soiling_transmission: float
@@ -81,7 +81,7 @@ class Window(NamedTuple):
 
 
 def build_window(spec: WindowSpec) -> Window:
-    """Kernel-side window."""
+    """Build the kernel-side window."""
     sectors = np.zeros((len(spec.sectors), 5))
     for at, sector in enumerate(spec.sectors):
         width_deg = sector.azimuth_to_deg - sector.azimuth_from_deg
@@ -93,12 +93,12 @@ def build_window(spec: WindowSpec) -> Window:
 
 @kernel
 def window_transmission(window: Window, azimuth_cdeg: float, elevation_deg: float) -> float:
-    """Share of the energy that the window lets through one way, 0 to 1; square it for the way out and back.
+    """Transmission of the window, one way, 0 to 1; square it for the way out and back.
 
     Args:
         window: The window.
-        azimuth_cdeg: Of the beam in the sensor's frame, clockwise (the head's angle and the channel's offset), 0.01 deg, of any turn.
-        elevation_deg: Of the beam in the sensor's frame.
+        azimuth_cdeg: Azimuth of the beam in the sensor's frame, clockwise (the head's angle plus the channel's offset), 0.01 deg, in any turn.
+        elevation_deg: Elevation of the beam in the sensor's frame.
     """
     share = window.soiling_transmission
     for sector in range(window.sectors.shape[0]):

@@ -2,8 +2,8 @@
 
 ``python -m hilsim.testing.flight_controller --pty LINK | --port DEVICE | --tcp HOST:PORT | --udp [HOST:]PORT --report FILE.json``
 
-It ends when its script is done, after ``--for`` seconds, at SIGTERM or SIGINT, or when a TCP simulator closes; the report is written in each case.
-Its exit status is 0 if no rule was broken and the script is done, 2 if the line cannot be had, else 1.
+It ends when its script is done, after ``--for`` seconds, at SIGTERM or SIGINT, or when a TCP simulator closes the connection; the report is written in each case.
+Its exit status is 0 if no rule was violated and the script is done, 2 if the line cannot be opened, else 1.
 """
 
 import os
@@ -14,11 +14,11 @@ from contextlib import suppress
 from hilsim.errors import HilsimError
 
 _NICE = -15
-"""A flight controller has a processor of its own; where it may, this one goes before whatever else the host does."""
+"""Nice value: a real flight controller has its own processor, so where permitted this one takes precedence over the host's other processes."""
 
 
 def _be_a_computer_of_its_own() -> None:
-    """A real controller shares no processor with what else a machine does: where it may, it runs before all but hilsim's own real-time threads."""
+    """Raise the priority where permitted, above all but hilsim's own real-time threads: a real controller does not share its processor."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))

@@ -1,7 +1,7 @@
-"""How a board decides that MAVLink is spoken on its USB port.
+"""Detection of MAVLink on a board's USB port.
 
-It is silent until it has read a HEARTBEAT. It looks every 100 ms, and once more than 80 bytes came without one, only every second; it needs 3 bytes, reads at most 80 of them, and scans those
-for the beginning of a HEARTBEAT with 9 bytes of payload (PX4-Autopilot platforms/nuttx/src/px4/common/cdc_acm_check.cpp). What else was in these 80 bytes is lost.
+The board is silent until it has read a HEARTBEAT. It checks every 100 ms, and after more than 80 bytes without one, only every second; it needs 3 bytes, reads at most 80, and searches those
+for the start of a HEARTBEAT with 9 bytes of payload (PX4-Autopilot platforms/nuttx/src/px4/common/cdc_acm_check.cpp). Other frames in these 80 bytes are lost.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _BUFFER = 600
 
 
 def has_heartbeat(window: bytes) -> bool:
-    """Whether a HEARTBEAT begins in some bytes."""
+    """Whether a HEARTBEAT starts in some bytes."""
     for start in range(len(window)):
         if window[start] == V1 and window[start + 1 : start + 2] == bytes([_HEARTBEAT_SIZE]) and window[start + 5 : start + 6] == b"\0":
             return True
@@ -35,11 +35,11 @@ class UsbScan:
     found: bool = False
 
     def feed(self, data: bytes) -> None:
-        """Take bytes; what does not fit into the port's buffer is lost."""
+        """Store received bytes; those beyond the port's buffer are lost."""
         self.waiting += data[: _BUFFER - len(self.waiting)]
 
     def advance(self, now_us: int) -> bool:
-        """Look, if it is time; returns whether MAVLink starts now."""
+        """Check if it is time; returns whether MAVLink starts now."""
         if self.found or now_us < self.next_look_us:
             return False
         self.next_look_us = now_us + _LOOK_US

@@ -1,4 +1,4 @@
-"""The controller as a whole, without a clock and without input or output: bytes with their arrival times go in, bytes come out."""
+"""The complete controller, without a clock and without input or output: it takes bytes with their arrival times and returns bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,22 +29,22 @@ _STATE_INTERVAL_US = 5000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Px4Spec:
-    """What kind of controller.
+    """Properties of a controller.
 
     Attributes:
-        serial: On a serial line, booting as over USB; else PX4's simulator link, which speaks first.
-        linux: PX4 built for Linux, on a serial line: it speaks at once, its first HEARTBEAT comes a second after, and its clock is the machine's, which goes on when it is started anew.
-        lockstep: Its clock is HIL_SENSOR.time_usec, and each is answered.
-        hil: HEARTBEAT has the HIL flag.
-        armed: Armed from the beginning.
-        autopilot: HEARTBEAT.autopilot.
-        parameters: Those it has; a float is one of PX4's floats, all else its integers.
-        boot_us: From power to when it looks at its port.
-        script: See ``scripts``.
-        newer: Actuators as after 1.12: 0 while disarmed, ``flags`` marks the channels of motors.
-        extra: Sends frames that no dialect knows, and signed ones.
+        serial: Whether it is on a serial line, booting as over USB; else on PX4's simulator link, where it sends first.
+        linux: Whether it is PX4 built for Linux, on a serial line: it sends at once, its first HEARTBEAT a second later, and its clock is the machine's, which continues over a restart.
+        lockstep: Whether its clock is HIL_SENSOR.time_usec, and each is answered.
+        hil: Whether HEARTBEAT has the HIL flag.
+        armed: Whether it is armed from the start.
+        autopilot: Value of HEARTBEAT.autopilot.
+        parameters: Parameters; a float is one of PX4's floats, all others its integers.
+        boot_us: Time from power-up to its first check of the port.
+        script: Script; see ``scripts``.
+        newer: Whether actuators are as after 1.12: 0 while disarmed, ``flags`` marks the channels of motors.
+        extra: Whether it sends frames of unknown ids, and signed ones.
         ground_systems: System ids of ground stations.
-        utc_at_zero_us: Unix time at time 0; None: unknown.
+        utc_at_zero_us: Unix time at time 0; None if unknown.
     """
 
     serial: bool = True
@@ -63,7 +63,7 @@ class Px4Spec:
 
 
 class Px4:
-    """A controller; ``now_us`` is its own clock, from 0 at its first power."""
+    """A controller; ``now_us`` is its own clock, 0 at its first power-up."""
 
     def __init__(self, spec: Px4Spec) -> None:
         self.spec = spec
@@ -98,23 +98,23 @@ class Px4:
 
     @property
     def done(self) -> bool:
-        """Whether its script has come to its end."""
+        """Whether its script has ended."""
         return self.report.time_of("done") is not None
 
     def reboot(self, now_us: int, *, forgiven_us: int = _FORGIVEN_US) -> None:
-        """Off and on again: all is forgotten, and the bridge has a while to notice."""
+        """Power-cycle: all state is lost, and faults are ignored for a while, until the bridge can notice."""
         self.report.note(now_us, "reboot")
         self._power_on(now_us)
         self.judge.restart()
         self.situation.forgiven_until_us = now_us + forgiven_us
 
     def unplug(self, now_us: int) -> None:
-        """The cable is out: nothing comes and nothing goes, but the controller lives on."""
+        """Disconnect the cable: no bytes are exchanged, but the controller continues."""
         self.report.note(now_us, "unplugged")
         self.unplugged = True
 
     def plug(self, now_us: int) -> None:
-        """The cable is in again. Disarmed, MAVLink was stopped and waits for a HEARTBEAT (cdc_acm_check.cpp); armed, it goes on."""
+        """Reconnect the cable. Disarmed, MAVLink was stopped and waits for a HEARTBEAT (cdc_acm_check.cpp); armed, it continues."""
         self.report.note(now_us, "plugged")
         self.unplugged = False
         self.splitter, self.out = Splitter(), bytearray()
@@ -125,7 +125,7 @@ class Px4:
         self.judge.restart()
 
     def babble(self, now_us: int, count: int = 200) -> None:
-        """Send bytes that are no frame: noise, with the beginnings of frames in it, which may swallow frames that follow."""
+        """Send bytes that are no frame: noise, with starts of frames in it, which may swallow frames that follow."""
         self.report.note(now_us, "babble")
         self.judge.timesync.restart()
         self.timesync_us = now_us + _TIMESYNC_US
@@ -133,7 +133,7 @@ class Px4:
         self.out += noise[: count // 2] + b"\xfd\xff\x00" + noise[count // 2 :] + b"\xfe\x09\x00"
 
     def receive(self, now_us: int, data: bytes, *, held_up: bool = False) -> None:
-        """Take bytes that arrived; ``held_up``: the reader was late, so when they came is not known."""
+        """Process received bytes; ``held_up``: the reader was late, so arrival times are unknown."""
         self.situation.held_up = held_up
         if not self.spec.lockstep:
             self.clock_us = now_us
@@ -144,7 +144,7 @@ class Px4:
         self._take(data)
 
     def advance(self, now_us: int) -> bytes:
-        """Do what is due until now; returns bytes to send."""
+        """Execute actions due until now; returns bytes to send."""
         if not self.spec.lockstep:
             self.clock_us = now_us
         now_us = self.clock_us
@@ -164,12 +164,12 @@ class Px4:
         return data
 
     def close(self) -> Report:
-        """The end: returns the report."""
+        """End the controller; returns the report."""
         self.judge.close(self.clock_us)
         return self.report
 
     def _overhear(self, data: bytes) -> None:
-        """Before MAVLink starts everything is judged for order alone: a heartbeat may come, a sensor not."""
+        """Check received bytes before MAVLink starts for order only: heartbeats are permitted, sensor frames are not."""
         for frame in self.splitter.feed(data):
             message = frame.message()
             if message is not None and frame.system not in self.spec.ground_systems:
@@ -203,7 +203,7 @@ class Px4:
         self.judge.stream(self.clock_us, self.splitter)
 
     def _time_of(self, message: Message) -> int:
-        """In lockstep the sensor's stamp is the controller's time."""
+        """Time of a message; in lockstep the sensor's stamp is the controller's time."""
         if self.spec.lockstep and message is not None and message.get_type() == "HIL_SENSOR":
             self.clock_us = max(message.time_usec, self.clock_us)
         return self.clock_us
@@ -274,7 +274,7 @@ class Px4:
                 self._send(message)
 
     def _stream(self, now_us: int) -> None:
-        """Actuators: at most every 5 ms, only what is new; without sensors the outputs are written every 20 ms."""
+        """Send actuator commands: at most every 5 ms, only new ones; without sensors they are computed every 20 ms."""
         if self.fresh or now_us - self.output_us >= _BACKUP_US:
             self.stream_us = max(self.stream_us + _STREAM_US, now_us - _STREAM_US + 1)
             self.output_us = now_us
@@ -307,7 +307,7 @@ class Px4:
         self._keep(self.writer.pack(message))
 
     def _keep(self, raw: bytes) -> None:
-        """Frames other than the actuators' are kept, to be compared with what a ground station got."""
+        """Keep frames other than the actuators', to compare them with a ground station's."""
         if len(self.sent) < _MOST_KEPT:
             self.sent.append(raw)
         self.out += raw

@@ -1,4 +1,4 @@
-"""Report of a flight controller about a simulator: its rules, and the faults found."""
+"""Report of a flight controller on a simulator: the rules, and the faults found."""
 
 import json
 from collections.abc import Mapping
@@ -43,14 +43,14 @@ RULES = {
     "timesync": "every TIMESYNC request is answered within 1 s with its own ts1",
     "forwarded": "what a ground station sent arrives byte by byte and in order",
 }
-"""Every rule, in words. Limits are facts about PX4 1.12."""
+"""All rules in words. Limits are facts about PX4 1.12."""
 
 TIMING_RULES = frozenset({"rate", "gap", "burst", "gps_time", "stamps", "timesync"})
-"""Rules that a host which stood still may break for a simulator that is right."""
+"""Rules that a stalled host may violate although the simulator is correct."""
 
 
 class Event(NamedTuple):
-    """Something that happened to the controller, on its own clock: a mode, ``armed``, its text messages."""
+    """Event of the controller, on its own clock: a mode, ``armed``, its text messages."""
 
     time_s: float
     text: str
@@ -58,14 +58,14 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A rule that did not hold, once.
+    """One violation of a rule.
 
     Attributes:
-        rule: Its key in ``RULES``.
-        time_s: When, on the controller's clock.
-        field: What was judged.
-        value: What was got.
-        must: What was expected.
+        rule: Key in ``RULES``.
+        time_s: Time on the controller's clock.
+        field: Checked quantity.
+        value: Actual value.
+        must: Expected value.
     """
 
     rule: str
@@ -80,19 +80,19 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class FlightReport:
-    """What a controller found of the simulator at its link.
+    """Report of a controller on the simulator at its link.
 
     Attributes:
-        script: What it did.
-        done: Whether its script came to its end; ``idle`` has none, and is done at any time.
-        judged: How often each rule was judged: one that is missing was never put to the test.
-        broken: How often each rule did not hold; all are counted.
-        faults: The first 20 of each rule, in the order in which they were found.
-        received: Frames that came, by the message's name.
-        events: What happened to the controller.
-        figures: Measures by name: ``hover_level_m``, ``sensor_interval_p99_us`` and others.
-        sent: Frames that the controller sent, other than motor commands; the first 20,000.
-        from_ground: Frames of ground stations that reached it.
+        script: Name of its script.
+        done: Whether its script has ended; ``idle`` has no end and counts as done.
+        judged: Number of checks of each rule; a missing rule was never checked.
+        broken: Number of violations of each rule; all are counted.
+        faults: First 20 violations of each rule, in the order of detection.
+        received: Number of frames received, by the message's name.
+        events: Events of the controller.
+        figures: Measurements by name: ``hover_level_m``, ``sensor_interval_p99_us`` and others.
+        sent: First 20,000 frames sent by the controller, other than motor commands.
+        from_ground: Frames of ground stations that were received.
     """
 
     script: str
@@ -107,7 +107,7 @@ class FlightReport:
     from_ground: tuple[bytes, ...]
 
     def time_of(self, text: str) -> float | None:
-        """Seconds at which an event was first noted, or None."""
+        """Time in seconds of an event's first occurrence, or None."""
         return next((event.time_s for event in self.events if event.text == text), None)
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ class FlightReport:
 
 
 def read_report(path: Path) -> FlightReport:
-    """The report that ``python -m hilsim.testing.flight_controller`` wrote."""
+    """Read a report written by ``python -m hilsim.testing.flight_controller``."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     return FlightReport(
         script=raw["script"],

@@ -1,4 +1,4 @@
-"""The program's conversation with the process that started it: what happens goes out on stdout as lines of JSON, words come in on stdin."""
+"""Communication of the program with its parent process: events on stdout as lines of JSON, commands on stdin."""
 
 import json
 import os
@@ -10,7 +10,7 @@ _CHUNK = 4096
 
 
 class Follower:
-    """Whoever started the program. Its stdin is its life: where that ends, so does the program."""
+    """Parent process of the program. When its stdin ends, so does the program."""
 
     def __init__(self, words_fd: int = 0, lines_fd: int = 1) -> None:
         self.words_fd, self.lines_fd = words_fd, lines_fd
@@ -20,7 +20,7 @@ class Follower:
         os.set_blocking(words_fd, False)
 
     def tell(self, name: str, report: Report) -> None:
-        """Send what is new: first the name of the line's other end, then events and faults."""
+        """Send new events and faults, after the name of the line's other end."""
         if self.name is None:
             self.name = name
             self.say({"port": name})
@@ -32,7 +32,7 @@ class Follower:
             self.faults += 1
 
     def heard(self) -> list[list[str]]:
-        """Lines that came since the last look, as words; ``stop`` where there will be none any more."""
+        """Commands received since the last call, as words; ``stop`` at the end of stdin."""
         try:
             data = os.read(self.words_fd, _CHUNK)
         except BlockingIOError:
@@ -42,7 +42,7 @@ class Follower:
         return found if data else [*found, ["stop"]]
 
     def say(self, row: Mapping[str, object]) -> None:
-        """Write one line; a missing reader is no fault."""
+        """Write one line; a missing reader is no error."""
         data = json.dumps(row).encode() + b"\n"
         try:
             while data:

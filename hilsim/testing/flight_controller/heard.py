@@ -10,7 +10,7 @@ from hilsim.testing.flight_controller.flight_report import Event, Fault, read_fa
 
 
 class Heard:
-    """Lines of a child's stdout (see ``follower``). ``is_over``: there will be none any more; ``is_closed``: the last line marks the report as complete."""
+    """Lines of a child's stdout (see ``follower``). ``is_over``: no more will follow; ``is_closed``: the last line marks the report as complete."""
 
     def __init__(self) -> None:
         self.port: str | None = None
@@ -28,12 +28,12 @@ class Heard:
             self._thread.start()
 
     def wait(self, holds: Callable[[], bool], timeout_s: float) -> None:
-        """Until a condition holds, there is nothing more to come, or time is up."""
+        """Wait until a condition holds, the output has ended, or the timeout expires."""
         with self._changed:
             self._changed.wait_for(lambda: holds() or self.is_over, timeout_s)
 
     def join(self) -> None:
-        """Until the last line has been read, of a process that has ended."""
+        """Wait until the last line of a terminated process has been read."""
         if self._thread is not None:
             self._thread.join()
 

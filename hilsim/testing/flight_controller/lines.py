@@ -1,4 +1,4 @@
-"""What a controller's bytes go through: a pty of its own, an existing device, a TCP connection, datagrams. Nothing blocks; frames without a reader are lost one by one."""
+"""Lines of a controller: its own pty, an existing device, a TCP connection, datagrams. No call blocks; frames without a reader are lost one by one."""
 
 import errno
 import os
@@ -14,12 +14,12 @@ _MOST_WAITING = 16_384
 
 
 def raw(fd: int) -> None:
-    """Bytes as they are: no echo, no line ends; the speed is left as it is."""
+    """Set raw mode: no echo, no line ends; the speed is unchanged."""
     tty.setraw(fd, termios.TCSANOW)
 
 
 class Line:
-    """Open or not; ``open`` may fail quietly and is tried again. ``name`` is what the other end opens or connects to."""
+    """A line, open or not; ``open`` may fail quietly and is retried. ``name`` is the address that the other end opens or connects to."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,22 +29,22 @@ class Line:
         self.ended = False
 
     def open(self) -> bool:
-        """Try to open it; returns whether it is open.
+        """Try to open the line; returns whether it is open.
 
         Raises:
-            LinkError: it cannot be had.
+            LinkError: the line cannot be opened.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close it, if it is open: the cable is out."""
+        """Close the line, if open, as when the cable is disconnected."""
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
         self.waiting.clear()
 
     def read(self) -> bytes:
-        """What has come."""
+        """Read available bytes."""
         if self.fd is None:
             return b""
         try:
@@ -55,7 +55,7 @@ class Line:
             return self._failed(error)
 
     def write(self, data: bytes) -> None:
-        """``data`` are whole frames: all of them or none."""
+        """Write whole frames: all of them or none."""
         if self.fd is None:
             return
         if len(self.waiting) + len(data) > _MOST_WAITING:
@@ -74,14 +74,14 @@ class Line:
         return data
 
     def _failed(self, error: OSError) -> bytes:
-        """A pty without a process at its other end is no fault: its master returns EIO until a process opens it."""
+        """Handle an error; for a pty without a process at its other end there is none: its master returns EIO until a process opens it."""
         if error.errno not in {errno.EIO, errno.ENXIO, errno.EPIPE, errno.ECONNRESET}:
             raise error
         return b""
 
 
 class Board(Line):
-    """Its own pty, as a USB board brings its own device; ``name`` is a link to the end that a simulator opens."""
+    """A pty of its own, as a USB board provides its own device; ``name`` is a link to the end that a simulator opens."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -100,7 +100,7 @@ class Board(Line):
         return True
 
     def close(self) -> None:
-        """Take the device away."""
+        """Remove the device."""
         if self.far is not None:
             Path(self.name).unlink(missing_ok=True)
             os.close(self.far)
@@ -109,10 +109,10 @@ class Board(Line):
 
 
 class Port(Line):
-    """A device that is there, such as one end of a pair of ptys."""
+    """An existing device, such as one end of a pair of ptys."""
 
     def open(self) -> bool:
-        """Open the device, where there is one."""
+        """Open the device, if it exists."""
         try:
             self.fd = os.open(self.name, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -125,7 +125,7 @@ class Port(Line):
 
 
 class Tcp(Line):
-    """PX4's simulator link: the controller is the client. A simulator that closes ends it."""
+    """PX4's simulator link: the controller is the client. It ends when the simulator closes it."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(f"{host}:{port}")
@@ -155,14 +155,14 @@ class Tcp(Line):
 
 
 class Udp(Line):
-    """A controller on a network: it has a port, and answers the latest peer. Port 0: any free port, which ``name`` contains once it is open."""
+    """A controller on a network: it has a port, and sends to the latest peer. Port 0: any free port, which ``name`` contains once it is open."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(f"{host}:{port}")
         self.address = host, port
 
     def open(self) -> bool:
-        """Have the port."""
+        """Bind the port."""
         opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             opened.bind(self.address)
@@ -177,7 +177,7 @@ class Udp(Line):
         return True
 
     def read(self) -> bytes:
-        """Every datagram that waits."""
+        """Read all available datagrams."""
         data = b""
         if self.fd is None:
             return data
@@ -192,7 +192,7 @@ class Udp(Line):
         return data
 
     def _failed(self, error: OSError) -> bytes:
-        """There is no peer yet, or no longer."""
+        """Handle an error: there is no peer yet, or no longer."""
         if error.errno not in {errno.EDESTADDRREQ, errno.ECONNREFUSED}:
             raise error
         self.waiting.clear()

@@ -1,4 +1,4 @@
-"""Links by name: what a user writes, and the program's option for it."""
+"""Links by name: the user's notation, and the program's option for it."""
 
 import re
 import socket
@@ -8,12 +8,12 @@ _LINK = re.compile(r"pty(:.+)?|serial:.+|(tcp|udp)(:[^:]+:\d+)?")
 
 
 def is_link(link: str) -> bool:
-    """Whether it is written as a link must be."""
+    """Whether a text is a valid link."""
     return _LINK.fullmatch(link) is not None
 
 
 def option_of(link: str, directory: Path) -> list[str]:
-    """The program's option for a link such as ``tcp:127.0.0.1:4560``; a pty without a path of its own has one in ``directory``."""
+    """Option of the program for a link such as ``tcp:127.0.0.1:4560``; a pty without a path gets one in ``directory``."""
     kind, _, where = link.partition(":")
     match kind:
         case "pty":

@@ -1,4 +1,4 @@
-"""pymavlink behind types: the only module that imports it. Its classes are made at run time, so a message is ``Any``; what rules read of sensors is a protocol."""
+"""Typed access to pymavlink: the only module that imports it. Its classes are made at run time, so a message is ``Any``; the fields that rules read of sensors are a protocol."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias

@@ -15,11 +15,11 @@ PROGRAM = "python -m hilsim.testing.flight_controller"
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line, parsed."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog=PROGRAM, description="A scripted flight controller that judges its simulator.")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--pty", metavar="LINK", help="make a pty; LINK leads to the end that the simulator opens")
-    where.add_argument("--port", metavar="DEVICE", help="open a serial device; its speed is left as it is")
+    where.add_argument("--pty", metavar="LINK", help="make a pty; LINK is a link to the end that the simulator opens")
+    where.add_argument("--port", metavar="DEVICE", help="open a serial device; its speed is unchanged")
     where.add_argument("--tcp", metavar="HOST:PORT", type=_address, help="connect as PX4's simulator link does")
     where.add_argument("--udp", metavar="[HOST:]PORT", type=_address, help="listen for datagrams; without HOST on the loopback interface")
     parser.add_argument("--linux", action="store_true", help="PX4 built for Linux: a reboot leaves the cable in, and it is away for --out-for")
@@ -32,12 +32,12 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--newer", action="store_true", help="actuators as after PX4 1.12")
     parser.add_argument("--heartbeat-after", metavar="S", type=float, default=0.0, help="seconds from power to when it looks at its port")
     at: dict[str, Any] = {"metavar": "S", "type": float, "action": "append", "default": []}
-    parser.add_argument("--reboot-at", help="lose all; the cable is out for --out-for, save on a --port or with --linux", **at)
+    parser.add_argument("--reboot-at", help="restart without state; the cable is out for --out-for, except with --port or --linux", **at)
     parser.add_argument("--cable-out-at", help="the cable is out for --out-for", **at)
     parser.add_argument("--out-for", metavar="S", type=float, default=1.0)
     parser.add_argument("--garbage-at", help="send noise", **at)
     parser.add_argument("--script", choices=sorted(SCRIPTS), default="idle")
-    parser.add_argument("--for", metavar="S", dest="most_s", type=float, default=120.0, help="at most so long")
+    parser.add_argument("--for", metavar="S", dest="most_s", type=float, default=120.0, help="time limit")
     parser.add_argument("--ground-system", metavar="ID", type=int, action="append", help="system id of a ground station (255)")
     parser.add_argument("--expect", metavar="FILE", type=Path, help="frames of ground stations as lines of hex, read at the end")
     parser.add_argument("--report", metavar="FILE", type=Path, required=True)
@@ -58,7 +58,7 @@ def _setting(text: str) -> tuple[str, float]:
 
 
 def line_of(options: argparse.Namespace) -> Line:
-    """The line that was asked for, closed."""
+    """Line of the options, closed."""
     if options.pty is not None:
         return Board(options.pty)
     if options.port is not None:
@@ -67,7 +67,7 @@ def line_of(options: argparse.Namespace) -> Line:
 
 
 def spec_of(options: argparse.Namespace, utc_us: int) -> Px4Spec:
-    """The controller that was asked for, begun at a Unix time (us)."""
+    """Controller of the options, started at a Unix time (us)."""
     return Px4Spec(
         serial=options.tcp is None,
         linux=options.linux,
@@ -86,12 +86,12 @@ def spec_of(options: argparse.Namespace, utc_us: int) -> Px4Spec:
 
 @dataclass
 class Schedule:
-    """What happens to a controller and when; a board that reboots does so before its cable is out.
+    """Scheduled events of a controller; a board reboots before its cable is disconnected.
 
     Attributes:
-        keeps_cable: A reboot leaves the cable in.
-        stays_away: A reboot takes a while, in which the port is not read.
-        due: Pairs of time (us) and what happens, in order.
+        keeps_cable: Whether a reboot leaves the cable connected.
+        stays_away: Whether a reboot takes a while, in which the port is not read.
+        due: Pairs of time (us) and event, in order.
     """
 
     keeps_cable: bool
@@ -99,7 +99,7 @@ class Schedule:
     due: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, what: str, at_us: int, out_us: int) -> None:
-        """``reboot``, ``cable-out`` or ``garbage`` at a time; away or out for ``out_us``."""
+        """Add ``reboot``, ``cable-out`` or ``garbage`` at a time; with a duration of ``out_us``."""
         if what == "reboot" and self.stays_away:
             new = [(at_us, "end"), (at_us + out_us, "reboot")]
         elif what == "garbage" or (what == "reboot" and self.keeps_cable):
@@ -109,14 +109,14 @@ class Schedule:
         self.due = sorted([*self.due, *new], key=lambda pair: pair[0])
 
     def take(self, now_us: int) -> list[str]:
-        """What happens until now."""
+        """Events due until now."""
         happened = [what for at_us, what in self.due if at_us <= now_us]
         del self.due[: len(happened)]
         return happened
 
 
 def schedule_of(options: argparse.Namespace) -> Schedule:
-    """What was asked to happen."""
+    """Schedule of the options."""
     schedule = Schedule(keeps_cable=options.port is not None, stays_away=options.linux)
     for what, times in (("garbage", options.garbage_at), ("reboot", options.reboot_at), ("cable-out", options.cable_out_at)):
         for at_s in times:

@@ -1,4 +1,4 @@
-"""The scripted flight controller for tests: a child process, which no GIL and no garbage collection of the tests can hold up."""
+"""The scripted flight controller for tests: a child process, which neither the GIL nor garbage collection of the tests can delay."""
 
 import subprocess
 import sys
@@ -19,18 +19,18 @@ Script = Literal["idle", "hop", "hover", "tour"]
 _START_S, _END_S = 60.0, 15.0
 _SHOWN = 8
 _LINE_FAULT = 2
-"""Exit status of a program that cannot have its line."""
+"""Exit status of a program that cannot open its line."""
 
 
 class FlightError(HilsimError):
-    """An expected event did not happen; the message holds the controller's last events and the faults it found."""
+    """An expected event did not occur; the message contains the controller's last events and the faults it found."""
 
 
 class FlightController:
-    """A flight controller that flies a vehicle over MAVLink by what the simulator at its link sends, and judges it by PX4's rules.
+    """A flight controller that flies a vehicle over MAVLink by the sensors of the simulator at its link, and checks the simulator against PX4's rules.
 
-    A context manager: its child process begins with the block, and ends with it, however the block ends.
-    Events and faults can be asked for at any time; times are seconds on the controller's clock, from 0 at its start.
+    A context manager: its child process starts and ends with the block, however the block ends.
+    Events and faults can be read at any time; times are seconds on the controller's clock, 0 at its start.
 
     ::
 
@@ -41,22 +41,22 @@ class FlightController:
 
     Args:
         link: ``pty`` (a pty of its own), ``pty:PATH`` (with a link to it at a path), ``serial:DEVICE``, ``tcp`` or ``tcp:HOST:PORT`` (it connects there, as PX4's
-            simulator link does, repeatedly until a process listens; without an address a free port of the loopback interface), ``udp`` or
+            simulator link does, repeatedly until a process listens; by default a free port of the loopback interface), ``udp`` or
             ``udp:HOST:PORT`` (it listens there).
-        script: What it does: ``hop`` (up to 2 m, down), ``hover`` (up to 5 m, ten seconds there, down), ``tour`` (motion enough to judge every unit),
-            ``idle`` (nothing: a ground station commands).
-        lockstep: Its clock is HIL_SENSOR.time_usec, and it answers each; over TCP alone.
-        linux: PX4 built for Linux, on a serial line: it speaks at once, and a reboot leaves the cable in.
-        hil: Its HEARTBEAT has the flag of hardware in the loop.
-        armed: Armed from the beginning.
-        newer: Actuators as after PX4 1.12.
-        parameters: Parameters that it has beside its own; a ``float`` is one of PX4's floats, an ``int`` one of its integers.
-        ground_systems: System ids of ground stations, whose frames must arrive as they were sent.
-        boot_s: From power to when it looks at its port.
-        limit_s: Seconds from its start after which it ends, done or not.
+        script: Script: ``hop`` (climb to 2 m, land), ``hover`` (climb to 5 m, ten seconds there, land), ``tour`` (enough motion to check every unit),
+            ``idle`` (no actions: a ground station commands).
+        lockstep: Whether its clock is HIL_SENSOR.time_usec, and it answers each; over TCP only.
+        linux: Whether it is PX4 built for Linux, on a serial line: it sends at once, and a reboot leaves the cable connected.
+        hil: Whether its HEARTBEAT has the HIL flag.
+        armed: Whether it is armed from the start.
+        newer: Whether actuators are as after PX4 1.12.
+        parameters: Additional parameters; a ``float`` is one of PX4's floats, an ``int`` one of its integers.
+        ground_systems: System ids of ground stations, whose frames must arrive unchanged.
+        boot_s: Time from power-up to its first check of the port.
+        limit_s: Time limit in seconds from its start.
 
     Raises:
-        ValueError: an argument breaks a rule.
+        ValueError: an argument violates a rule.
     """
 
     def __init__(
@@ -99,56 +99,56 @@ class FlightController:
         self._asked = 0
 
     def __enter__(self) -> Self:
-        """Start it, and wait until it has its line.
+        """Start the process, and wait until it has opened its line.
 
         Raises:
             HilsimError: pymavlink is not installed.
-            LinkError: the line cannot be had.
+            LinkError: the line cannot be opened.
         """
         require_pymavlink()
         self._heard, self._last, self._asked = Heard(), None, 0
         self._directory = tempfile.TemporaryDirectory(prefix="hilsim-flight-controller-")
         try:
             self._start(Path(self._directory.name))
-            self._await(lambda: self._heard.port is not None, "have its line", _START_S)
+            self._await(lambda: self._heard.port is not None, "open its line", _START_S)
         except BaseException:
             self._end()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End it; its report remains."""
+        """End the process; its report remains."""
         self._end()
 
     @property
     def port(self) -> str:
-        """What the simulator opens (the path of a pty or a device), listens at (``HOST:PORT`` of a tcp link) or sends to (of a udp link)."""
+        """Address for the simulator: the path of a pty or a device to open, ``HOST:PORT`` to listen at (tcp), or to send to (udp)."""
         return self._heard.port or ""
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What has happened to it so far."""
+        """Events so far."""
         return tuple(self._heard.events)
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Faults of the simulator that it has found so far, the first 20 of each rule."""
+        """Faults of the simulator found so far, the first 20 of each rule."""
         return tuple(self._heard.faults)
 
     def wait_for(self, text: str, timeout_s: float = 60.0) -> Event:
-        """Wait until an event has happened, such as ``airborne`` or ``touchdown``; returns the first.
+        """Wait for an event, such as ``airborne`` or ``touchdown``; returns the first.
 
         Raises:
-            FlightError: it did not in this time, or the controller has ended without it.
+            FlightError: it did not occur in this time, or the controller has ended without it.
         """
         self._await(lambda: any(event.text == text for event in self.events), f"report {text!r}", timeout_s)
         return next(event for event in self.events if event.text == text)
 
     def wait_armed(self, timeout_s: float = 60.0) -> Event:
-        """Wait until it has armed: it has an attitude and a position, and refuses none of the simulator's sensors.
+        """Wait until it has armed: it has an attitude and a position, and rejects none of the simulator's sensors.
 
         Raises:
-            FlightError: it did not in this time, or the controller has ended without it.
+            FlightError: it did not arm in this time, or the controller has ended without arming.
         """
         return self.wait_for("armed", timeout_s)
 
@@ -156,7 +156,7 @@ class FlightController:
         """Wait until its script is done and it has ended; the longest takes a minute. Returns its report.
 
         Raises:
-            FlightError: it did not in this time, or the controller has ended without it.
+            FlightError: it was not done in this time, or the controller has ended early.
             ValueError: the script is ``idle``, which has no end.
         """
         require((self.script != "idle", "script must have an end to be waited for, got 'idle'"))
@@ -165,22 +165,22 @@ class FlightController:
         return self.report()
 
     def reboot(self, out_s: float = 1.0) -> None:
-        """It loses all it knows, as at a loss of power; its cable is out for ``out_s`` (on Linux it is away for that long, and on a serial device not at all)."""
+        """Power-cycle the controller: all state is lost; its cable is disconnected for ``out_s`` (on Linux it does not run for that time, and on a serial device the cable stays connected)."""
         self._say(f"reboot {out_s}")
 
     def pull_cable(self, out_s: float = 1.0) -> None:
-        """Its cable is out for ``out_s``: a pty's device is gone meanwhile, a connection closed."""
+        """Disconnect its cable for ``out_s``: a pty's device is removed meanwhile, a connection closed."""
         self._say(f"cable-out {out_s}")
 
     def babble(self) -> None:
-        """Send noise that contains beginnings of frames."""
+        """Make it send noise that contains starts of frames."""
         self._say("garbage 0")
 
     def report(self) -> FlightReport:
-        """What it has found so far; once it has ended, its whole report.
+        """Report so far; the complete one once it has ended.
 
         Raises:
-            FlightError: there is none: it was never started, or its process has failed.
+            FlightError: there is no report: it was never started, or its process has failed.
         """
         if self._last is not None:
             return self._last
@@ -197,11 +197,11 @@ class FlightController:
         command = [sys.executable, "-P", "-m", "hilsim.testing.flight_controller", "--follow", "--report", str(directory / "report.json")]
         command += [*option_of(self._link, directory), *self._arguments]
         with (directory / "stderr").open("wb") as stderr:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)  # noqa: S603 - ourselves
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)  # noqa: S603 - our own program
         self._heard.follow(self._process)
 
     def _say(self, line: str) -> None:
-        """A line for the child; one that has ended hears nothing."""
+        """Send a line to the child; ignored if it has ended."""
         if self._process is not None and self._process.stdin is not None and not self._process.stdin.closed:
             with suppress(BrokenPipeError):
                 self._process.stdin.write(f"{line}\n".encode())
@@ -216,12 +216,12 @@ class FlightController:
         raise FlightError("\n".join([f"the flight controller at {self.port} must {what}, got {got}; its last events:", *self._shown()]))
 
     def _shown(self) -> list[str]:
-        """The last events and the first fault of each rule."""
+        """Latest events and first fault of each rule."""
         firsts = {fault.rule: fault for fault in reversed(self.faults)}
         return [f"  {event.time_s:.3f} s: {event.text}" for event in self.events[-_SHOWN:]] + [f"  {rule}: {fault}" for rule, fault in firsts.items()]
 
     def _raise_if_failed(self) -> None:
-        """Raise the reason why the child ended without a report."""
+        """Raise the reason that the child ended without a report."""
         if not self._heard.is_over or self._heard.is_closed or self._process is None or self._directory is None:
             return
         status = self._process.wait(_END_S)

@@ -1,4 +1,4 @@
-"""A controller at a line, in real time: reads, lets happen what is due, writes, and at its end reports."""
+"""A controller on a line, in real time: reads, executes due events, writes, and reports at its end."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from hilsim.testing.flight_controller.report import Report
 
 _WAKE_MS = 1
 _LATE_US = 8_000
-"""Two periods of 250 Hz: the times of data that arrives in one piece after that are unknown."""
+"""Two periods of 250 Hz: after a longer delay, arrival times of the received data are unknown."""
 _RETRY_US = 20_000
 
 
@@ -35,14 +35,14 @@ class Program:
         return (time.monotonic_ns() - self.begun_ns) // 1000
 
     def stop(self, *_signal: object) -> None:
-        """End it soon."""
+        """Request an early end."""
         self.stopped = True
 
     def run(self) -> tuple[bool, Report]:
-        """Until it ends; the report is written. Returns whether all is well: the script is done and no rule was broken.
+        """Run to the end; the report is written. Returns whether all is well: the script is done and no rule was violated.
 
         Raises:
-            LinkError: the line cannot be had.
+            LinkError: the line cannot be opened.
         """
         last_us = self.now_us()
         try:
@@ -95,7 +95,7 @@ class Program:
             if self.line.open() and self.controller.unplugged:
                 self.controller.plug(now_us)
         if self.away:
-            return  # what comes waits in the port for the one that is started next
+            return  # bytes wait in the port for the controller that is started next
         if self.line.fd is not None:
             self.controller.receive(now_us, self.line.read(), held_up=late)
         elif not self.controller.spec.serial:
@@ -119,7 +119,7 @@ class Program:
         return self.controller.done or self.options.script == "idle"
 
     def _close(self) -> Report:
-        """The end: what was expected is compared, and the report is written."""
+        """Compare expected frames, and write the final report."""
         options, controller = self.options, self.controller
         if options.expect is not None and options.expect.exists():
             controller.judge.forwarded.expect([bytes.fromhex(row) for row in options.expect.read_text().split()])
@@ -131,7 +131,7 @@ class Program:
         return report
 
     def _write(self) -> None:
-        """The report as it is now; its file is whole at any time."""
+        """Write the current report; its file is complete at any time."""
         controller = self.controller
         controller.report.figures |= {"held_up": self.held_up, "longest_turn_us": self.longest_us, "lost_bytes": self.line.lost_bytes}
         sent, came = ([raw.hex() for raw in frames] for frames in (controller.sent, controller.judge.forwarded.came))

@@ -1,4 +1,4 @@
-"""Collects what a controller finds: judgements, events, figures."""
+"""Collection of a controller's findings: checks, events, figures."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -7,12 +7,12 @@ from typing import Any
 from hilsim.testing.flight_controller.flight_report import RULES, Event, Fault
 
 MOST_KEPT = 20
-"""Faults of a rule that are kept in words; all are counted."""
+"""Maximum number of faults of a rule kept in words; all are counted."""
 
 
 @dataclass
 class Report:
-    """Collects findings; ``as_dict`` is what a program writes."""
+    """Collects findings; ``as_dict`` is written by the program."""
 
     judged: Counter[str] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
@@ -22,15 +22,15 @@ class Report:
     figures: dict[str, float] = field(default_factory=dict)
 
     def judge(self, rule: str, holds: bool, now_us: int, name: str, value: object, must: str) -> bool:  # noqa: FBT001 - a sentence by place
-        """Count a judgement of ``rule``, and keep it where it does not hold. Returns ``holds``.
+        """Count a check of ``rule``, and record a violation. Returns ``holds``.
 
         Args:
-            rule: A key of ``RULES``.
-            holds: Whether it holds.
-            now_us: When.
-            name: What is judged.
-            value: What was got.
-            must: What is expected.
+            rule: Key of ``RULES``.
+            holds: Whether the rule holds.
+            now_us: Time on the controller's clock.
+            name: Checked quantity.
+            value: Actual value.
+            must: Expected value.
         """
         if rule not in RULES:
             raise KeyError(rule)
@@ -43,15 +43,15 @@ class Report:
         return holds
 
     def note(self, now_us: int, text: str) -> None:
-        """Something happened."""
+        """Record an event."""
         self.events.append(Event(round(now_us * 1e-6, 6), text))
 
     def time_of(self, text: str) -> float | None:
-        """Seconds at which an event was first noted, or None."""
+        """Time in seconds of an event's first occurrence, or None."""
         return next((time_s for time_s, event in self.events if event == text), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Report for JSON."""
         return {
             "judged": dict(self.judged),
             "broken": dict(self.broken),
@@ -63,5 +63,5 @@ class Report:
 
 
 def row_of(fault: Fault) -> dict[str, Any]:
-    """A fault for JSON, with its words."""
+    """Fault for JSON, with its text."""
     return asdict(fault) | {"text": str(fault)}

@@ -1,4 +1,4 @@
-"""What the flight controller needs beyond hilsim's own dependencies."""
+"""Check of the flight controller's additional dependencies."""
 
 from importlib.util import find_spec
 
@@ -6,10 +6,10 @@ from hilsim.errors import HilsimError
 
 
 def require_pymavlink() -> None:
-    """Look for pymavlink without importing it.
+    """Search for pymavlink without importing it.
 
     Raises:
-        HilsimError: it is not installed.
+        HilsimError: pymavlink is not installed.
     """
     if find_spec("pymavlink") is None:
         message = 'hilsim.testing.FlightController must have pymavlink, got none; pip install pymavlink (in a checkout: pip install -e ".[testing]")'

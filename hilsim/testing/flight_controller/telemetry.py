@@ -1,4 +1,4 @@
-"""Telemetry of a controller and its rates (rates as PX4 1.12 has them in its NORMAL stream set)."""
+"""Telemetry of a controller and its rates (those of PX4 1.12's NORMAL stream set)."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ def base_mode(commander: Commander, *, hil: bool) -> int:
 
 
 def heartbeat(commander: Commander, *, serial: bool, hil: bool, autopilot: int = common.MAV_AUTOPILOT_PX4) -> Message:
-    """HEARTBEAT. Over PX4's simulator link base_mode holds only whether it is armed (its simulator_mavlink.cpp, send_heartbeat)."""
+    """HEARTBEAT. Over PX4's simulator link base_mode contains only the armed flag (its simulator_mavlink.cpp, send_heartbeat)."""
     if not serial:
         return common.MAVLink_heartbeat_message(0, common.MAV_AUTOPILOT_PX4, _ARMED if commander.armed else 0, 0, 0, 3)
     state = common.MAV_STATE_ACTIVE if commander.armed else common.MAV_STATE_STANDBY
@@ -42,7 +42,7 @@ def heartbeat(commander: Commander, *, serial: bool, hil: bool, autopilot: int =
 
 
 class Telemetry:
-    """Messages that are due; none before their time, none twice to make up for lost time."""
+    """Messages by schedule; none early, none repeated to make up for lost time."""
 
     def __init__(self, *, extra: bool) -> None:
         self.extra = extra
@@ -50,7 +50,7 @@ class Telemetry:
         self.count = 0
 
     def messages(self, now_us: int, estimate: Estimator) -> Iterator[tuple[str, Message]]:
-        """What is due: pairs of kind (``plain``, ``unknown``, ``signed``) and message; of an ``unknown`` one its payload."""
+        """Messages that are due: pairs of kind (``plain``, ``unknown``, ``signed``) and message; for ``unknown`` its payload."""
         ms = now_us // 1000
         if self._due(now_us, "sys_status", 1_000_000):
             yield "plain", _sys_status(estimate)

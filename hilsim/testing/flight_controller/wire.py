@@ -1,4 +1,4 @@
-"""MAVLink frames as bytes: splitting a stream, packing messages, and frames that no dialect knows. Layouts: mavlink.io, "Packet serialization"."""
+"""MAVLink frames as bytes: splitting a stream, packing messages, and frames of unknown ids. Layouts: mavlink.io, "Packet serialization"."""
 
 import hashlib
 import struct
@@ -14,7 +14,7 @@ _V1_OVERHEAD, _V2_OVERHEAD = 8, 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """A frame as it came."""
+    """A received frame."""
 
     raw: bytes
     version: int
@@ -26,7 +26,7 @@ class Frame:
 
     @property
     def payload_size(self) -> int:
-        """Bytes of payload, by the header."""
+        """Size of the payload in bytes, from the header."""
         return self.raw[1]
 
     @property
@@ -35,7 +35,7 @@ class Frame:
         return self.system, self.component
 
     def message(self) -> Message:
-        """Decoded, or None where the dialect does not know it."""
+        """Decode the message; None if the dialect does not know it."""
         return _DECODER.decode(bytearray(self.raw)) if knows(self.identity) else None
 
 
@@ -44,14 +44,14 @@ _DECODER = common.MAVLink(None)
 
 @dataclass
 class Splitter:
-    """Frames out of a stream. What belongs to none is kept apart: ``garbage``, and ``corrupt`` frames whose checksum is not that of their id."""
+    """Splits a stream into frames. Other bytes are kept separately: ``garbage``, and ``corrupt`` frames whose checksum does not match their id."""
 
     garbage: bytearray = field(default_factory=bytearray)
     corrupt: list[bytes] = field(default_factory=list)
     waiting: bytearray = field(default_factory=bytearray)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take bytes; returns the frames that are whole now."""
+        """Process bytes; returns the frames that are now complete."""
         buffer = self.waiting
         buffer += data
         frames = []
@@ -76,7 +76,7 @@ class Splitter:
 
 
 def _frame_size(buffer: bytearray, start: int) -> int | None:
-    """Bytes that a frame has, or None while its header is not there."""
+    """Size of a frame in bytes, or None if its header is incomplete."""
     if len(buffer) - start < 3:
         return None
     if buffer[start] == V1:
@@ -97,7 +97,7 @@ def system_of(raw: bytes) -> int:
 
 
 def checksum_holds(raw: bytes) -> bool:
-    """Whether a frame's checksum is that of its bytes; for an unknown id it cannot be computed, and counts as right."""
+    """Whether a frame's checksum is correct; for an unknown id it cannot be computed, and counts as correct."""
     frame = _frame(raw)
     if not knows(frame.identity):
         return True
@@ -106,23 +106,23 @@ def checksum_holds(raw: bytes) -> bool:
 
 
 class Writer:
-    """Messages of one component as frames, numbered one after the other."""
+    """Packs messages of one component as frames with consecutive numbers."""
 
     def __init__(self, system: int, component: int) -> None:
         self.mav = common.MAVLink(None, srcSystem=system, srcComponent=component)
 
     def pack(self, message: Message) -> bytes:
-        """A frame of a message."""
+        """Pack a message as a frame."""
         raw = bytes(message.pack(self.mav))
         self._count()
         return raw
 
     def unknown(self, identity: int, payload: bytes, crc_extra: int = 0x5A) -> bytes:
-        """A frame of an id that no dialect has."""
+        """Pack a frame of an unknown id."""
         return self.frame(identity, payload, crc_extra)
 
     def signed(self, message: Message, *, key: bytes = bytes(32), stamp: int = 0) -> bytes:
-        """A frame with a signature (mavlink.io, "Message signing"): link 0, 48 bits of time, six bytes of a SHA-256."""
+        """Pack a frame with a signature (mavlink.io, "Message signing"): link 0, 48 bits of time, six bytes of a SHA-256."""
         message.pack(self.mav)
         identity = int(message.get_msgId())
         body = self.frame(identity, bytes(message.get_payload()), crc_extra_of(identity), flags=_SIGNED)
@@ -130,7 +130,7 @@ class Writer:
         return body + tail + hashlib.sha256(key + body + tail).digest()[:6]
 
     def frame(self, identity: int, payload: bytes, crc_extra: int, *, flags: int = 0) -> bytes:
-        """A MAVLink 2 frame of a payload as it is; ``flags`` are its incompatibility flags."""
+        """Pack a given payload as a MAVLink 2 frame; ``flags`` are its incompatibility flags."""
         head = bytes([len(payload), flags, 0, self.mav.seq, self.mav.srcSystem, self.mav.srcComponent]) + identity.to_bytes(3, "little")
         self._count()
         return bytes([V2]) + head + payload + struct.pack("<H", crc_of(head + payload, crc_extra))

@@ -53,9 +53,9 @@ def test_a_missing_mesh_is_a_fault_with_its_line_only_where_it_is_asked_for(tmp_
     with pytest.raises(AssetError) as caught:
         sdf_objects(read_sdf(path), BUILT_IN_MATERIALS, "visuals")
     first, second, third = str(caught.value).split("\n")
-    assert first.startswith(f"{path}:3: <uri> must be a file that is there, got x.dae, looked for at ")
+    assert first.startswith(f"{path}:3: <uri>: file not found: x.dae, searched at ")
     assert second.startswith(f"{path}:4: <uri> must be on this host (download the model")
-    assert third.startswith(f"{path}:5: <uri> must be a file that is there, got x.png, looked for at ")
+    assert third.startswith(f"{path}:5: <uri>: file not found: x.png, searched at ")
 
 
 def test_a_mesh_without_a_uri_is_a_fault_whether_it_is_asked_for_or_not(tmp_path):
@@ -187,7 +187,7 @@ def test_a_motion_of_a_model_that_is_not_there_or_a_file_that_is_not_is_refused(
         ({"model": " ", "file": "way.csv"}, "model must name a model"),
         ({"model": "cart"}, "motion or file must be given, and not both"),
         ({"model": "cart", "file": "way.csv", "motion": way((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))}, "motion or file must be given, and not both"),
-        ({"model": "cart", "loop": True, "motion": way((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))}, "loop must come with file"),
+        ({"model": "cart", "loop": True, "motion": way((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))}, "loop requires file"),
     ],
 )
 def test_a_motion_that_says_too_little_or_too_much_is_refused(values, fault):

@@ -87,7 +87,7 @@ def test_of_faults_without_end_the_first_hundred_are_named(tmp_path):
         load_rig(tmp_path / "rig.toml")
     lines = str(caught.value).split("\n")
     assert len(lines) == 101
-    assert lines[-1].endswith("more faults than 100 were found: mend these first")
+    assert lines[-1].endswith("more faults than 100 were found: fix these first")
 
 
 def test_more_sensors_than_a_rig_may_have_are_refused_in_one_sentence(tmp_path):

@@ -12,7 +12,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
-    """The rotation ``b``, then ``a``."""
+    """The rotation ``b`` followed by ``a``."""
     aw, ax, ay, az = a
     bw, bx, by, bz = b
     return (
@@ -32,14 +32,14 @@ def turned(turn: Sequence[float] | Floats) -> Quaternion:
 
 
 def unit(q: Quaternion) -> Quaternion:
-    """The same direction with length 1."""
+    """``q`` normalised to length 1."""
     w, x, y, z = q
     size = math.sqrt(w * w + x * x + y * y + z * z)
     return w / size, x / size, y / size, z / size
 
 
 def conjugate(q: Quaternion) -> Quaternion:
-    """The rotation back."""
+    """The inverse rotation."""
     return q[0], -q[1], -q[2], -q[3]
 
 
@@ -82,5 +82,5 @@ def euler(q: Quaternion) -> tuple[float, float, float]:
 
 
 def wrapped(angle: float) -> float:
-    """Within half a turn of 0 (rad)."""
+    """Wrap an angle to within half a turn of 0 (rad)."""
     return (angle + math.pi) % (2.0 * math.pi) - math.pi

@@ -1,4 +1,4 @@
-"""Modes, arming, takeoff and landing: what a controller does with commands, its own script's or a ground station's."""
+"""Modes, arming, takeoff and landing: the controller's reaction to commands of its own script or of a ground station."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _TAKEOFF_M = 2.5  # MIS_TAKEOFF_ALT
 _CLIMB_MPS, _DESCENT_MPS = 1.2, 0.7
 _NEAR_M = 0.3
 _TAKEN_OFF_M = 0.5
-_LIGHT = 0.7  # of the thrust that hovered
+_LIGHT = 0.7  # of the hover thrust
 _CONTACT_US, _TOUCHDOWN_US, _LANDED_US = 500_000, 1_000_000, 2_000_000
 _STANDING_MPS = 0.2
 _LOST = math.cos(math.radians(60.0))
@@ -27,7 +27,7 @@ _LONGEST_STEP_US = 20_000
 
 @dataclass
 class Commander:
-    """Flies; ``estimate`` is the controller's own."""
+    """Executes commands; ``estimate`` is the controller's own."""
 
     report: Report
     estimate: Estimator
@@ -48,7 +48,7 @@ class Commander:
     told: set[str] = field(default_factory=set)
 
     def command(self, now_us: int, message: Message) -> int:
-        """Obey a COMMAND_LONG; returns a MAV_RESULT."""
+        """Execute a COMMAND_LONG; returns a MAV_RESULT."""
         match message.command:
             case common.MAV_CMD_DO_SET_MODE:
                 return self.set_mode(now_us, int(message.param2), int(message.param3))
@@ -63,7 +63,7 @@ class Commander:
         return int(common.MAV_RESULT_UNSUPPORTED)
 
     def set_mode(self, now_us: int, main: int, sub: int) -> int:
-        """Enter Hold; no other mode is known. Returns a MAV_RESULT, as do the other commands."""
+        """Enter Hold, the only supported mode. Returns a MAV_RESULT, as do the other commands."""
         if (main, sub) != (_AUTO, _HOLD_SUB):
             return int(common.MAV_RESULT_DENIED)
         self._enter(now_us, HOLD)
@@ -71,7 +71,7 @@ class Commander:
         return int(common.MAV_RESULT_ACCEPTED)
 
     def arm(self, now_us: int) -> int:
-        """Arm. Attitude is enough, as on PX4; without a position takeoff is then denied."""
+        """Arm. An attitude is sufficient, as on PX4; without a position, takeoff is then denied."""
         if not self.estimate.aligned:
             self.say("Preflight Fail: Attitude not available")
             return int(common.MAV_RESULT_TEMPORARILY_REJECTED)
@@ -94,7 +94,7 @@ class Commander:
         return int(common.MAV_RESULT_ACCEPTED)
 
     def take_off(self, now_us: int, height_m: float) -> int:
-        """Climb; refused where it is not armed or has no position."""
+        """Climb; rejected if it is not armed or has no position."""
         if not (self.armed and self.estimate.ready):
             self.say("Takeoff denied! Please disarm and retry")
             return int(common.MAV_RESULT_TEMPORARILY_REJECTED)
@@ -104,7 +104,7 @@ class Commander:
         return int(common.MAV_RESULT_ACCEPTED)
 
     def land(self, now_us: int) -> int:
-        """Go down where it is, and disarm there."""
+        """Descend at the current position, and disarm on the ground."""
         if not self.armed:
             return int(common.MAV_RESULT_TEMPORARILY_REJECTED)
         self._stay()
@@ -112,11 +112,11 @@ class Commander:
         return int(common.MAV_RESULT_ACCEPTED)
 
     def go(self, place: Floats, yaw: float) -> None:
-        """Hold another place (m, NED) and heading (rad)."""
+        """Hold another position (m, NED) and heading (rad)."""
         self.target, self.yaw = place, yaw
 
     def step(self, now_us: int) -> None:
-        """Fly on, after each reading of the IMU."""
+        """Continue the flight, after each reading of the IMU."""
         step_s = min(now_us - self.last_us, _LONGEST_STEP_US) * 1e-6
         self.last_us = now_us
         if not self.armed:
@@ -152,7 +152,7 @@ class Commander:
         self.yaw = euler(self.estimate.q)[2]
 
     def _move(self, step_s: float) -> None:
-        """The place to be goes towards the target, not faster than ``cruise_mps``."""
+        """Move the setpoint towards the target, at most at ``cruise_mps``."""
         away = self.target - self.place
         distance = float(np.linalg.norm(away))
         reach = self.cruise_mps * step_s
@@ -169,9 +169,9 @@ class Commander:
             self.hover_force = force if self.hover_force is None else self.hover_force + 0.005 * (force - self.hover_force)
 
     def _land(self, now_us: int, step_s: float) -> None:
-        """Descend at a steady speed until little thrust is needed and nothing sinks: then it rests.
+        """Descend at a constant speed until thrust and speed are low, which means that it has landed.
 
-        As in PX4, ground contact stops all level thrust at first: what a wall holds up by friction sinks on, and its motors are not stopped.
+        As in PX4, ground contact stops horizontal thrust first: a vehicle held up by friction at a wall continues to descend, and its motors are not stopped.
         """
         if self.contact_us is None:
             self.motors = self.pilot.fly(self.estimate, step_s, self.place, self.yaw, climb=_DESCENT_MPS)

@@ -1,10 +1,10 @@
-"""Attitude, velocity and position from the sensors alone: an error-state Kalman filter, as in J. Sola, "Quaternion kinematics for the error-state Kalman filter" (2017).
+"""Attitude, velocity and position estimated from sensors: an error-state Kalman filter, as in J. Sola, "Quaternion kinematics for the error-state Kalman filter" (2017).
 
-Fifteen errors: attitude (in NED), velocity, position, bias of the gyroscope, bias of the accelerometer. Height comes from the barometer, the rest from the GPS, whose fixes are compared with what the
+Fifteen errors: attitude (in NED), velocity, position, bias of the gyroscope, bias of the accelerometer. Height comes from the barometer, the rest from the GPS, whose fixes are compared with the
 filter's estimate 110 ms before (PX4's EKF2_GPS_DELAY).
 
-Every measurement is tested before it is believed, as EKF2 does: an innovation beyond its gate is refused, and while any kind is refused the filter is not ready and reports that. What has been refused
-for ``_FAIL_US`` is a fault (PX4 1.12 then reports "Stopping compass use!" or fails to navigate); position and velocity are set anew from the GPS after ``_RESET_US`` of refusals, the compass never is.
+Every measurement is tested before it is used, as in EKF2: an innovation beyond its gate is rejected, and while any kind is rejected the filter is not ready and reports that. A rejection
+for ``_FAIL_US`` is a fault (PX4 1.12 then reports "Stopping compass use!" or fails to navigate); position and velocity are reset to the GPS after ``_RESET_US`` of rejections, the compass is not.
 """
 
 import math
@@ -28,13 +28,13 @@ _GOOD_FIXES = 10
 _M_PER_DEG = 111_319.49
 _LONGEST_STEP_US = 20_000
 _MOST_RADPS, _MOST_MPS2 = 35.0, 160.0
-_GYRO_NOISE, _ACC_NOISE = 0.003, 0.15  # rad/s and m/s^2 a sqrt(Hz): vibration and what the model leaves out
+_GYRO_NOISE, _ACC_NOISE = 0.003, 0.15  # rad/s and m/s^2 per sqrt(Hz): vibration and model errors
 _GYRO_WALK, _ACC_WALK = 1e-4, 1e-3
 _POS_M, _VEL_MPS, _BARO_M, _YAW_RAD = 0.3, 0.1, 0.15, 0.1
 _START = np.concatenate([np.full(3, 0.05), np.full(3, 0.3), np.full(3, 0.5), np.full(3, 0.005), np.full(3, 0.05)])
 _FIXED, _KNOWN = 0x47, 0x37F
 _GATES = {"vel": 5.0, "pos_h": 5.0, "pos_v": 5.0, "mag": 3.0}
-"""Standard deviations (EKF2_GPS_V_GATE, EKF2_GPS_P_GATE, EKF2_BARO_GATE; EKF2_HDG_GATE is 2.6, EKF2_MAG_GATE 3)."""
+"""Gates in standard deviations (EKF2_GPS_V_GATE, EKF2_GPS_P_GATE, EKF2_BARO_GATE; EKF2_HDG_GATE is 2.6, EKF2_MAG_GATE 3)."""
 _FAIL_US = 1_000_000
 _RESET_US = 7_000_000
 
@@ -50,7 +50,7 @@ class Estimator:
         self.origin: tuple[float, float, float] | None = None  # degrees, degrees, metres above sea level
         self.good_fixes = 0
         self.declination = 0.0
-        self.ground_m = 0.0  # altitude by the barometer where the flight began
+        self.ground_m = 0.0  # barometric altitude at the start of the flight
         self.q: Quaternion = (1.0, 0.0, 0.0, 0.0)
         self.r: Floats = np.eye(3)
         self.v: Floats = np.zeros(3)
@@ -68,27 +68,27 @@ class Estimator:
 
     @property
     def ready(self) -> bool:
-        """Whether position and velocity can be relied on: all is known, nothing is refused, nothing has failed."""
+        """Whether position and velocity are reliable: all are known, no measurement is rejected, none has failed."""
         return self.knows and not self.refused_since_us and not self.faults
 
     @property
     def knows(self) -> bool:
-        """Whether it has a position, good or bad."""
+        """Whether it has a position, reliable or not."""
         return self.aligned and self.good_fixes >= _GOOD_FIXES
 
     @property
     def flags(self) -> int:
-        """ESTIMATOR_STATUS.flags: attitude alone, or all of it as PX4 has it before a flight."""
+        """ESTIMATOR_STATUS.flags: attitude only, or all flags that PX4 has before a flight."""
         return _KNOWN if self.ready else _FIXED
 
     def geodetic(self) -> tuple[float, float, float]:
-        """Latitude, longitude (deg) and altitude (m) of the estimate; of (0, 0, 0) while there is no origin."""
+        """Latitude, longitude (deg) and altitude (m) of the estimate; (0, 0, 0) without an origin."""
         latitude, longitude, altitude = self.origin or (0.0, 0.0, 0.0)
         east_deg = self.p[1] / (_M_PER_DEG * math.cos(math.radians(latitude)))
         return latitude + float(self.p[0]) / _M_PER_DEG, longitude + float(east_deg), altitude - float(self.p[2])
 
     def sensor(self, now_us: int, message: Sensor, *, has_mag: bool, has_baro: bool) -> None:
-        """Take a reading; ``has_mag`` and ``has_baro`` mark what is new in it."""
+        """Process a reading; ``has_mag`` and ``has_baro`` mark new values in it."""
         gyro = np.clip((message.xgyro, message.ygyro, message.zgyro), -_MOST_RADPS, _MOST_RADPS)
         force = np.clip((message.xacc, message.yacc, message.zacc), -_MOST_MPS2, _MOST_MPS2)
         mag = np.array((message.xmag, message.ymag, message.zmag)) if has_mag else None
@@ -105,11 +105,11 @@ class Estimator:
         self.last_us, self.stamp_us = now_us, message.time_usec
 
     def _since(self, now_us: int, stamp_us: int) -> int:
-        """Time since the reading before, by its stamps where they rise: a busy host may deliver several readings in one piece, which were felt at even times all the same."""
+        """Time since the previous reading, by its stamps where they increase: a busy host may deliver several readings at once, although they were measured at even intervals."""
         return stamp_us - self.stamp_us if stamp_us > self.stamp_us else now_us - self.last_us
 
     def gps(self, now_us: int, message: Gps) -> None:
-        """Take a fix, GPS_DELAY_US old."""
+        """Process a fix, GPS_DELAY_US old."""
         if message.fix_type < 3 or message.eph > 300:
             self.good_fixes = 0
             return
@@ -163,7 +163,7 @@ class Estimator:
         self.aligned = True
 
     def _place(self, place: tuple[float, float, float]) -> None:
-        """The first good fix: where the flight begins, and where true north is."""
+        """Set the origin and true north from the first good fix."""
         self.origin = place
         found = pygeomag.GeoMag(coefficients_data=WMM_2025).calculate(glat=place[0], glon=place[1], alt=place[2] / 1000.0, time=2026.5)
         self.declination = math.radians(float(found.d))
@@ -194,7 +194,7 @@ class Estimator:
             self.force_sum = np.zeros(3)
 
     def _spread(self, step_s: float) -> None:
-        """The covariance over a time, with the mean specific force in it."""
+        """Propagate the covariance over a time, with the mean specific force."""
         step_s = min(step_s, 0.1)
         fx, fy, fz = self.force_sum
         f = np.eye(15)
@@ -211,12 +211,12 @@ class Estimator:
 
     def _heading(self, now_us: int, mag: Floats) -> None:
         if "mag" in self.faults:
-            return  # stopped for good
+            return  # stopped permanently
         north, east, _ = self.r @ mag
         self._tested(now_us, "mag", [(_ATT.start + 2, wrapped(self.declination - math.atan2(east, north)), _YAW_RAD)])
 
     def _tested(self, now_us: int, kind: str, measurements: Sequence[tuple[int, float, float]]) -> None:
-        """Rows of state, difference and noise: believed together, or refused together."""
+        """Test rows of state, difference and noise; apply or reject them together."""
         ratios = [
             abs(float(difference)) / (_GATES[kind] * math.sqrt(self.covariance[state, state] + noise * noise))
             for state, difference, noise in measurements
@@ -232,7 +232,7 @@ class Estimator:
             self.faults.add(kind)
 
     def _scalar(self, state: int, difference: float, noise: float) -> None:
-        """One measurement of one error."""
+        """Apply one measurement of one error."""
         column = self.covariance[:, state]
         gain = column / (column[state] + noise * noise)
         error = gain * float(difference)

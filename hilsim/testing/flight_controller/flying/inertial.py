@@ -1,6 +1,6 @@
-"""What PX4 1.12's VehicleIMU makes of a pause: it measures its sensor's period from the first samples.
+"""Behaviour of PX4 1.12's VehicleIMU after a pause: it measures its sensor's period from the first samples.
 
-A sample of before the controller was started, left in the port, and then none for a second: it takes that second for the period and never publishes again, however fast samples come later (seen in 11 of 16
+With one old sample, left in the port before its start, and then none for a second, it assumes that second as the period and never publishes again, whatever the later rate (seen in 11 of 16
 starts; pauses of up to 0.8 s are tolerated, and so is any pause once it has settled).
 """
 
@@ -19,7 +19,7 @@ class InertialDriver:
     stuck: bool = False
 
     def takes(self, now_us: int) -> bool:
-        """Whether a sample gets through."""
+        """Whether a sample is accepted."""
         if 0 < self.samples < _SETTLED and now_us - self.last_us >= _PAUSE_US:
             self.stuck = True
         self.samples += 1

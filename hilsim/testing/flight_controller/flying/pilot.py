@@ -1,6 +1,6 @@
-"""The loops that fly: position, velocity, attitude, rate, and the mixer of a quad x. Gains are PX4 1.12's defaults where it has such a gain (MC_*, MPC_*).
+"""Flight control loops: position, velocity, attitude, rate, and the mixer of a quad x. Gains are PX4 1.12's defaults where it has such a gain (MC_*, MPC_*).
 
-It does not know what it flies: neither mass nor thrust. An integral finds the thrust that hovers.
+It knows neither mass nor thrust of the vehicle. An integral term finds the hover thrust.
 """
 
 import math
@@ -25,14 +25,14 @@ _RATE_D = np.array([0.003, 0.003, 0.0])
 _MOST_RATE_I = 0.3
 _D_CUTOFF_S = 1.0 / (2.0 * math.pi * 30.0)
 _MIX = np.array([[-0.707, 0.707, 1.0], [0.707, -0.707, 1.0], [0.707, 0.707, -1.0], [-0.707, -0.707, -1.0]])
-"""Front right (ccw), rear left (ccw), front left (cw), rear right (cw): shares of roll, pitch and yaw."""
+"""Front right (ccw), rear left (ccw), front left (cw), rear right (cw): weights of roll, pitch and yaw."""
 
 
 class Pilot:
-    """Commands for four motors from an estimate and a place to be.
+    """Commands for four motors from an estimate and a position setpoint.
 
     Attributes:
-        fastest_mps: Largest level speed that a distance from the place asks for.
+        fastest_mps: Largest horizontal speed commanded by the position loop.
     """
 
     def __init__(self) -> None:
@@ -40,15 +40,15 @@ class Pilot:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was learnt of the vehicle."""
+        """Reset the integrals."""
         self.integral: Floats = np.zeros(3)
         self.rate_integral: Floats = np.zeros(3)
         self.last_rates: Floats | None = None
         self.slope: Floats = np.zeros(3)
-        self.force_mps2 = 0.0  # what was asked of the motors, in units of acceleration
+        self.force_mps2 = 0.0  # commanded thrust in units of acceleration
 
     def fly(self, estimate: Estimator, step_s: float, place: Floats, yaw: float, climb: float | None = None) -> Floats:
-        """Motors 0 to 1. ``place`` (m) in NED, ``yaw`` in rad; ``climb`` (m/s, down positive) takes the place of its height."""
+        """Motor commands, 0 to 1. ``place`` (m) is in NED, ``yaw`` in rad; ``climb`` (m/s, down positive) replaces its height."""
         wanted = self._velocity(estimate, place, climb)
         force = self._force(estimate, step_s, wanted)
         attitude = _attitude(force, yaw)
@@ -67,7 +67,7 @@ class Pilot:
         return wanted
 
     def _force(self, estimate: Estimator, step_s: float, wanted: Floats) -> Floats:
-        """Specific force that is to be made, NED; hovering it is (0, 0, -g)."""
+        """Commanded specific force, NED; in hover it is (0, 0, -g)."""
         error = wanted - estimate.v
         self.integral = np.clip(self.integral + _INTEGRAL * error * step_s, -_MOST_INTEGRAL, _MOST_INTEGRAL)
         force: Floats = _VELOCITY * error + self.integral
@@ -93,7 +93,7 @@ class Pilot:
 
 
 def _attitude(force: Floats, yaw: float) -> Quaternion:
-    """NED from FRD with -z along a force, and x as near to a heading as that leaves."""
+    """Orientation (NED from FRD) with -z along a force, and x as near to a heading as possible."""
     z: Floats = -force / np.linalg.norm(force)
     y = np.cross(z, (math.cos(yaw), math.sin(yaw), 0.0))
     y /= np.linalg.norm(y)
@@ -101,7 +101,7 @@ def _attitude(force: Floats, yaw: float) -> Quaternion:
 
 
 def mix(thrust: float, torque: Floats) -> Floats:
-    """Four motors, 0 to 1: roll and pitch come before thrust, thrust before yaw."""
+    """Four motor commands, 0 to 1: roll and pitch have priority over thrust, thrust over yaw."""
     tilt: Floats = _MIX[:, :2] @ torque[:2]
     span = float(tilt.max() - tilt.min())
     if span > 1.0:

@@ -1,4 +1,4 @@
-"""What a controller does of its own accord: generators that wait for a condition and then command."""
+"""Scripts of a controller: generators that wait for a condition and then command."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from hilsim.testing.flight_controller.report import Report
 Clock: TypeAlias = Callable[[], int]
 """The controller's time (us)."""
 Steps: TypeAlias = Iterator[None]
-"""Taken on after each reading of the IMU."""
+"""Steps of a script, one after each reading of the IMU."""
 
 
 def _wait(seconds: float, clock: Clock) -> Steps:
@@ -27,7 +27,7 @@ def _until(condition: Callable[[], bool]) -> Steps:
 
 
 def _hover(commander: Commander, clock: Clock, report: Report, seconds: float) -> Steps:
-    """Hold the place, and keep how far from it the estimate was."""
+    """Hold the position, and record the distance of the estimate from it."""
     end_us = clock() + round(seconds * 1e6)
     level, height = 0.0, 0.0
     while clock() < end_us:
@@ -55,12 +55,12 @@ def _down(commander: Commander, clock: Clock) -> Steps:
 
 
 def idle(_commander: Commander, _clock: Clock, _report: Report) -> Steps:
-    """Nothing: a ground station commands."""
+    """No actions: a ground station commands."""
     return iter(())
 
 
 def hover(commander: Commander, clock: Clock, report: Report) -> Steps:
-    """Up to 5 m, ten seconds there, down."""
+    """Climb to 5 m, hover for ten seconds, land."""
     yield from _up(commander, clock, 5.0)
     yield from _hover(commander, clock, report, 10.0)
     yield from _down(commander, clock)
@@ -68,7 +68,7 @@ def hover(commander: Commander, clock: Clock, report: Report) -> Steps:
 
 
 def hop(commander: Commander, clock: Clock, report: Report) -> Steps:
-    """Up to 2 m, two seconds there, down: the shortest whole flight."""
+    """Climb to 2 m, hover for two seconds, land: the shortest whole flight."""
     yield from _up(commander, clock, 2.0)
     yield from _hover(commander, clock, report, 2.0)
     yield from _down(commander, clock)
@@ -76,7 +76,7 @@ def hop(commander: Commander, clock: Clock, report: Report) -> Steps:
 
 
 def tour(commander: Commander, clock: Clock, report: Report) -> Steps:
-    """Up to 5 m, a leg of 5 m to the north-east and back with half a turn on the way: enough motion to judge every unit."""
+    """Climb to 5 m, fly 5 m to the north-east and back with half a turn on the way: enough motion to check every unit."""
     yield from _up(commander, clock, 5.0)
     begin, yaw = commander.target.copy(), commander.yaw
     commander.go(begin + np.array([4.0, 3.0, 0.0]), yaw + math.pi / 2)

@@ -1,4 +1,4 @@
-"""Rules by what they look at, and ``judge``, which has them all.
+"""Rules by subject, and ``judge``, which combines them.
 
-Each class takes what concerns it: ``frame``, ``sensor``, ``gps``, ``tick``; all limits are facts about PX4 1.12 unless marked otherwise.
+Each class has the methods that it needs: ``frame``, ``sensor``, ``gps``, ``tick``; all limits are facts about PX4 1.12 unless marked otherwise.
 """

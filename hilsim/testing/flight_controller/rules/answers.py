@@ -1,4 +1,4 @@
-"""What the other end owes: answers to TIMESYNC, and a ground station's frames as they were sent."""
+"""Rules on answers: to TIMESYNC, and unchanged frames of ground stations."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -11,36 +11,36 @@ _PATIENCE_US = 1_000_000
 
 
 class Timesync:
-    """Answers to the controller's requests (tc1 = 0) carry the request's ts1 and the answerer's own time."""
+    """Rule that answers to the controller's requests (tc1 = 0) have the request's ts1 and the answerer's own time."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was asked."""
+        """Forget all requests."""
         self.asked: deque[tuple[int, int]] = deque()
 
     def request(self, now_us: int, stamp_ns: int) -> None:
-        """The controller asks, with this stamp."""
+        """Record a request of the controller, with this stamp."""
         self.asked.append((now_us, stamp_ns))
 
     def answer(self, now_us: int, message: Message) -> None:
-        """Judge an answer."""
+        """Check an answer."""
         known = [entry for entry in self.asked if entry[1] == message.ts1]
         self.report.judge("timesync", bool(known), now_us, "TIMESYNC.ts1", message.ts1, "that of a request")
         for entry in known:
             self.asked.remove(entry)
 
     def tick(self, now_us: int) -> None:
-        """Judge what has waited for too long."""
+        """Check for requests without an answer in time."""
         while self.asked and now_us - self.asked[0][0] > _PATIENCE_US:
             _, stamp_ns = self.asked.popleft()
             self.report.judge("timesync", holds=False, now_us=now_us, name=f"answer to TIMESYNC {stamp_ns}", value="none in 1 s", must="one")
 
 
 class Forwarded:
-    """Frames of ground stations: kept, and compared with what was sent where that is known."""
+    """Frames of ground stations: stored, and compared with the sent frames where known."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -48,15 +48,15 @@ class Forwarded:
         self.sent: list[bytes] | None = None
 
     def expect(self, frames: Iterable[bytes]) -> None:
-        """Register ``frames`` that ground stations sent; the order of one station's counts."""
+        """Register ``frames`` that ground stations sent; their order per station is checked."""
         self.sent = [*(self.sent or []), *frames]
 
     def frame(self, frame: Frame) -> None:
-        """Keep a frame that came."""
+        """Store a received frame."""
         self.came.append(frame.raw)
 
     def close(self, now_us: int) -> None:
-        """Judge; the first differing frame is reported, then the following ones are searched separately."""
+        """Compare; the first differing frame is reported, then the following ones are searched separately."""
         if self.sent is None:
             return
         for system in {system_of(raw) for raw in [*self.sent, *self.came]}:

@@ -1,4 +1,4 @@
-"""Units, time and quality of HIL_GPS, and whether its velocity is what its position changes by."""
+"""Rules on units, time and quality of HIL_GPS, and on the agreement of its velocity with its change of position."""
 
 import math
 from collections import deque
@@ -21,21 +21,21 @@ _FAST_CMPS = 100
 
 
 class GpsRules:
-    """Of HIL_GPS."""
+    """Rules on HIL_GPS."""
 
     def __init__(self, report: Report, situation: Situation) -> None:
         self.report, self.situation = report, situation
         self.restart()
 
     def restart(self) -> None:
-        """Forget what came before: the controller was off."""
+        """Reset the state after a restart of the controller."""
         self.first_us: int | None = None
         self.stamp: int | None = None
         self.fixes: deque[tuple[int, tuple[float, float, float], tuple[float, float, float]]] = deque()
         self.sums = {"level": [0.0, 0.0, 0.0], "vertical": [0.0, 0.0, 0.0]}
 
     def gps(self, now_us: int, message: Gps) -> None:
-        """Judge a fix, and pass it to other rules."""
+        """Check a fix, and pass it to other rules."""
         if self.first_us is None:
             self.first_us = now_us
         self._time(now_us, message.time_usec)
@@ -86,9 +86,9 @@ class GpsRules:
             self.report.judge("gps_course", abs(off) < 2_000.0, now_us, "cog", message.cog, f"{course % 36_000.0:.0f} cdeg by vn and ve")
 
     def _motion(self, now_us: int, message: Gps) -> None:
-        """Over seconds, by the fixes' own stamps, in which either moves: what the position did against the sum of the velocity.
+        """Compare the change of position with the integral of the velocity, by the fixes' own stamps, over seconds with motion.
 
-        A vehicle whose controller is silent stands still while the time goes on, and so does one whose simulator a busy host holds up: what lies before that is left out.
+        The vehicle stops while its controller is silent, and also when a busy host delays its simulator, although time continues: earlier fixes are then ignored.
         """
         if self.situation.time_lost or (self.fixes and message.time_usec - self.fixes[-1][0] > _MOST_GAP_US):
             self.fixes.clear()

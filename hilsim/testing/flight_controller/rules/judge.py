@@ -1,4 +1,4 @@
-"""All rules together, fed with each frame and its time."""
+"""All rules together, applied to each frame and its time."""
 
 from hilsim.testing.flight_controller.mavlink import Message, common
 from hilsim.testing.flight_controller.report import Report
@@ -14,7 +14,7 @@ _SHELL = b"\r\r\r"
 
 
 class Judge:
-    """Judges what the simulator sends. ``ground_systems`` are those of ground stations, whose frames are only passed on."""
+    """Checks the simulator's frames. ``ground_systems`` are those of ground stations, whose frames are only passed on."""
 
     def __init__(self, report: Report, situation: Situation, ground_systems: frozenset[int] = frozenset({255})) -> None:
         self.report, self.situation = report, situation
@@ -27,7 +27,7 @@ class Judge:
         self.forwarded = Forwarded(report)
 
     def restart(self) -> None:
-        """The controller was off: whatever depends on what came before begins again."""
+        """Reset all rules that depend on earlier frames after a restart of the controller."""
         self.timing.restart()
         self.units.restart()
         self.gps.restart()
@@ -35,7 +35,7 @@ class Judge:
         self.order.next_sequence.clear()
 
     def stream(self, now_us: int, splitter: Splitter) -> None:
-        """Judge what the splitter could not make frames of."""
+        """Check the bytes from which the splitter could not make frames."""
         if splitter.garbage:
             some = bytes(splitter.garbage)
             self.report.judge(
@@ -48,7 +48,7 @@ class Judge:
         splitter.corrupt.clear()
 
     def frame(self, now_us: int, frame: Frame, message: Message) -> bool:
-        """Judge a frame; ``message`` is None where the dialect does not know it. Returns whether it is the simulator's own."""
+        """Check a frame; ``message`` is None if the dialect does not know it. Returns whether it is the simulator's own."""
         for rule in ("garbage", "shell", "checksum"):
             self.report.judged[rule] += 1
         name = message.get_type() if message is not None else f"id {frame.identity}"
@@ -69,17 +69,17 @@ class Judge:
         return True
 
     def tick(self, now_us: int) -> None:
-        """Judge what did not come."""
+        """Check for missing frames."""
         self.timing.tick(now_us)
         self.timesync.tick(now_us)
 
     def close(self, now_us: int) -> None:
-        """Judge at the end what needs the whole flight."""
+        """Final checks that need the whole flight."""
         self.forwarded.close(now_us)
         self.measure()
 
     def measure(self) -> None:
-        """Put figures of what came so far into the report."""
+        """Add figures of the frames so far to the report."""
         intervals = sorted(self.timing.intervals_us)
         if intervals:
             for name, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)):

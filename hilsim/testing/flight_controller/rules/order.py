@@ -1,4 +1,4 @@
-"""What may come when: the start, the HIL flag, lockstep, numbering."""
+"""Rules on the order of frames: start, HIL flag, lockstep, numbering."""
 
 from hilsim.testing.flight_controller.mavlink import Message, common
 from hilsim.testing.flight_controller.report import Report
@@ -9,14 +9,14 @@ SENSORS = {common.MAVLINK_MSG_ID_HIL_SENSOR, common.MAVLINK_MSG_ID_HIL_GPS}
 _HEARTBEAT_SIZE = 9
 _SILENCE_US = 200_000
 _AFTER_SILENCE_US = 1_000_000
-"""A busy host may run the simulator this much later than the controller; only then does it discard what waits for a silent controller."""
+"""Delay by which a busy host may run the simulator later than the controller; only then does it discard frames queued for a silent controller."""
 
 _UNDER_WAY = 50
-"""Frames that may be on their way when the controller answers for the first time: until then a simulator cannot hold them, because PX4 does not boot unless its time goes on."""
+"""Number of frames that may be in transit when the controller answers for the first time: until then a simulator cannot withhold them, because PX4 does not boot unless time advances."""
 
 
 class Order:
-    """Of the simulator's own frames."""
+    """Rules on the simulator's own frames."""
 
     def __init__(self, report: Report, situation: Situation) -> None:
         self.report, self.situation = report, situation
@@ -28,7 +28,7 @@ class Order:
         self.forgiven = _UNDER_WAY
 
     def frame(self, now_us: int, frame: Frame, message: Message) -> None:
-        """Judge a frame; ``message`` is None where the dialect does not know it."""
+        """Check a frame; ``message`` is None if the dialect does not know it."""
         self._numbering(now_us, frame)
         if frame.identity == common.MAVLINK_MSG_ID_HEARTBEAT:
             self._heartbeat(now_us, frame, message)
@@ -43,13 +43,13 @@ class Order:
             )
 
     def answered(self) -> None:
-        """The controller has sent its HIL_ACTUATOR_CONTROLS."""
+        """Record that the controller has sent its HIL_ACTUATOR_CONTROLS."""
         self.unanswered = False
         self.forgiven = min(self.forgiven, _UNDER_WAY - 1)
 
     def _numbering(self, now_us: int, frame: Frame) -> None:
         want = self.next_sequence.get(frame.source, frame.sequence)
-        # A simulator discards what waits for a controller that is silent for 0.2 s, and a full socket drops what comes after what it holds.
+        # A simulator discards frames queued for a controller that is silent for 0.2 s, and a full socket drops later ones.
         if now_us - self.last_us.get(frame.source, now_us) >= _SILENCE_US:
             self.excused_until_us[frame.source] = now_us + _AFTER_SILENCE_US
         is_excused = self.situation.held_up or frame.source in self.late or now_us < self.excused_until_us.get(frame.source, 0)

@@ -1,4 +1,4 @@
-"""When sensors come: rates, gaps, bursts, stamps, and figures that never change."""
+"""Rules on the timing of sensors: rates, gaps, bursts, stamps, and constant values."""
 
 from collections import deque
 
@@ -28,7 +28,7 @@ _MOST_EQUAL = 100
 
 
 class Timing:
-    """Of HIL_SENSOR's groups and of HIL_GPS."""
+    """Rules on HIL_SENSOR's groups and on HIL_GPS."""
 
     def __init__(self, report: Report, situation: Situation) -> None:
         self.report, self.situation = report, situation
@@ -36,7 +36,7 @@ class Timing:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what came before: the controller was off."""
+        """Reset the state after a restart of the controller."""
         self.last_us: dict[str, int] = {}
         self.silent: set[str] = set()
         self.count: dict[str, int] = {}
@@ -51,7 +51,7 @@ class Timing:
         self.equal: dict[str, list[int]] = {}
 
     def sensor(self, now_us: int, message: Sensor) -> None:
-        """Judge a HIL_SENSOR."""
+        """Check a HIL_SENSOR."""
         if self.begun_us is None:
             self.begun_us = self.window_us = now_us
             self.window_stamp = message.time_usec
@@ -68,11 +68,11 @@ class Timing:
         self._burst(now_us)
 
     def gps(self, now_us: int, message: Gps) -> None:
-        """Judge a HIL_GPS."""
+        """Check a HIL_GPS."""
         self._update(now_us, "gps", message)
 
     def tick(self, now_us: int) -> None:
-        """Judge what did not come."""
+        """Check for missing frames."""
         self.spoiled |= self.situation.held_up
         for name, last_us in self.last_us.items():
             if now_us - last_us > _GAPS_US[name] and name not in self.silent and not self.situation.held_up:

@@ -1,4 +1,4 @@
-"""Units and axes of HIL_SENSOR, judged by quantities that must agree with it: gravity, the Earth's field, the GPS, each other."""
+"""Rules on units and axes of HIL_SENSOR, checked by quantities that must agree with it: gravity, the Earth's field, the GPS, each other."""
 
 import math
 from collections import deque
@@ -27,17 +27,17 @@ Vector: TypeAlias = Sequence[float]
 
 
 def dot(a: Vector, b: Vector) -> float:
-    """Of vectors of three."""
+    """Scalar product of three-dimensional vectors."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def cross(a: Vector, b: Vector) -> tuple[float, float, float]:
-    """Of vectors of three."""
+    """Vector product of three-dimensional vectors."""
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 class Units:
-    """Of HIL_SENSOR."""
+    """Rules on HIL_SENSOR."""
 
     def __init__(self, report: Report, situation: Situation) -> None:
         self.report, self.situation = report, situation
@@ -49,7 +49,7 @@ class Units:
         self.model: tuple[float, float] | None = None
 
     def sensor(self, now_us: int, message: Sensor) -> None:
-        """Judge a HIL_SENSOR."""
+        """Check a HIL_SENSOR."""
         figures: list[float] = [getattr(message, name) for name in _FIGURES]
         bad = [name for name, figure in zip(_FIGURES, figures, strict=True) if not math.isfinite(figure)]
         if not self.report.judge("finite", not bad, now_us, "HIL_SENSOR", ", ".join(bad), "numbers"):
@@ -69,7 +69,7 @@ class Units:
             self._pitot(now_us, message.diff_pressure)
 
     def restart(self) -> None:
-        """Forget what came before: the controller was off."""
+        """Reset the state after a restart of the controller."""
         self.turn.restart()
         self._forget_rest()
 
@@ -87,7 +87,7 @@ class Units:
         self.report.judge("temperature", -60.0 <= temperature <= 60.0, now_us, "temperature", temperature, "-60 to 60 degrees Celsius")
 
     def _pitot(self, now_us: int, pressure: float) -> None:
-        """At rest and in light wind a tube reads next to nothing: 0.5 hPa are 9 m/s."""
+        """Check the pitot tube: at rest and in light wind it reads almost 0; 0.5 hPa are 9 m/s."""
         if not self.situation.rests(now_us):
             self.pitot_sum, self.pitot_count = 0.0, 0
             return
@@ -104,7 +104,7 @@ class Units:
         self.waiting.clear()
 
     def _rest(self, now_us: int, figures: Vector, mag: Vector | None) -> None:
-        """Means over 100 frames, judged once it is known that the second after them was one of rest too."""
+        """Average over 100 frames, checked once the vehicle is known to have been at rest in the second after them too."""
         if not self.situation.rests(now_us):
             self._forget_rest()
             return
@@ -142,7 +142,7 @@ class Units:
         self.report.judge("field", abs(dips - inclination) < 10.0, now_us, "inclination at rest (deg)", dips, f"{inclination:.1f} to 10 (WMM2025)")
 
     def _expected(self, altitude: float) -> tuple[float, float]:
-        """Strength (gauss) and inclination (deg) at the place of the first fix."""
+        """Strength (gauss) and inclination (deg) at the position of the first fix."""
         if self.model is None:
             situation = self.situation
             model = pygeomag.GeoMag(coefficients_data=WMM_2025)
@@ -152,9 +152,9 @@ class Units:
 
 
 class Turn:
-    """Whether the gyroscope turns the field as the magnetometer sees it turn, over half seconds in which it turns at all.
+    """Rule that the gyroscope's rotation agrees with the rotation of the magnetic field, over half seconds with rotation.
 
-    By the stamps of the readings: what a busy host delivers late and in one piece was felt at even times all the same (rules of timing judge when it came).
+    It uses the readings' stamps: readings that a busy host delivers late and at once were measured at even intervals (rules of timing check the arrival).
     """
 
     def __init__(self, report: Report) -> None:
@@ -162,14 +162,14 @@ class Turn:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what came before: the controller was off."""
+        """Reset the state after a restart of the controller."""
         self.begun_us = self.last_us = 0
         self.first: Vector = ()
         self.turned: tuple[float, float, float] | None = None
         self.both = self.predicted = self.seen = 0.0
 
     def reading(self, now_us: int, rates: Vector, mag: Vector | None) -> None:
-        """Take rates (rad/s) and, where there is a new one, a field (gauss) at a time."""
+        """Process rates (rad/s) and, if there is a new one, a field (gauss) at a time."""
         if self.turned is not None:
             step_s = min(now_us - self.last_us, 100_000) * 1e-6
             steps = 1 + int(math.hypot(*rates) * step_s / 0.1)
