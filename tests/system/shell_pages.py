@@ -15,6 +15,7 @@ import pytest
 import hilsim
 from hilsim.testing import FlightController
 from hilsim.testing.reservations import reserved_port
+from tests import commands
 from tests.edited import edited_copy
 from tests.pages import ROOT, blocks_of
 from tests.plugins import EXAMPLE, install_example
@@ -61,9 +62,9 @@ class Shell:
     def stream(self, rig, *arguments):
         """A daemon until the page ends, with its first packets sent."""
         ready = self.here / "stream.json"
-        words = [sys.executable, "-m", "hilsim", "run", rig, *arguments, "--set", "metrics.port=0", "--quiet", "--ready-file", ready]
+        words = ["run", rig, *arguments, "--set", "metrics.port=0", "--quiet", "--ready-file", ready]
         with (self.here / "stream.log").open("w") as log:
-            process = subprocess.Popen([str(word) for word in words], cwd=self.here, env=self.environment, stderr=log, stdout=log)
+            process = commands.start(*words, cwd=self.here, stdout=log, stderr=log)
         self.held.callback(process.wait)
         self.held.callback(process.terminate)
         deadline_s = time.monotonic() + START_TIMEOUT_S

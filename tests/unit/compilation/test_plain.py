@@ -25,6 +25,8 @@ PAGE = ROOT / "docs" / "reference" / "numba.md"
 PRETENDED = "import numba; numba.__version__ = '99.1.0'\n"
 """Before hilsim is imported: it compares versions then."""
 SENTENCE = f"hilsim was not tried with Numba 99.1.0 (tried: {', '.join(TRIED_SERIES)}), so kernels are compiled by plain Numba: starts take longer, packets are the same"
+CACHE = ROOT / ".pytest_cache" / "unknown-numba"
+"""Kernels that plain Numba compiled, for the next run of the same sources: to compile them takes a minute."""
 REPLACES = [
     path for path in sorted(Path(internals.__file__).parent.glob("*.py")) if path.stem in {"dispatcher", "function_cache", "linking", "references"}
 ]
@@ -95,7 +97,7 @@ print(noisy_bytes({str(tmp_path)!r}))
 print(any("compilation.dispatcher" in name or "compilation.linking" in name for name in sys.modules))
 """
     )
-    ran = run(code, tmp_path / "cache")
+    ran = run(code, CACHE)
     digests, noisy, is_replaced = ran.stdout.splitlines()
     assert json.loads(digests) == json.loads(DIGESTS.read_text())
     assert noisy == noisy_bytes(tmp_path)

@@ -12,8 +12,9 @@ from tests.runs import failures
 ROOT = Path(__file__).resolve().parents[3]
 UNSTEADY = (
     "def test_{0}():\n    from pathlib import Path\n    mark = Path(__file__).with_suffix('.{0}')\n"
-    "    if not mark.exists():\n        mark.touch()\n        assert False, 'the first time'\n\n"
+    "    if not mark.exists():\n        mark.touch()\n        assert False, 'the first time'\n    mark.unlink()\n\n"
 )
+"""A test that fails every second time."""
 
 
 @pytest.fixture
@@ -61,6 +62,13 @@ def test_a_test_that_passes_alone_is_listed_as_unsteady_and_the_run_passes(whole
     assert "test_inner_0.py::test_a" in output.partition("1 unsteady")[2]
     assert "first failure: AssertionError: the first time" in output
     assert "longest standstill of the machine while it ran: " in output
+
+
+def test_a_test_that_fails_every_second_time_is_listed_in_every_run(whole_run):
+    for _ in range(2):
+        code, output = whole_run(UNSTEADY.format("a"))
+        assert code == 0, output
+        assert "test_inner_0.py::test_a" in output.partition("1 unsteady")[2]
 
 
 def test_three_unsteady_tests_pass_and_a_fourth_fails_the_run(whole_run):
