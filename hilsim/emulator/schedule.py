@@ -1,4 +1,4 @@
-"""When data packets are due."""
+"""Deadlines of data packets."""
 
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
