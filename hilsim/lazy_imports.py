@@ -1,4 +1,4 @@
-"""How a package gives names to everybody without importing what they are made of."""
+"""Lazy imports: a package provides names without importing their modules."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What hilsim accepts: every bound on what comes from outside, in one table.
+"""Limits of external input: every bound in one table.
 
 A file of a few bytes may ask for any amount of memory or time; these bounds are what it gets. The readers take them from here and report which was exceeded, by what and where.
 ``docs/reference/limits.md`` has where each is asked, and why it is there and not elsewhere.
@@ -17,9 +17,9 @@ class Limit(Generic[N]):
     """A bound on one thing.
 
     Attributes:
-        subject: What is bounded, as messages name it.
+        subject: Name of the bounded quantity in messages.
         bound: The largest value that is accepted; of a lower bound the smallest.
-        unit: Of ``bound``; empty for a count.
+        unit: Unit of ``bound``; empty for a count.
         is_lower: Values must be at least ``bound``, not at most.
     """
 
@@ -47,8 +47,8 @@ class Limit(Generic[N]):
 
         Args:
             got: The value.
-            where: What the message begins with, usually the file.
-            kind: Of the error.
+            where: Start of the message, usually the file.
+            kind: Type of the error.
             subject: Names the thing more closely.
 
         Raises:

@@ -16,7 +16,7 @@ from hilsim.compilation.lanes import Doubles, Words, roots, signed_doubles, spre
 
 
 class Purpose(IntEnum):
-    """What a draw is for; one value a use, so that no two uses share numbers."""
+    """Purpose of a random number; each use has its own, so that uses are independent."""
 
     RANGE_NOISE = 1
     DROP_OUT = 2
@@ -100,8 +100,8 @@ def uniform_pair(seed: int | np.uint64, stream: int, index: int, purpose: int) -
 
     Args:
         seed: ``uint64`` of the rig.
-        stream: Which of many (sensor and channel, track …), 32 bits.
-        index: Which draw (firing, block, keyframe …), 64 bits.
+        stream: Number of the stream (sensor and channel, track …), 32 bits.
+        index: Number of the draw (firing, block, keyframe …), 64 bits.
         purpose: A ``Purpose``.
     """
     s = np.uint64(seed)

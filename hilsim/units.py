@@ -1,4 +1,4 @@
-"""How many of one unit make another, for whole numbers that are exact; kernels freeze them as they do constants of their own module."""
+"""Conversion factors of units, for exact whole numbers; kernels freeze them as they do constants of their own module."""
 
 import math
 

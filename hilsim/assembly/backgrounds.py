@@ -26,11 +26,11 @@ _TURN_TOLERANCE_DEG = 0.05
 
 
 class SensorBackground(NamedTuple):
-    """What one sensor sees behind the scene.
+    """Background that one sensor sees behind the scene.
 
     Attributes:
         sensor: Its place in the rig.
-        place: Of the background in the rig, for messages.
+        place: Location of the background in the rig, for messages.
         background: The map.
         overlay: Kernel-side.
         pose: World from sensor where it was captured; None if unknown.

@@ -43,19 +43,19 @@ AssetSignature = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Scenery:
-    """What all sensors of a rig share.
+    """World and platform shared by all sensors of a rig.
 
     Attributes:
-        world: What there is to see.
+        world: World that the sensors see.
         platform: Carries the sensors.
-        notes: What a person should know of the files read (materials not named in the rig …).
+        notes: Notes on the files read, for the user (materials not named in the rig …).
         objects: Objects of the world, by their ids.
-        materials: Of each row of the world's materials.
-        overlays: What sensors see of captured backgrounds, by the sensor's place in the rig.
+        materials: Material of each row of the world's materials.
+        overlays: Captured backgrounds, by the sensor's index in the rig.
         sdf: The scene's SDF file; None without.
-        worlds: What a sensor sees instead of ``world``, by its place in the rig: those that stand in for a lidar within a solid.
+        worlds: Worlds that replace ``world``, by the sensor's index in the rig: for sensors at the pose of a lidar within a solid.
         still_at: Pose of a fixed platform; None: it moves.
-        live: Where the vehicle that is flown now puts its poses; None where none is.
+        live: Poses of the flying vehicle; None without one.
         unseen: Ids of the objects that are missing in each of ``worlds``.
     """
 
@@ -198,14 +198,14 @@ class SensorFlow(NamedTuple):
 
 
 class SensorFlows(NamedTuple):
-    """What a sensor sends: its data, and beside it position packets or sensor information (``info`` may have no packets)."""
+    """Flows of a sensor: data, and position packets or sensor information (``info`` may have no packets)."""
 
     data: SensorFlow
     info: SensorFlow
 
 
 def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
-    """Where a sensor's packets go."""
+    """Destinations of a sensor's packets."""
     layouts = setting.family.flows(sensor.network.data_port, sensor.network.position_port)
     return SensorFlows(*(SensorFlow(_flow(sensor, layout), layout.style) for layout in layouts))
 
@@ -251,8 +251,8 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
 
     Args:
         rig: The rig.
-        number: Which sensor.
-        scenery: Of ``build_scenery``.
+        number: Index of the sensor.
+        scenery: Result of ``build_scenery``.
         utc_epoch_ns: UTC of rig time 0.
         frames: Whole Ethernet frames rather than payloads.
         is_for_long: Take time to find out what a sensor that stands still can see; no byte changes.

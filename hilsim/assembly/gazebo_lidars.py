@@ -13,7 +13,7 @@ def gazebo_lidars(rig: Rig, scenery: Scenery) -> tuple[GazeboLidar, ...]:
 
     Args:
         rig: A rig with ``[gazebo]``.
-        scenery: What there is to see in it.
+        scenery: World of the rig.
 
     Raises:
         AssetError: what moves cannot be read.

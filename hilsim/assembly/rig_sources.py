@@ -34,7 +34,7 @@ class RigFile:
 
     Attributes:
         path: The file.
-        changes: What the command line changes of it.
+        changes: Changes by the command line.
         recording: Keys of its ``[record]`` that the command line replaces.
         directory: Files that it names are relative to this; None: to its own directory.
         script: File of timed changes; None: none.
@@ -75,7 +75,7 @@ class MadeRig:
 
 
 def shown(rig: Rig) -> str:
-    """What a rig is called in the log: its file, or its name where a command made it."""
+    """Name of a rig in the log: its file, or its name if a command made it."""
     return str(rig.path) if rig.path.suffix in {".toml", *SDF_SUFFIXES} else rig.spec.name
 
 

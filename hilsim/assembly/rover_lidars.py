@@ -28,11 +28,11 @@ class EmulatedLidar:
     """A lidar on a rover.
 
     Args:
-        setting: Which, and how it is set up.
-        world: What it sees.
-        seed: Of the rig.
-        period_ns: Of the rover's cycles.
-        height_m: Of the lidar's mounting above the ground.
+        setting: Settings of the lidar.
+        world: World that it sees.
+        seed: Random seed of the rig.
+        period_ns: Period of the rover's cycles.
+        height_m: Height of the lidar's mounting above the ground.
     """
 
     def __init__(self, setting: LidarSetting, world: World, *, seed: int, period_ns: int, height_m: float) -> None:
@@ -53,7 +53,7 @@ class EmulatedLidar:
 
     @property
     def points(self) -> int:
-        """Of a scan where every ray hits."""
+        """Number of points of a scan where every ray hits."""
         return self._points
 
     def measured(self, state: npt.NDArray[np.float64], start_ns: int, stop_ns: int) -> npt.NDArray[np.float32]:
@@ -61,8 +61,8 @@ class EmulatedLidar:
 
         Args:
             state: ``float64[7]``, columns by ``DriveState``.
-            start_ns: Of the stretch.
-            stop_ns: Of the stretch; what is due then is no part of it.
+            start_ns: Start of the interval.
+            stop_ns: End of the interval, excluded.
         """
         stand = Pose(position_m=tuple(state[[DriveState.X, DriveState.Y, DriveState.Z]].tolist()), orientation=orientation_of(state))
         body = stand @ Pose(position_m=(0.0, 0.0, self._height_m))
@@ -81,7 +81,7 @@ def rover_sources(rig: Rig, world: World | None) -> tuple[RoverSource, ...]:
 
     Args:
         rig: A rig with rovers.
-        world: What those drive through that drive.
+        world: World of the driving rovers.
 
     Raises:
         AssetError: naming every file that has none.

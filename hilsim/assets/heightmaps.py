@@ -72,7 +72,7 @@ def heightmap_mesh(shape: SdfShape, material: Material, *, is_seen: bool) -> tup
     """
     file = shape.file
     if file is None:
-        raise AssertionError("a heightmap without a file is left out, or a fault, before")
+        raise AssertionError("a heightmap without a file must have been ignored or reported before")
     read = _read_image(file) if file.suffix.lower() in _IMAGES else _read_dem(file)
     width, samples = len(read.values), shape.sampling
     count = (width - 1) * samples + 1

@@ -139,7 +139,7 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = Non
         raise AssetError("\n".join(faults))
     if not objects and not spec.background and sdf is not None:
         got = f"{len(sdf.collisions)} collisions and {len(sdf.visuals)} visuals"
-        raise ConfigError("\n".join((f'{sdf.path}: must hold a shape that rays meet (sdf_sees = "{spec.sdf_sees}"), got {got}', *notes)))
+        raise ConfigError("\n".join((f'{sdf.path}: must contain a shape that rays hit (sdf_sees = "{spec.sdf_sees}"), got {got}', *notes)))
     if not objects and not spec.background:
         raise ConfigError('scene must have a generator, an object or a background, got none; try generator = "street"')
     return objects, (*assets.notes, *notes)

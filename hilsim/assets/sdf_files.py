@@ -78,7 +78,7 @@ class ShapeFiles:
         if mesh is None:
             self._tell(shape, f"{why}: {shape.name} is left out")
         elif any(shape.position_m) and not self.is_seen:
-            self._tell(shape, f"<pos> of a heightmap moves what is seen alone, in Gazebo too: {shape.name} is placed by its pose")
+            self._tell(shape, f"<pos> of a heightmap moves only the visual, as in Gazebo: {shape.name} is placed by its pose")
         return mesh
 
     def _mesh(self, shape: SdfShape, file: Path) -> Mesh:
@@ -87,7 +87,7 @@ class ShapeFiles:
         content = self._read[file]
         submesh = Submesh(shape.submesh, shape.is_centred) if shape.submesh and self.is_seen and content.has_names else None
         if shape.submesh and submesh is None:
-            why = "is not known in a file of this format" if self.is_seen else "does not count for collisions, in Gazebo neither"
+            why = "is not supported in a file of this format" if self.is_seen else "is ignored for collisions, as in Gazebo"
             self._tell(shape, f'<submesh> "{shape.submesh}" {why}: {shape.name} is the whole of {file.name}')
         key = repr((file, shape.scale, submesh))
         if key not in self._meshes:

@@ -91,13 +91,11 @@ def _placed(name: str, mesh: Mesh, pose: Pose, carriage: Carriage | None) -> Sce
 def _of_actors(scene: SdfScene, sees: Sees) -> list[str]:
     """Notes on the actors, for the user."""
     if sees == "collisions":
-        return [f"{actor.where}: <actor> {actor.name} has no collision: lidars do not meet it, in Gazebo neither" for actor in scene.actors]
+        return [f"{actor.where}: <actor> {actor.name} has no collision: lidars do not detect it, as in Gazebo" for actor in scene.actors]
     seen = {shape.actor: shape for shape in scene.visuals if shape.actor}
     skins = {shape.actor: shape for shape in scene.visuals if shape.actor and shape.name == skin_name(shape.actor)}
     notes = [
-        f"{actor.where}: <actor> {actor.name} has neither a skin nor a visual: nothing of it is seen"
-        for actor in scene.actors
-        if actor.name not in seen
+        f"{actor.where}: <actor> {actor.name} has neither a skin nor a visual: it is invisible" for actor in scene.actors if actor.name not in seen
     ]
     notes += [f"{skin.where}: <actor> {name} is moved as a whole: its limbs have the pose of {skin.file}" for name, skin in skins.items()]
     return notes

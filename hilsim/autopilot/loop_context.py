@@ -114,7 +114,7 @@ class FlightWord(IntEnum):
     SEEN_STATE = 12
     """Session state at the loop's last turn."""
     DRAINING_NS = 13
-    """Time of an answer to a sensor frame other than the newest: no sensor frame is sent until a controller in lockstep sends no more such answers."""
+    """Time of the latest late answer (to a sensor frame other than the newest); sensor frames wait until a controller in lockstep sends no more of them."""
     ASKED_NS = 14
     """Time of the last request for the controller's heartbeat."""
     UNSENT_FIELDS = 11

@@ -181,7 +181,7 @@ def _note_in_cones(
     axes: npt.NDArray[np.float64],
     nearest_m: npt.NDArray[np.float64],
 ) -> None:
-    """Reduce the range of each cone that contains a ray; direction and ``float64[k, 3]`` axes in the world. The hit decides whether a missing return was too near."""
+    """Reduce the range of each cone that contains a ray; direction and ``float64[k, 3]`` axes in the world. ``met_m`` is the range of the hit, which tells a return that was too near from a miss."""
     for cone in range(axes.shape[0]):
         if (
             axes[cone, 0] * x + axes[cone, 1] * y + axes[cone, 2] * z < obstacle_map.cones[cone, _COSINE]

@@ -86,14 +86,14 @@ class AutopilotStatus:
     def obstacle(self) -> str:
         """Condition that prevents arming, from the received frames; empty for none."""
         if self.estimator_flags is None:
-            return "no ESTIMATOR_STATUS has come"
+            return "no ESTIMATOR_STATUS was received"
         missing = [name for flag, name in FLAG_NAMES.items() if flag & READY_FLAGS and not self.estimator_flags & flag]
         if missing:
             return f"the estimator has no {', '.join(missing)}"
         wrong = [name for flag, name in FLAG_NAMES.items() if flag & GLITCH_FLAGS & self.estimator_flags]
         if wrong:
             return f"the estimator reports {', '.join(wrong)}"
-        return "" if self.has_home else "no HOME_POSITION has come"
+        return "" if self.has_home else "no HOME_POSITION was received"
 
     @property
     def is_ready(self) -> bool:

@@ -75,10 +75,10 @@ REASONS = {
     Reason.HEARTBEAT: "the controller's heartbeat has the flag of hardware in the loop",
     Reason.NO_HIL_FLAG: "the controller's heartbeat lacks the flag of hardware in the loop (32): it may be in a real aircraft; PX4 sets it with SYS_HITL = 1 and a restart",
     Reason.SILENCE: "no heartbeat of the controller for 3 s (ArduPilot: no frame for 2 s)",
-    Reason.REBOOT: "the controller has started anew: its clock went back",
-    Reason.NO_COMMANDS: "no motor command of the controller for 0.2 s: the vehicle and its sensors stand still until one comes",
-    Reason.COMMANDS: "motor commands come again",
-    Reason.RESTART: "the controller has started anew: it was lost and has come back disarmed; the vehicle is back where it began",
+    Reason.REBOOT: "the controller was restarted: its clock jumped back",
+    Reason.NO_COMMANDS: "no motor command of the controller for 0.2 s: the vehicle and its sensors are stopped until one arrives",
+    Reason.COMMANDS: "motor commands have resumed",
+    Reason.RESTART: "the controller was restarted: it was lost and has returned disarmed; the vehicle was reset to its initial pose",
 }
 
 

@@ -150,7 +150,7 @@ def job_for(
 def _azimuth_grid(geometry: FiringGeometry, setting: GridSetting) -> AzimuthGrid:
     require(
         (setting.rows is None, f"rows must be left to a sensor that turns (one a laser), got {setting.rows}"),
-        (setting.image_x is None and setting.image_z is None, "image x and z must be left out for a sensor that turns"),
+        (setting.image_x is None and setting.image_z is None, "image x and z must not be given for a rotating sensor"),
     )
     return AzimuthGrid(columns=setting.columns or TURNING_COLUMNS, elevation_deg=geometry.rows_deg)
 

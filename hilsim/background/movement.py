@@ -74,7 +74,7 @@ def check_standing(before: PartialMap, after: PartialMap, what: str) -> Change:
     if seen.ratio > MOST_CHANGED_RATIO:
         raise CaptureError(
             f"{what}: {seen.nearer / seen.compared:.1%} of {seen.compared:,} cells became nearer and {seen.farther / seen.compared:.1%} farther "
-            f"(of what passes by, one of them stays below {MOST_CHANGED_RATIO:.1%}): the sensor must stand still; "
-            "take a stretch where it did (--start-s, --duration-s), or give the poses of what carried it (--poses)"
+            f"(with traffic alone, one of them is below {MOST_CHANGED_RATIO:.1%}): the sensor must not move; "
+            "select a part where it did not (--start-s, --duration-s), or give the poses of its carrier (--poses)"
         )
     return seen

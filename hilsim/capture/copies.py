@@ -43,5 +43,5 @@ class CopyWatch:
     def _count(self, before: tuple[int, int | None, int, int], interface: int | None, frame: int) -> None:
         if not self._sentence:
             where = "" if interface is None else f" on interfaces {before[1]} and {interface}"
-            self._sentence = f"the datagram before, seen on two interfaces, both kept: first frames {before[3]} and {frame}{where}"
+            self._sentence = f"repeats of the previous datagram on another interface, both kept: first frames {before[3]} and {frame}{where}"
         self._counts[self._sentence] += 1

@@ -96,7 +96,7 @@ def read_frames(
         layout = start.layout or walk.read_layout()
         yield from walk.classic(layout) if isinstance(layout, ClassicLayout) else walk.pcapng(layout)
     except (BrokenFileError, UnpackError) as error:
-        where = f"byte {walk.offset}{f' of what {source.compression} had packed' if source.compression else ''}"
+        where = f"byte {walk.offset}{f' of the decompressed {source.compression} stream' if source.compression else ''}"
         reason = str(error) or "a block makes no sense"
         notes.broken = f"the file breaks off after frame {start.frame - 1 + notes.frames}, at {where}: {reason}"
     if walk.is_indexing:
@@ -162,7 +162,7 @@ class _Walk:
         if head[:4] not in _CLASSIC:
             raise CaptureError(f"{name}: must be a PCAP or PCAPNG capture, but {_describe(head[:16])}")
         if len(head) < _CLASSIC_HEADER_SIZE:
-            raise BrokenFileError(f"a file header of {_CLASSIC_HEADER_SIZE} bytes was due, {len(head)} bytes are there")
+            raise BrokenFileError(f"a file header of {_CLASSIC_HEADER_SIZE} bytes was expected, {len(head)} bytes are left")
         order, fraction_ns, record_header_size = _CLASSIC[head[:4]]
         import dpkt  # noqa: PLC0415 - as in read_frames
 
@@ -187,7 +187,7 @@ class _Walk:
         self.offset = offset
         piece = self._more(rest, due)
         if rest and len(piece) == len(rest):
-            raise BrokenFileError(f"a {what} of {due} bytes was due, {len(rest)} are there")
+            raise BrokenFileError(f"a {what} of {due} bytes was expected, {len(rest)} are left")
         return piece
 
     def _first_piece(self) -> bytes:

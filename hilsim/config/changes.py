@@ -168,7 +168,7 @@ class Changed:
         self.options[place] = option
 
     def _profile_part(self, place: Location) -> dict[str, Any]:
-        """Profile's own table that an override replaces in part; empty for other locations."""
+        """Table of the profile, for a location in an override that replaces part of it; otherwise empty."""
         if len(place) != 4 or place[0] != "sensor" or place[2] != "override":
             return {}
         try:

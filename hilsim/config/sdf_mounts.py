@@ -32,7 +32,7 @@ def mounted(sensors: tuple[SensorSpec, ...], scene: SceneSpec, platform: Platfor
     if not scene.sdf:
         return sensors, ["sensor.sdf_sensor must come with scene.sdf"]
     if platform.kind != "fixed" or platform.disturbance is not None:
-        return sensors, [f'platform must stand still (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
+        return sensors, [f'platform must not move (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
     from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs do not need it
 
     try:
@@ -55,7 +55,7 @@ def _mounted(sensor: SensorSpec, number: int, lidars: "dict[str, SdfLidar]", mov
     lidar = lidars[name]
     carrier = lidar.actor or next((model for model in moving if name.startswith(f"{model}::")), "")
     if carrier:
-        faults.append(f'sensor[{number}].sdf_sensor must be a lidar that stands still, got "{name}", which moves with "{carrier}"')
+        faults.append(f'sensor[{number}].sdf_sensor must be a lidar that does not move, got "{name}", which moves with "{carrier}"')
         return sensor
     if (sensor.mount_position_m, sensor.mount_rotation_deg) != (_NOWHERE, _NOWHERE):
         faults.append(f"sensor[{number}] must have sdf_sensor or a mounting, got both")

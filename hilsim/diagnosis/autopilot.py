@@ -47,14 +47,14 @@ _SYMPTOMS = (  # lower-case parts of texts; the first one found is used
     ("stale", "100 equal readings in a row: noise of barometer and magnetometer must be above 0 ([vehicle.sensors])"),
     (
         "timeout",
-        "readings came more than 0.3 s apart: another load on this machine, a line that is too slow, or a simulator that stopped; see the budget",
+        "readings were more than 0.3 s apart: another load on this machine, a line that is too slow, or a simulator that stopped; see the budget",
     ),
-    ("accelerometer bias", f"the vehicle must stand still when sensors begin; {RESTART} and let it stand"),
+    ("accelerometer bias", f"the vehicle must be at rest when sensor frames start; {RESTART} with the vehicle at rest"),
     ("calibrat", f"set CAL_ACC0_ID = 1310988, CAL_GYRO0_ID = 1310988, CAL_MAG0_ID = 197388; {RESTART}"),
-    ("takeoff denied", "wait until ESTIMATOR_STATUS.flags is 0x37f and HOME_POSITION has come, select Hold, then arm"),
+    ("takeoff denied", "wait until ESTIMATOR_STATUS.flags is 0x37f and HOME_POSITION was received, select Hold, then arm"),
     ("no manual control", "fly with a transmitter or a joystick, or set NAV_RCL_ACT = 0"),
-    ("no global position", "the estimate was lost: the link stood still for half a second and more, or positions (HIL_GPS) did not come"),
-    ("no local position", "the estimate was lost: sensors came in bursts (8 ms of jitter were seen to fly, 30 ms to crash)"),
+    ("no global position", "the estimate was lost: the link stalled for half a second or more, or positions (HIL_GPS) were missing"),
+    ("no local position", "the estimate was lost: sensor frames arrived in bursts (flights succeeded with 8 ms of jitter and crashed with 30 ms)"),
 )
 
 
@@ -131,8 +131,8 @@ def _foreign(beat: Beat) -> Finding:
 def _armed(beat: Beat) -> Finding:
     if not beat.is_armed:
         return good("armed", "disarmed")
-    fact = f"base_mode {beat.base_mode}: the controller is armed; nothing was asked, and nothing more is sent"
-    return bad("armed", fact, "see that it is no real aircraft; disarm it, then ask again")
+    fact = f"base_mode {beat.base_mode}: the controller is armed; no requests were sent, and no further frames are sent"
+    return bad("armed", fact, "check that it is not a real aircraft; disarm it, then run the command again")
 
 
 def _others(result: ProbeResult) -> tuple[Finding, ...]:
@@ -154,7 +154,7 @@ def _hil(beat: Beat, result: ProbeResult) -> Finding:
     fact = f"base_mode {beat.base_mode} lacks it (32): hilsim sends no sensors to what may be a real aircraft"
     if result.parameters.get("SYS_HITL") == 1:
         return bad("HIL flag", f"{fact}; SYS_HITL is 1 already", f"{RESTART}: SYS_HITL is read at its start")
-    advice = f"take the propellers off\nset SYS_HITL = 1 and SYS_AUTOSTART = 1001 (HIL Quadcopter X)\n{RESTART}"
+    advice = f"remove the propellers\nset SYS_HITL = 1 and SYS_AUTOSTART = 1001 (HIL Quadcopter X)\n{RESTART}"
     return bad("HIL flag", fact, advice)
 
 
@@ -176,7 +176,7 @@ def _sensors(result: ProbeResult) -> tuple[Finding, ...]:
 def _estimator(result: ProbeResult) -> Finding:
     flags = result.estimator_flags
     if flags is None:
-        fact = "no ESTIMATOR_STATUS, which comes some seconds after sensors do; if it stays away then, magnetometer or barometer are missing"
+        fact = "no ESTIMATOR_STATUS, which starts some seconds after the sensor frames; if it does not, magnetometer or barometer are missing"
     elif flags & _READY_FLAGS == _READY_FLAGS:
         fact = f"ready (flags {flags:#x})"
     else:

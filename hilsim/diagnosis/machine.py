@@ -243,7 +243,7 @@ def _neighbour_queue() -> Finding:
     """Packets that wait in the kernel for the receiver's hardware address are sent at once when it answers: the only burst that the daemon cannot prevent."""
     limits = Path("/proc/sys/net/ipv4/neigh").glob("*/unres_qlen_bytes")
     held = max((int(path.read_text(encoding="utf-8")) // _HELD_PACKET_SIZE for path in limits if path.parent.name != "lo"), default=0)
-    fact = f"up to {max(held, 1)} packets for a receiver whose hardware address is not known yet are held back by the kernel"
+    fact = f"up to {max(held, 1)} packets for a receiver whose hardware address is not known yet are queued by the kernel"
     if held <= _FEW_HELD:
         return good("neighbour queue", fact)
     return fair(

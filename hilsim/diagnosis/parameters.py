@@ -36,13 +36,15 @@ def _answers(result: ProbeResult) -> tuple[Finding, ...]:
         return ()
     if not result.parameters:
         fact = f"none of {len(result.asked)} was answered"
-        advice = "ask again with --seconds 20; if it stays so, the controller does not receive from us: look at TX, and at the baud rate of both ends"
+        advice = (
+            "run it again with --seconds 20; if it stays so, the controller does not receive from us: look at TX, and at the baud rate of both ends"
+        )
         return (fair("parameters", fact, advice),)
     shown = f"; not there or not answered: {', '.join(missing)}" if missing else ""
     fact = f"{len(result.parameters)} of {len(result.asked)} answered{shown}"
     essential = {"SYS_HITL", *_SIMULATED_IDS} & set(missing)
     if essential:
-        return (fair("parameters", fact, "ask again with --seconds 20; firmware without SYS_HITL cannot do it"),)
+        return (fair("parameters", fact, "run it again with --seconds 20; firmware without SYS_HITL cannot do it"),)
     return (good("parameters", fact),)
 
 

@@ -8,9 +8,7 @@ _CABLE = "the cable: it must carry data (many USB cables only charge), and the b
 _WIRES = "the wires: TX to RX both ways, a common ground, 3.3 V levels"
 _BAUD = "the baud rate of both ends: PX4's TELEM 1 begins with 57600, TELEM 2 with 921600 (SER_TEL1_BAUD, SER_TEL2_BAUD); try hilsim doctor --link {path} --baud 57600"
 _UART_MAVLINK = "MAVLink on that port: MAV_0_CONFIG = 101 (TELEM 1) or MAV_1_CONFIG = 102 (TELEM 2), set through USB; restart the controller"
-_USB_MAVLINK = (
-    "MAVLink on USB: wait 10 s after plugging in; newer PX4 with SYS_USB_AUTO = 2; unplug the board and plug it in again if it does not come"
-)
+_USB_MAVLINK = "MAVLink on USB: wait 10 s after plugging in; newer PX4 with SYS_USB_AUTO = 2; unplug the board and plug it in again if there is none"
 _PROGRAMS = "other programs: end QGroundControl and whatever else opens the port by itself (systemctl stop ModemManager)"
 _TEXT_SHARE = 0.9
 
@@ -18,8 +16,8 @@ _TEXT_SHARE = 0.9
 def silence_finding(link: Link, result: ProbeResult) -> Finding:
     """Finding with the probable causes, in order of checking."""
     if result.has_echo:
-        fact = "only hilsim's own heartbeats come back: TX and RX are joined, or the other end echoes"
-        return _bad(fact, ["unjoin TX and RX", "name the controller's MAVLink port, not a console"])
+        fact = "only hilsim's own heartbeats are received: TX and RX are connected, or the other end echoes"
+        return _bad(fact, ["disconnect TX from RX", "name the controller's MAVLink port, not a console"])
     if result.frames:
         return _bad(
             f"{result.frames} MAVLink frames in {result.waited_s:.1f} s, but no flight controller's heartbeat{_senders(result)}", _behind(link)
@@ -27,12 +25,12 @@ def silence_finding(link: Link, result: ProbeResult) -> Finding:
     if result.received_bytes and _is_text(result.sample):
         line = result.sample.decode("ascii", errors="replace").split("\n")[0].strip()[:60]
         return _bad(
-            f'{result.received_bytes} bytes of plain text came ("{line}"): a console or a sensor, not MAVLink',
+            f'{result.received_bytes} bytes of plain text were received ("{line}"): a console or a sensor, not MAVLink',
             ["name the port of the controller that speaks MAVLink: its USB, TELEM 1 or TELEM 2, not its debug console"],
         )
     if result.received_bytes:
         return _bad(f"{result.received_bytes} bytes in {result.waited_s:.1f} s, but no MAVLink frame in them", _garbled(link))
-    return _bad(f"not a byte in {result.waited_s:.1f} s, though it was called each second", _silent(link))
+    return _bad(f"no byte in {result.waited_s:.1f} s, although heartbeats were sent each second", _silent(link))
 
 
 def _bad(fact: str, steps: list[str]) -> Finding:

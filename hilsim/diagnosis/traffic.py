@@ -103,10 +103,10 @@ def _motors(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
         return ()
     rate_hz = result.rate_hz(HIL_ACTUATOR_CONTROLS.id)
     if rate_hz > 0.0:
-        return (good("motors", f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more when sensors come"),)
+        return (good("motors", f"HIL_ACTUATOR_CONTROLS {rate_hz:.1f} Hz; more with sensor frames"),)
     if link.line.kind is LineKind.NETWORK:
         return (good("motors", "no HIL_ACTUATOR_CONTROLS yet: they answer sensors"),)
-    fact = "no HIL_ACTUATOR_CONTROLS as long as no sensors are sent; if none comes under hilsim run either, this firmware lacks pwm_out_sim"
+    fact = "no HIL_ACTUATOR_CONTROLS without sensor frames; if none arrives under hilsim run either, this firmware lacks pwm_out_sim"
     if link.line.kind is LineKind.UART:
         fact += (
             f", or the port sends too little for them (MAV_n_RATE = {_rate_for(link.line.baud)} of its instance; PX4 wants more than 5000 bytes/s)"

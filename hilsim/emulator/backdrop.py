@@ -19,7 +19,7 @@ def sample_background(plan: LidarPlan, first_sequence: int, sequences: int, back
     Args:
         plan: The lidar.
         first_sequence: Index of the first firing sequence.
-        sequences: How many.
+        sequences: Number of firing sequences.
         backdrop: Written, ``[channel, sequence]`` flattened.
     """
     overlay = plan.overlay

@@ -11,7 +11,7 @@ from hilsim.protocols.flow_key import FlowKey
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """Where the datagrams of one stream come from and go to.
+    """Source and destination of the datagrams of one stream.
 
     Attributes:
         name: Unique within a rig: ``"<sensor>/data"``, ``"<sensor>/position"``.
@@ -37,7 +37,7 @@ class DatagramBatch(NamedTuple):
     """Datagrams of one flow in sending order.
 
     Attributes:
-        flow: Where they go.
+        flow: Source and destination of the datagrams.
         deadline_ns: ``int64[n]``, rig time each must leave at.
         pose_ns: ``int64[n]``, rig time of the newest pose used in each (of its last firing).
         size: ``int32[n]``, payload bytes used.

@@ -315,7 +315,7 @@ def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
     Args:
         plan: The lidar.
         first_sequence: Index of the first firing sequence.
-        sequences: How many.
+        sequences: Number of firing sequences.
         workspace: ``hits`` are sorted and grouped, ``returns`` written.
     """
     _sum_up(plan, first_sequence, sequences, workspace)

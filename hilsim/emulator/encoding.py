@@ -23,7 +23,7 @@ _COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1
 
 @kernel
 def _previous_point_us(plan: LidarPlan, first_ns: int) -> int:
-    """What the counter showed at the firing before a packet's first one; at the very first packet, at its start."""
+    """Counter at the firing before a packet's first one; for the very first packet, at its start."""
     before_ns = first_ns - plan.sequence_ns + plan.firing_offset_ns[plan.firing_offset_ns.size - 1]
     return counter_us(plan.clock, max(before_ns, 0))
 

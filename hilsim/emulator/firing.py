@@ -139,7 +139,7 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
         plan: The lidar.
         platform: Carries the lidar.
         first_sequence: Index of the first firing sequence.
-        sequences: How many.
+        sequences: Number of firing sequences.
         rays: Written: origins, directions, times and cells.
     """
     channels, sub_rays = plan.firing_offset_ns.size, plan.beam.share.size

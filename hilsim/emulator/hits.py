@@ -32,9 +32,9 @@ _SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(Overl
 GAP_SHIFT = 0.6180339887498949
 """Where the grid of openings lies, in cells from the world's zero. Not at it: on a fence at a round coordinate rounding would choose between two cells."""
 _FAINTEST_SHARE = 1e-4
-"""What of a firing's light is not followed on, if each of its rays carries as little."""
+"""Share of a firing's light below which its rays are not traced further."""
 _STEP_M = 1e-3
-"""How far behind a surface that it passed a ray goes on."""
+"""Distance behind a transmitting surface at which a ray continues."""
 _NEAREST_M = 0.01
 
 
@@ -92,15 +92,15 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
 
     Args:
         plan: The lidar.
-        world: What was hit.
+        world: World of the hits.
         rays: With what a renderer found, and the cosines of it.
-        count: How many of them.
-        backdrop: What the background shows to each firing.
+        count: Number of rays.
+        backdrop: Background seen by each firing.
         hits: Added to.
         beyond: Written: rays that go on; not touched in a world in which everything is opaque.
 
     Returns:
-        How many rays go on.
+        Number of rays that continue.
     """
     # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.
     sub_rays = plan.beam.share.size

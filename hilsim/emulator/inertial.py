@@ -1,4 +1,4 @@
-"""What the gyroscopes and accelerometers of a lidar measure, computed from its platform's poses; written into position packets of models that have them."""
+"""Simulated gyroscopes and accelerometers of a lidar, computed from its platform's poses; written into position packets of models that have them."""
 
 import math
 
@@ -17,7 +17,7 @@ STANDARD_GRAVITY_MPS2 = 9.80665
 SPAN_NS = 20_000_000
 """Motion is computed from poses at the beginning, in the middle and at the end of so long, up to now: a vehicle that is being flown has no later ones."""
 TEMPERATURE_C = 35.0
-"""Of each module, at rest in a public capture: 35 to 41 degrees."""
+"""Temperature of each module, at rest in a public capture: 35 to 41 degrees."""
 _DEG_PER_RAD = 180.0 / math.pi
 
 
@@ -32,7 +32,7 @@ def _sensor_pose(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vect
 
 @stage_kernel
 def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vector, Vector]:
-    """What a sensor feels at rig time ``rig_ns``, in its own frame (x right, y forward, z up), as the mean of the last ``SPAN_NS``.
+    """Rates and specific force of a sensor at rig time ``rig_ns``, in its own frame (x right, y forward, z up), as the mean of the last ``SPAN_NS``.
 
     Returns:
         Specific force in units of standard gravity: at rest and level (0, 0, 1). Rates of rotation in deg/s, right-handed about each axis.

@@ -1,4 +1,4 @@
-"""What the rays of several packets meet, and those that go on behind what lets light pass, with whatever casts rays.
+"""Hits of the rays of several packets, and of the rays that continue behind transmitting surfaces, with any renderer.
 
 ``emulator.fused.trace`` is the same for one packet and the CPU's kernels, in one kernel.
 """
@@ -18,7 +18,7 @@ def trace_together(cast: Callable[[Sequence[RaySlice]], None], plan: LidarPlan, 
     Args:
         cast: Casts rays into ``world``.
         plan: The lidar.
-        world: What it sees.
+        world: World that it sees.
         workspaces: Written.
     """
     for workspace in workspaces:

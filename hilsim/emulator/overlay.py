@@ -20,7 +20,7 @@ _EDGE_M = 0.3
 
 
 class OverlayRule(IntEnum):
-    """Which surface a beam meets where both a synthetic object and the background are in its way."""
+    """Choice of the surface where both a synthetic object and the background are in a beam."""
 
     SYNTHETIC_ONLY = 0
     NEAREST = 1
@@ -34,9 +34,9 @@ class Overlay(NamedTuple):
         rule: An ``OverlayRule``.
         is_smooth: Ranges are interpolated between cells of one surface.
         x_min: Image x of the first column (image grids).
-        x_max: Of the last.
+        x_max: Image x of the last column.
         z_min: Image z of the first row.
-        z_max: Of the last.
+        z_max: Image z of the last row.
         row: ``int32[c]``, row of each channel (azimuth grids).
         range_m: ``float32[rows, columns]``, ``inf`` where there is no background.
         ratio: ``float32[rows, columns]``, reflectivity as a share of a white diffuse target, that of the incidence included.
@@ -54,7 +54,7 @@ class Overlay(NamedTuple):
 
 
 class Backdrop(NamedTuple):
-    """What the background shows to each of ``f`` firings.
+    """Background seen by each of ``f`` firings.
 
     Attributes:
         range_m: ``float64[f]``, ``inf`` where there is none.

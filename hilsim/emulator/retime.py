@@ -19,7 +19,7 @@ _SENTENCE, _SENTENCE_END = constant(NMEA_OFFSET), constant(NMEA_OFFSET + NMEA_SI
 
 
 class Retiming(IntEnum):
-    """What is rewritten in a flow's payloads."""
+    """Fields that are rewritten in a flow's payloads."""
 
     NOTHING = 0
     VELODYNE_DATA = 1
@@ -33,7 +33,7 @@ class Retiming(IntEnum):
 
 
 class StampClock(NamedTuple):
-    """What the stamps shall show.
+    """Time of the rewritten stamps.
 
     Attributes:
         shown_ns: Added to a rig time, gives what a stamp shows: UTC, or the device clock that the rig's sensors share.
@@ -56,7 +56,7 @@ def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray
 
     Args:
         retiming: A ``Retiming``.
-        clock: What stamps show.
+        clock: Clock of the stamps.
         stamp_ns: Rig time of the instant the packet's stamp names (its first firing, its assembly).
         payload: ``uint8[>= packet]``, written.
     """

@@ -1,4 +1,4 @@
-"""Which firing sequences a data packet holds, and when it is due."""
+"""Firing sequences and deadlines of data packets."""
 
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan

@@ -45,7 +45,7 @@ class BackgroundLabel(IntEnum):
 
 
 class Cause(IntEnum):
-    """What sent most of an echo's energy."""
+    """Origin of most of an echo's energy."""
 
     SURFACE = 0
     WEATHER = 1
@@ -240,7 +240,7 @@ def note_returns(
     Args:
         plan: The lidar.
         platform: Carries the lidar.
-        world: What it saw.
+        world: World that it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_sequence: Index of the first firing sequence, a packet's first.
         workspace: After ``emulator.detection.respond``.

@@ -60,7 +60,7 @@ class Rays(NamedTuple):
 
 
 class Returns(NamedTuple):
-    """What the sensor reports for some firing sequences.
+    """Returns that the sensor reports for some firing sequences.
 
     Attributes:
         distance: ``int32[r, s, c]``, in counts of the model's range unit; 0 for no return.
@@ -91,7 +91,7 @@ SOLE_ROWS = 5
 
 
 class SoleEchoes(NamedTuple):
-    """What becomes of firings whose hits all make one echo: ``g`` groups of sixteen channels in each of ``s`` firing sequences.
+    """Results for firings whose hits all make one echo: ``g`` groups of sixteen channels in each of ``s`` firing sequences.
 
     Attributes:
         sums: ``float64[s * g * SOLE_ROWS, 16]``. Range and retro-reflectors first as sums weighted by energy, then divided by it.
@@ -109,18 +109,18 @@ class Workspace(NamedTuple):
     """Working arrays for the firings of some sequences, from rays to returns.
 
     Attributes:
-        rays: As they leave.
+        rays: Rays as they leave the sensor.
         ahead: Rays beyond a surface that lets light pass.
         behind: The same for the surface after the next.
-        backdrop: What a captured background shows to each firing.
-        hits: What they met.
+        backdrop: Background seen by each firing.
+        hits: Hits of the rays.
         noise: ``float64[s, c]``, range errors of firings' first echoes, in standard deviations; ``c`` is a multiple of 16.
         sole: Firings whose hits all make one echo.
         echoes: ``float64[m, 4]``, of one firing.
         kept: ``int64[m]``, echoes of one firing that are detected.
         reported: ``bool[c, s]``, firings that a decimated sensor reports.
-        returns: What is reported.
-        earlier: What firings of the same packet report that lie in segments before the one that is rendered (``emulator.changing.segments``).
+        returns: Reported returns.
+        earlier: Returns of the same packet's firings in earlier segments (``emulator.changing.segments``).
         counts: ``int64[n]``, columns by ``EmulatorCount``; they only grow.
     """
 
@@ -168,7 +168,7 @@ def allocate_rays(count: int, beams_in_cells: int = 0, order: npt.NDArray[np.int
 
 
 def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
-    """As they leave the sensor: whose they are and what they carry never changes."""
+    """Rays as they leave the sensor: their firings and shares of light never change."""
     firings, sub_rays = plan.firing_offset_ns.size * sequences, plan.beam.share.size
     in_cells = firings if plan.beam_cells.cells.first.size > 1 else 0
     rays = allocate_rays(firings * sub_rays, in_cells, winding(plan.elevation_deg, sequences, sub_rays))

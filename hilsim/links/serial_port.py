@@ -29,8 +29,8 @@ _ADVICE = {
     errno.ENODEV: "plug the device in, with a cable that carries data",
     errno.EACCES: "join the group of the device (usermod -aG dialout USER) or run as a user that may",
     errno.EPERM: "join the group of the device (usermod -aG dialout USER) or run as a user that may",
-    errno.EBUSY: "end the program that holds it",
-    errno.EAGAIN: "end the program that holds it",
+    errno.EBUSY: "end the program that uses it",
+    errno.EAGAIN: "end the program that uses it",
     errno.EIO: "unplug it and plug it in again",
     errno.ENOTTY: "name a serial device, such as one of /dev/serial/by-id",
 }
@@ -135,7 +135,7 @@ def _refuse_if_held(path: str, device: str) -> None:
     holder = port_holder(device)
     if holder:
         raise LinkError(
-            f"{path}: the port must be free, got it held by {holder}: end it, or reach the controller through a ground-station port of hilsim"
+            f"{path}: the port must be free, got it in use by {holder}: end it, or reach the controller through a ground-station port of hilsim"
         )
 
 

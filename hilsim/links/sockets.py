@@ -57,7 +57,7 @@ def _fault(kind: socket.SocketKind, address: str, port: int, error: OSError) -> 
     number = error.errno or 0
     if number == errno.EADDRINUSE:
         holder = socket_holder(protocol, port) or "another program (ss -lpn shows which)"
-        return LinkError(f"{protocol} port {address}:{port}: the port must be free, got it held by {holder}: end it, or use another port")
+        return LinkError(f"{protocol} port {address}:{port}: the port must be free, got it in use by {holder}: end it, or use another port")
     reason = os.strerror(number) if number else str(error)
     advice = {errno.EADDRNOTAVAIL: ": use an address of this host (ip address)", errno.EACCES: ": use a port from 1024 on"}.get(number, "")
     return LinkError(f"{protocol} port {address}:{port}: the port must open, got {reason}{advice}")

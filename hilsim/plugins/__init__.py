@@ -1,4 +1,4 @@
-"""What other distributions need to bring sinks and sensor families to hilsim by entry points: docs/how-to/write-a-plugin.md lists the promised names.
+"""Names for plug-ins: sinks and sensor families of other distributions, found by entry points; docs/how-to/write-a-plugin.md lists the promised names.
 
 Every name is loaded when it is first used: a module with a sink does not wait for what families need.
 """

@@ -48,7 +48,7 @@ _HEADER_SIZE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ServoFrame:
-    """What SITL sends.
+    """Servo packet of SITL.
 
     Attributes:
         frame_rate_hz: Steps of the physics that SITL wishes for in a second.
@@ -93,7 +93,7 @@ def motor_commands(pwm_us: Sequence[int], *, low_us: int = 1000, high_us: int = 
 
 
 class FrameOrder(Enum):
-    """What a servo frame is after the one before it."""
+    """Order of a servo frame relative to the previous one."""
 
     FIRST = "first"
     """The first ever, or the first since SITL was restarted: put the vehicle back, then step."""
@@ -104,7 +104,7 @@ class FrameOrder(Enum):
 
 
 def frame_order(before: int | None, count: int) -> tuple[FrameOrder, int]:
-    """What frame ``count`` is after frame ``before`` (None: none yet), and how many frames between them were lost."""
+    """Order of frame ``count`` relative to frame ``before`` (None: none yet), and number of lost frames between them."""
     if before is None or count < before:
         return FrameOrder.FIRST, 0
     if count == before:

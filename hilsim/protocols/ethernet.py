@@ -68,7 +68,7 @@ def mac_of(destination: str, *, broadcast: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkStyle:
-    """How one kind of packet fills the header fields a sensor is free to choose.
+    """Values of the header fields that a sensor is free to choose, for one kind of packet.
 
     Attributes:
         ttl: IP time to live, 1..255.
@@ -91,7 +91,7 @@ CEPTON_STYLE = LinkStyle(ttl=128, dont_fragment=False, counting_identification=T
 """TTL as measured on the public capture of the generation before; the other fields of this generation are not known."""
 VELODYNE_POSITION_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
-"""Of programs that choose nothing."""
+"""Style of programs with default sockets."""
 
 
 def header_template(style: LinkStyle, flow: FlowKey, *, source_mac: str, destination_mac: str) -> npt.NDArray[np.uint8]:

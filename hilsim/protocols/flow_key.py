@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class FlowKey(NamedTuple):
-    """Where datagrams come from and go to.
+    """Source and destination of datagrams.
 
     Attributes:
         source: IPv4 address.

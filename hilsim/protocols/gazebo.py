@@ -24,14 +24,14 @@ class RayFan:
     """Rays of a lidar.
 
     Attributes:
-        horizontal_samples: Of a row.
+        horizontal_samples: Number of rays of a row.
         horizontal_min_rad: First angle of a row, counter-clockwise from ahead.
         horizontal_max_rad: Last angle.
         vertical_samples: Rows.
-        vertical_min_rad: Of the lowest row.
-        vertical_max_rad: Of the highest.
-        range_min_m: Where rays begin.
-        range_max_m: Where they end.
+        vertical_min_rad: Elevation of the lowest row.
+        vertical_max_rad: Elevation of the highest row.
+        range_min_m: Minimum range.
+        range_max_m: Maximum range.
     """
 
     horizontal_samples: int
@@ -71,10 +71,10 @@ def laser_scan(fan: RayFan, ranges_m: npt.NDArray[np.float64], *, time_ns: int, 
     Args:
         fan: The rays.
         ranges_m: ``float64[V * H]``; infinite or NaN where there is none.
-        time_ns: Of the simulation.
-        sequence: Of the message.
+        time_ns: Simulation time.
+        sequence: Sequence number of the message.
         frame: Name of the sensor's frame.
-        pose: Of the sensor in the world.
+        pose: Pose of the sensor in the world.
     """
     figures = (
         fan.horizontal_min_rad, fan.horizontal_max_rad, fan.horizontal_step_rad, fan.range_min_m, fan.range_max_m,

@@ -1,4 +1,4 @@
-"""How programs of Gazebo's transport find each other: a datagram to a multicast group, with a ``Discovery`` message of protobuf and its size before it.
+"""Discovery in Gazebo's transport: a datagram to a multicast group, with the size and the bytes of a protobuf message ``Discovery``.
 
 A publisher advertises its topics once a second and on request; one that is silent for three seconds is removed.
 Source: gz-transport (``Discovery.hh``, ``Publisher.cc``, ``TopicUtils.cc``), gz-msgs (``discovery.proto``).
@@ -17,7 +17,7 @@ _ALL = 2
 
 
 class DiscoveryType(IntEnum):
-    """What a datagram is for."""
+    """Purpose of a datagram."""
 
     ADVERTISE = 1
     SUBSCRIBE = 2
@@ -53,8 +53,8 @@ class Heard:
 
     Attributes:
         kind: Number of its ``DiscoveryType``, or another.
-        process: Who sent it.
-        topic: What it is about; empty where it is about none.
+        process: Id of the sending process.
+        topic: Name of the topic; empty for none.
     """
 
     kind: int
@@ -72,7 +72,7 @@ def encode_discovery(kind: DiscoveryType, process: str, about: Advertised | None
     """A datagram.
 
     Args:
-        kind: What it is for.
+        kind: Purpose of the datagram.
         process: Id of the process that sends it.
         about: The topic, where it is about one.
     """

@@ -68,7 +68,7 @@ def encode_ld06(
     """Packets of 12 points each.
 
     Args:
-        speed_dps: Of the head.
+        speed_dps: Speed of the head.
         azimuth_cdeg: ``int64[n, 12]``; the first and the last of each row are sent.
         distance_mm: ``int64[n, 12]``, 0 for nothing.
         confidence: ``int64[n, 12]``, 0 to 255.

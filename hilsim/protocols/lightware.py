@@ -25,7 +25,7 @@ START = 0xAA
 OVERHEAD_SIZE = 6
 """Bytes of a frame that are not data."""
 LONGEST_PAYLOAD = 131
-"""Of any request: the command and 130 bytes of firmware. A longer one is a false start byte, and must not swallow the requests behind it."""
+"""Longest payload of a request: the command and 130 bytes of firmware. A longer one is a false start byte, and must not swallow the requests after it."""
 PATIENCE_NS = 100_000_000
 """An unfinished frame that nothing follows for so long is given up. Chosen: no driver pauses within a frame."""
 

@@ -69,7 +69,7 @@ def retime_sentence(text: npt.NDArray[np.uint8], start: int, stop: int, utc_s: i
     Args:
         text: ``uint8[n]``, written.
         start: Place of the sentence's ``$``.
-        stop: Where the space for the sentence ends.
+        stop: End of the space for the sentence.
         utc_s: Whole seconds since 1970-01-01 UTC to name.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Which packet a UDP payload is, by its own bytes; ports and addresses are anybody's to choose."""
+"""Recognition of packets by the bytes of their UDP payload; ports and addresses are configurable and prove nothing."""
 
 from enum import StrEnum
 
@@ -8,11 +8,11 @@ from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
 from hilsim.units import HOUR_US
 
 _BLOCK_FLAGS = frozenset((b"\xff\xee", b"\xff\xdd", b"\xff\xcc", b"\xff\xbb"))
-"""Of a first block: HDL-64E's lower bank has FF DD, VLS-128's banks have all four."""
+"""Flags of a first block: HDL-64E's lower bank has FF DD, VLS-128's banks have all four."""
 
 
 class PacketKind(StrEnum):
-    """What is known of a payload; the value is what people are shown."""
+    """Kind of a payload; the value is its name in messages."""
 
     VELODYNE_DATA = "Velodyne data"
     VELODYNE_POSITION = "Velodyne position"

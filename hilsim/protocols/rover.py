@@ -32,7 +32,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel
 
 POSE_PORT, LIDAR_PORT, TELEMETRY_PORT, COMMAND_PORT = 9000, 10_000, 11_000, 8000
-"""Of rover 0; a rover's own is its number more."""
+"""Ports of rover 0; the ports of other rovers are higher by their number."""
 CHUNK_POINTS = constant(100)
 POSE_SIZE, TELEMETRY_SIZE, CHUNK_HEADER_SIZE, POINT_SIZE = 32, 9, 20, 12
 LARGEST_PACKET = CHUNK_HEADER_SIZE + 100 * POINT_SIZE
@@ -44,7 +44,7 @@ if (POSE_DTYPE.itemsize, CHUNK_HEADER_DTYPE.itemsize, TELEMETRY_DTYPE.itemsize) 
     raise AssertionError("a rover's packets do not have their sizes")
 
 _WORDS = 153
-"""Of eight bytes: the largest packet, and four bytes."""
+"""Number of 8-byte words: the largest packet plus four bytes."""
 
 
 class Draft(NamedTuple):
@@ -64,7 +64,7 @@ class Draft(NamedTuple):
 
 
 def allocate_draft() -> Draft:
-    """Of zeros."""
+    """Allocate a draft of zeros."""
     words = np.zeros(_WORDS, np.float64)
     return Draft(words.view(np.uint8), words, words.view(np.float32), words.view(np.uint32))
 

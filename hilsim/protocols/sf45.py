@@ -52,7 +52,7 @@ class Parameter(NamedTuple):
     """A command that holds a number.
 
     Attributes:
-        dtype: Of its data.
+        dtype: Type of its data.
         low: Least value that may be written.
         high: Largest value that may be written; below ``low`` where nothing may.
     """

@@ -216,7 +216,7 @@ class _Builder:
         except expat.ExpatError as error:
             raise AssetError(f"{self._path}:{error.lineno}: must be XML: {expat.ErrorString(error.code)}") from error
         except (LookupError, ValueError) as error:
-            raise AssetError(f"{self._path}:1: must be in an encoding that is known, such as UTF-8: {error}") from error
+            raise AssetError(f"{self._path}:1: must have a supported encoding, such as UTF-8: {error}") from error
         if self._root is None:
             raise AssertionError("expat accepts no document without an element")
         return self._root

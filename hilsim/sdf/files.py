@@ -72,7 +72,7 @@ class Files:
         for place in tried:
             if self._is_there(place):
                 return place, ""
-        return None, f"<uri>: file not found: {shown(uri)}, searched at {', '.join(shown(str(place)) for place in tried)}"
+        return None, f"<uri> must be an existing file, got {shown(uri)}, searched at {', '.join(shown(str(place)) for place in tried)}"
 
     def _is_there(self, place: Path) -> bool:
         """Whether a file or directory of that name exists; the name is recorded."""

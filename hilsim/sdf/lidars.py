@@ -84,7 +84,7 @@ def _noise(lidar: Element) -> SdfNoise | None:
     kind = noise.string("type") or noise.attributes.get("type", "") or "gaussian"
     if kind != "gaussian":
         if kind != "none":
-            noise.unsupported(f'noise of type "{kind}" is not supported, in Gazebo neither: there is none')
+            noise.unsupported(f'noise of type "{kind}" is not supported, as in Gazebo: ranges have no noise')
         return None
     made = SdfNoise(
         mean_m=noise.number("mean", 0.0),

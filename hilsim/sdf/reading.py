@@ -19,7 +19,7 @@ _SHOWN_FAULTS = 20
 _UNSUPPORTED = {
     "population": "<population> {name} is not supported",
     "road": "<road> {name} is not supported",
-    "particle_emitter": "<particle_emitter> {name} is not supported: its particles are not seen",
+    "particle_emitter": "<particle_emitter> {name} is not supported: its particles are invisible",
     "projector": "<projector> {name} is not supported",
     "state": "<state> is not supported: models have the poses of their definitions",
     "experimental:params": "<experimental:params> is not supported: the model is as its own file has it",
@@ -225,7 +225,7 @@ class _Reader:
         collisions, visuals, lidars = len(self._collisions), len(self._visuals), len(self._lidars)
         self._gather(self._model(actor, name), at, "")
         if self._collisions[collisions:]:
-            actor.unsupported(f"collisions of <actor> {name} are met by no lidar, in Gazebo neither: they are left out")
+            actor.unsupported(f"collisions of <actor> {name} are not detected by lidars, as in Gazebo: they are ignored")
             del self._collisions[collisions:]
         skin = actor.child("skin")
         if skin is not None:

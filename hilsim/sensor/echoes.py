@@ -23,7 +23,7 @@ ECHO_DRAWS = 8
 
 
 class EchoChoice(IntEnum):
-    """Which of a firing's detected echoes a return reports. The firmware is assumed to rank echoes by energy (recommended, unproven)."""
+    """Rule that selects the detected echo of a return. The firmware is assumed to rank echoes by energy (recommended, unproven)."""
 
     STRONGEST = 0
     LAST = 1
@@ -36,7 +36,7 @@ class EchoChoice(IntEnum):
 
 
 class ReturnType(IntEnum):
-    """Which of a firing's echoes a return is; in single return modes always the configured one."""
+    """Type of a return among a firing's echoes; in single return modes always the configured one."""
 
     STRONGEST = 0
     LAST = 1

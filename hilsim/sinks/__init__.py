@@ -1,1 +1,1 @@
-"""What follows a stream: each sink puts what was sent somewhere else. The first is PCAP files."""
+"""Sinks of a stream: each stores or forwards the sent packets, for example in PCAP files."""

@@ -1,4 +1,4 @@
-"""What a sink is: something that is given every datagram that was sent, in the order in which it was sent, as whole Ethernet frames.
+"""Interface of a sink, which receives every sent datagram, in the order of sending, as whole Ethernet frames.
 
 A sink knows no thread and no queue. In the daemon each has its own of both (``daemon.sinks.follower``), so that it may wait, hold the GIL and fail: the
 stream and the other sinks do not notice. ``hilsim record`` hands the same batches on without either.
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hilsim.protocols.ethernet import HEADER_SIZE
 
 PAYLOAD_OFFSET = HEADER_SIZE
-"""Where a datagram begins in its frame."""
+"""Offset of a datagram in its frame."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,15 +20,15 @@ _FILE_HEADER_SIZE, _RECORD_HEADER_SIZE = 24, 16
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSpec:
-    """What was sent, written to PCAP files.
+    """Recording of sent packets in PCAP files.
 
     Attributes:
         file: Where, relative to the rig; empty: nothing is recorded. Without rotation an existing file is replaced, as ``tcpdump -w`` does; with it,
             ``drive.pcap`` means ``drive-0001.pcap``, ``drive-0002.pcap`` …: the numbers go on after those that are there, and nothing is replaced.
         rotate_mb: A new file before one would grow above so many megabytes (10^6 bytes); 0: never.
         rotate_s: A new file after so many seconds; 0: never.
-        keep: How many files of a rotation stay, those of earlier runs among them; the oldest are deleted. 0: all.
-        stamps: How fine the files' stamps are: ``ns``, ``us``, or ``auto``: microseconds where a rig has Cepton-style sensors alone, because the vendor's SDKs read
+        keep: Number of files of a rotation to keep, including those of earlier runs; the oldest are deleted. 0: all.
+        stamps: Unit of the files' stamps: ``ns``, ``us``, or ``auto``: microseconds if a rig has only Cepton-style sensors, because the vendor's SDKs read
             nothing else, nanoseconds in all others.
     """
 
@@ -183,7 +183,7 @@ class PcapSeriesSink:
             writer.close()
 
     def _fitting(self, stamp_ns: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:
-        """How many frames belong into this file; into an empty one at least one."""
+        """Number of frames that fit into this file; at least one for an empty file."""
         count = int(stamp_ns.size)
         is_empty = self._bytes == _FILE_HEADER_SIZE
         if self._spec.rotate_s:

@@ -1,4 +1,4 @@
-"""What another distribution's entry point in the group ``hilsim.sinks`` gives: a kind of sink, for a rig's ``[[sink]]``."""
+"""Kind of sink of another distribution, for a rig's ``[[sink]]``: the object of an entry point in the group ``hilsim.sinks``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -16,10 +16,10 @@ RESERVED = ("kind", "name")
 
 @dataclass(frozen=True, kw_only=True)
 class SinkContext:
-    """What a sink may know of the rig it belongs to.
+    """Information about the rig of a sink.
 
     Attributes:
-        name: Of the sink in its rig; no other sink has it.
+        name: Unique name of the sink in its rig.
         rig: Name of the rig.
         directory: Files that the rig names are relative to this.
     """

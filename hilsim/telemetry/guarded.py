@@ -21,7 +21,7 @@ async def guarded(name: str, work: Callable[[], Coroutine[None, None, None]]) ->
         try:
             await work()
         except Exception:
-            log.exception("helper.failed", helper=name, consequence="it begins again; packets are not affected")
+            log.exception("helper.failed", helper=name, consequence="it is restarted; packets are not affected")
             await asyncio.sleep(_AGAIN_S)
         else:
             return

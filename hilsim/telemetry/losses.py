@@ -157,7 +157,7 @@ def _of_gazebo_lidar(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]
     skipped = growth["skipped scans"]
     due = growth["scans"] + skipped
     if skipped and growth["scans"]:
-        yield _fault("scans_missed", subject, f"{skipped} of {due} scans left out: those before took too long", _level(skipped, due))
+        yield _fault("scans_missed", subject, f"{skipped} of {due} scans skipped: earlier ones took too long", _level(skipped, due))
 
 
 def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:

@@ -50,10 +50,10 @@ _STOPPED, _TOO_LATE = constant(LoopEnd.STOPPED), constant(LoopEnd.TOO_LATE)
 
 
 class FollowingState(IntEnum):
-    """What the loop does with copies of sent datagrams for one follower."""
+    """Treatment of copies of sent datagrams for one follower."""
 
     OFF = 0
-    """Nothing."""
+    """Do not copy."""
     ON = 1
     """Put a copy onto the follower's queue; count it when the queue is full."""
     ENDED = 2

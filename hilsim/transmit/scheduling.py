@@ -163,7 +163,7 @@ def _set_slice(thread_id: int, slice_ns: int, nice: int) -> str:
         attributes = _slice_attributes(slice_ns, os.getpriority(os.PRIO_PROCESS, thread_id))
         refused = libc.syscall(calls[0], thread_id, attributes, 0) != 0
     if refused:
-        return f"a slice of {slice_ns // 1000} us cannot be had: {os.strerror(ctypes.get_errno())}"
+        return f"a slice of {slice_ns // 1000} us is not available: {os.strerror(ctypes.get_errno())}"
     libc.syscall(calls[1], thread_id, attributes, _ATTRIBUTES.size, 0)
     if _ATTRIBUTES.unpack(attributes.raw)[5] != slice_ns:
         return f"a slice needs Linux 6.12 or later, got {platform.release()}"

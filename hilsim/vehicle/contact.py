@@ -78,7 +78,7 @@ def fill_row(
     Args:
         airframe: Airframe of the vehicle.
         row: Written.
-        arm: From the centre of mass to the point, in the body.
+        arm: Vector from the centre of mass to the point, in the body.
         normal: Unit vector out of the obstacle, in the body.
         gap_m: Distance from the point to the obstacle.
         before_ns: Impulse at this point in the previous step, in the body.

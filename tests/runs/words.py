@@ -1,6 +1,6 @@
-"""``python -m tests.runs.words [FOLDER...]``: words of the project's former dialect (docs/how-we-write.md), where people read them.
+"""``python -m tests.runs.words [FOLDER...]``: words and fragments of the project's former dialect (docs/how-we-write.md).
 
-Read are docstrings, comments and messages of Python files, names of tests, and pages.
+It reads docstrings, comments and messages of Python files, names of tests, and pages.
 """
 
 import ast
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +19,18 @@ DIALECT = re.compile(
 )
 _UNREAD = ("docs/how-we-write.md", "tests/unit/test_words.py", "docs/reference/", "tests/runs/words.py", "CHANGELOG.md", "LICENSE")
 """Quotes the dialect; is generated from what is read elsewhere; quotes it; history."""
+FRAGMENT = re.compile(
+    r"(Of|What|Whose|Who|How|Which|Such|Those|That (is|are|was|were|has|have)|The same(?=[.;]| of| as| in )|See there|As (it|they)|(Where|When)(?= [^,]*$))\b",
+)
+"""Start of a docstring, or of an entry of ``Attributes:``, ``Args:`` …, that is a clause and neither a noun phrase nor a sentence."""
+_ENTRY = re.compile(r" {4,}\w+: (.*)")
+_RESULT = re.compile(r" *(Returns|Yields):")
+WITH_FRAGMENTS = (
+    *(f"hilsim/{name}/" for name in ("analysis", "api", "cli", "daemon", "offline", "replay", "streaming")),
+    *(f"hilsim/emulator/{name}.py" for name in ("fused", "lidar", "plan", "planning", "setting")),
+    "hilsim/scene/world.py",
+)
+"""Parts of the package that may still contain fragments; remove a part when it is free of them."""
 
 
 def prose_of_python(text):
@@ -46,6 +59,20 @@ def findings(path):
             yield number, match[0].strip(), flat[max(match.start() - 50, 0) : match.end() + 40]
 
 
+def fragments(path):
+    """``(line number, text)`` of each docstring's first line, and of each entry below it, that starts as a fragment."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            first, *rest = node.value.value.splitlines() or [""]
+            starts = [(node.lineno, first)]
+            for number, (before, line) in enumerate(pairwise(["", *rest]), node.lineno + 1):
+                if (entry := _ENTRY.fullmatch(line)) is not None:
+                    starts.append((number, entry[1]))
+                elif _RESULT.fullmatch(before) is not None:
+                    starts.append((number, line.strip()))
+            yield from ((number, text) for number, text in starts if FRAGMENT.match(text))
+
+
 def read_files(folders):
     """Files of the project, below some folders, in which people read."""
     listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
@@ -58,5 +85,8 @@ if __name__ == "__main__":
         for number, word, around in findings(ROOT / path):
             count += 1
             sys.stdout.write(f"{path}:{number}: {word}: {around}\n")
+        for number, text in fragments(ROOT / path) if str(path).startswith("hilsim/") else ():
+            count += 1
+            sys.stdout.write(f"{path}:{number}: fragment: {text}\n")
     sys.stdout.write(f"{count} found\n")
     sys.exit(int(count > 0))

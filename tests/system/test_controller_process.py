@@ -101,7 +101,7 @@ def test_what_is_waited_for_in_vain_is_reported_with_what_came_instead():
     with FlightController(script="hop") as controller, bridged(controller.port, wrong="field in FLU"):
         controller.wait_for("speaking")
         with pytest.raises(
-            FlightError, match=r"(?s)must report 'airborne', got nothing of the kind in 3 s; its last events:\n  0\.\d+ s: speaking.*field:"
+            FlightError, match=r"(?s)must report 'airborne', got no such event in 3 s; its last events:\n  0\.\d+ s: speaking.*field:"
         ):
             controller.wait_for("airborne", 3.0)
 

@@ -105,7 +105,7 @@ def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_a
         "gps_velocity"
     }  # a first position may still be that of the air: only its motor commands show that it has rebooted
     assert order(report, "airborne", "reboot", "done") == ["airborne", "reboot", "airborne", "done"]
-    assert any("started anew" in row["reason"] for row in events(running, "session.changed"))
+    assert any("was restarted" in row["reason"] for row in events(running, "session.changed"))
     assert figures(running)["hilsim_vehicle_crashed"] == 0
 
 
@@ -127,7 +127,7 @@ def test_px4_on_linux_that_is_started_anew_while_its_vehicle_is_in_the_air_finds
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hop", "--for", 60))
     assert set(serious(report)) <= {"gps_velocity"}  # as above
     assert order(report, "airborne", "reboot", "done") == ["airborne", "reboot", "airborne", "done"]
-    assert any("started anew" in row["reason"] for row in events(running, "session.changed"))
+    assert any("was restarted" in row["reason"] for row in events(running, "session.changed"))
     assert figures(running)["hilsim_vehicle_crashed"] == 0
     assert events(running, "vehicle.crashed") == []
 
@@ -206,7 +206,7 @@ def test_a_port_that_is_held_is_reported_to_be_by_whom_and_opened_once_it_is_fre
     with open(first.device, "rb+", buffering=0) as held:  # noqa: PTH123 - a device
         holder = subprocess.Popen(["sleep", "60"], stdin=held)
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
-    running.await_log(rf"link\.not_opened.*{tmp_path / 'px4'}: the port must be free, got it held by sleep \(pid {holder.pid}\): end it")
+    running.await_log(rf"link\.not_opened.*{tmp_path / 'px4'}: the port must be free, got it in use by sleep \(pid {holder.pid}\): end it")
     assert first.read() == b""
     holder.terminate()
     holder.wait()

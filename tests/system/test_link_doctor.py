@@ -161,7 +161,7 @@ def test_px4s_own_rate_of_telemetry_1_is_found(controller):
 def test_a_silent_port_says_what_to_look_at(port):
     report = report_of(port(lambda _data: b""), seconds=1)
     assert (report["status"], report["controller"]) == (1, None)
-    assert report["by"]["controller"]["fact"].startswith("not a byte in 1.")
+    assert report["by"]["controller"]["fact"].startswith("no byte in 1.")
     assert report["by"]["controller"]["advice"].startswith("1. the cable: it must carry data")
 
 
@@ -180,7 +180,7 @@ def test_a_console_is_reported_as_a_console(port):
 
 def test_an_echo_is_reported_as_one(port):
     report = report_of(port(lambda data: data), seconds=1)
-    assert "only hilsim's own heartbeats come back" in report["by"]["controller"]["fact"]
+    assert "only hilsim's own heartbeats are received" in report["by"]["controller"]["fact"]
 
 
 def test_a_camera_alone_is_no_controller(port):
@@ -197,7 +197,7 @@ def test_a_busy_port_names_who_holds_it(port):
         result = doctor(device)
         holder.communicate()
     assert (result.returncode, result.stdout) == (1, "")
-    assert re.fullmatch(rf"error: {device}: the port must be free, got it held by python\S* \(pid {holder.pid}\): end it, .*\n", result.stderr)
+    assert re.fullmatch(rf"error: {device}: the port must be free, got it in use by python\S* \(pid {holder.pid}\): end it, .*\n", result.stderr)
 
 
 def test_a_missing_port_is_reported():

@@ -247,7 +247,7 @@ def test_a_port_for_commands_that_is_taken_is_named(rovers, daemon, address):
         taken.bind((address, 8002))
         running = daemon(rovers({1: 10, 2: 10}), wait=False)
         assert running.process.wait(120) == 1
-    assert re.search(rf"udp port {re.escape(address)}:8002: the port must be free, got it held by ", running.text())
+    assert re.search(rf"udp port {re.escape(address)}:8002: the port must be free, got it in use by ", running.text())
 
 
 def test_the_shipped_rovers_drive_and_number_5_obeys_its_commands(daemon, station, address):

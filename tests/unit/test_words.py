@@ -35,3 +35,30 @@ def test_code_and_standstills_are_no_prose(tmp_path):
     page.write_text("`told = 1`; the machine stands still, and hilsim stands in for a lidar.\n")
     module.write_text("told = said = 1\nassert told == said\n")
     assert list(words.findings(page)) == list(words.findings(module)) == []
+
+
+def test_docstrings_and_their_entries_start_with_no_fragment():
+    paths = [path for path in words.read_files(["hilsim"]) if not str(path).startswith(words.WITH_FRAGMENTS)]
+    assert len(paths) > 300
+    assert [f"{path}:{number}: {text}" for path in paths for number, text in words.fragments(words.ROOT / path)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('"""Of the grid."""', 1),
+        ('"""Where packets go."""', 1),
+        ('"""How many rays."""', 1),
+        ('"""Whose packets, and which."""', 1),
+        ('"""Where a ray meets ground, use it."""', 0),
+        ('"""Wherever."""', 0),
+        ('"""Make it.\n\n    Args:\n        spec: As it is.\n        seed: Of the rig.\n        size: Size of the grid.\n    """', 2),
+        ('"""Make it.\n\n    Returns:\n        What came of it.\n    """', 1),
+        ('"""The same triangles."""', 0),
+        ('x = "Of the grid."', 0),
+    ],
+)
+def test_fragments_are_found_in_docstrings(tmp_path, text, count):
+    path = tmp_path / "a.py"
+    path.write_text(text + "\n")
+    assert len(list(words.fragments(path))) == count

@@ -1,6 +1,6 @@
-"""What depends on whose sensor a lidar is: one object a lidar answers for all of the Python side.
+"""Interface of a sensor family: one object per lidar for everything on the Python side that depends on the family.
 
-Kernels branch on ``plan.family`` themselves (decision 14). Everybody else asks ``LidarSetting.family``.
+Kernels branch on ``plan.family`` themselves (decision 14). All other code uses ``LidarSetting.family``.
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ class FlowLayout(NamedTuple):
         name: ``data``, ``position``, ``points`` or ``info``.
         source_port: That the real sensor sends from.
         destination_port: That they go to.
-        style: How the headers around them are filled.
+        style: Style of the packets' headers.
     """
 
     name: str
@@ -48,14 +48,14 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     Attributes:
         spec: Its model.
-        setup: How it is set up.
-        name: Of the family, as in a profile's ``family``.
-        title: Of its sensors, for people.
+        setup: Setup of the lidar.
+        name: Name of the family, as in a profile's ``family``.
+        title: Title of the family's sensors, for messages.
         profile: Its profiles' class.
         grid: Cells of a captured background.
-        grid_axes: What those cells are of, for people.
-        capture_stamps: How fine a capture's stamps are by default: what the software for these sensors reads.
-        pair: What the two returns of a firing report, in dual return mode.
+        grid_axes: Meaning of those cells' axes, for messages.
+        capture_stamps: Default unit of a capture's stamps: the one that the software for these sensors reads.
+        pair: Choices of the two returns of a firing in dual return mode.
         is_known_by_source: Receivers distinguish sensors by their source address alone.
     """
 
@@ -72,11 +72,11 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     @abstractmethod
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """What the family asks of a sensor's keys, with the faults for ``require``."""
+        """Yield the family's rules for a sensor's keys, with the error messages for ``require``."""
 
     @abstractmethod
     def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
-        """What the family asks of the ports in ``[sensor.network]``; None: not given."""
+        """Yield the family's rules for the ports in ``[sensor.network]``; None: not given."""
 
     @abstractmethod
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
@@ -97,16 +97,16 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     @abstractmethod
     def packets_text(self, info_port: int) -> str:
-        """What it sends, behind the address of its data, for people."""
+        """Kinds of its packets, for messages, after the address of its data."""
 
     @property
     def mode(self) -> ReturnMode:
-        """Which returns it reports, in the words of a Velodyne."""
+        """Return mode, by a Velodyne's names."""
         return ReturnMode.named(self.setup.return_mode)
 
     @property
     def choices(self) -> tuple[EchoChoice, ...]:
-        """What each return of a firing reports."""
+        """Choice for each return of a firing."""
         return self.pair if self.mode.is_dual else (EchoChoice[self.mode.order[0].name],)
 
     @property
@@ -117,11 +117,11 @@ class LidarFamily(ABC, Generic[SpecT]):
     @property
     @abstractmethod
     def scan_ns(self) -> int:
-        """How long it takes for a turn of its head, or a scan of its image."""
+        """Duration of a turn of its head, or of a scan of its image."""
 
     @property
     def rotation_rate_hz(self) -> float | None:
-        """Of its head; None without one."""
+        """Rotation rate of its head; None without one."""
         return None
 
     @property
@@ -131,7 +131,7 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     @abstractmethod
     def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
-        """How far its own clock is ahead at a rig time, as metrics show it."""
+        """Lead of its own clock over rig time, as in the metrics."""
 
     @abstractmethod
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
@@ -139,7 +139,7 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     @abstractmethod
     def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
-        """What its beams can meet from a platform fixed at ``body``."""
+        """Cells of static triangles that its beams can hit from a platform fixed at ``body``."""
 
     @abstractmethod
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:

@@ -101,7 +101,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         return True
 
     def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:  # noqa: ARG002 - it keeps what it begins with
-        """How long it was on before its first firing; 0 where its stamps are UTC."""
+        """Time from power-up to its first firing; 0 where its stamps are UTC."""
         return self.setup.clock.offset_s if self.setup.clock.stamps == "power_up" else 0.0
 
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
@@ -148,7 +148,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         return ImageGrid(columns=columns, rows=rows, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)
 
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
-        """Of the family's scale."""
+        """Ratios to a white diffuse target on the family's scale."""
         return cepton_ratios()
 
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:  # noqa: ARG002 - a beam finds its row by its direction

@@ -97,12 +97,12 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
 
     @property
     def rotation_rate_hz(self) -> float:
-        """Of the head."""
+        """Rotation rate of the head."""
         return mean_rate_rpm(self.setup) / 60
 
     @property
     def has_utc_source(self) -> bool:
-        """Where a receiver is connected."""
+        """Whether a receiver is connected."""
         return self.setup.gps is not None
 
     def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
@@ -143,7 +143,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         return AzimuthGrid(columns=columns, elevation_deg=tuple(sorted(channel.elevation_deg for channel in self.spec.channels)))
 
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
-        """Of the family's scale."""
+        """Ratios to a white diffuse target on the family's scale."""
         return velodyne_ratios()
 
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:

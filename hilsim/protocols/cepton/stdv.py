@@ -54,7 +54,7 @@ POINTS_MAX = 144
 POINT_UNIT_M = 0.005
 """One count of x, y and z."""
 COUNT_MAX = 32_767
-"""Of x and z; y may be twice as far and one more."""
+"""Largest count of x and z; y may be twice as large plus one."""
 
 POINT_DTYPE = np.dtype(
     [("x", "<i2"), ("y", "<u2"), ("z", "<i2"), ("reflectivity", "u1"), ("step_us", "u1"), ("channel", "u1"), ("flags", "u1")],
@@ -92,10 +92,10 @@ class StdvHeader:
 
     Attributes:
         version: 1 or 2.
-        size: Where the points start.
+        size: Size of the header, which is the offset of the points.
         stamp_us: Reference timestamp.
         point_size: Bytes a point.
-        points: How many.
+        points: Number of points.
         sequence: Sequence number; None in version 1.
     """
 
@@ -126,7 +126,7 @@ def frame_parities(payload: bytes, header: StdvHeader) -> bytes:
 
 
 def header_size(version: int) -> int:
-    """Where the points start.
+    """Size of the header, which is the offset of the points.
 
     Raises:
         ValueError: there is no such version.
@@ -153,7 +153,7 @@ def write_stdv_header(version: int, stamp_us: int, points: int, sequence: int, p
     Args:
         version: 1 or 2.
         stamp_us: Time of the previous packet's last point.
-        points: How many follow.
+        points: Number of points that follow.
         sequence: Number of the packet, of which the low 32 bits are sent (version 2).
         payload: ``uint8[>= 24]``, written.
     """

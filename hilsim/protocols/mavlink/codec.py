@@ -15,7 +15,7 @@ def write_frame(message: Message, payload: npt.NDArray[np.uint8], sender: Origin
     Trailing zero bytes of the payload are cut off, but for the first byte. Byte-identical to what pymavlink packs, which a test proves.
 
     Args:
-        message: Which.
+        message: Definition of the message.
         payload: ``uint8[>= message.size]``, a draft's.
         sender: Ids and sequence.
         frame: ``uint8[>= message.size + 12]``, written.

@@ -1,4 +1,4 @@
-"""What each MAVLink message adds to its CRC, so that a frame of another layout cannot pass for it.
+"""Extra CRC byte of each MAVLink message, so that a frame of another layout is not accepted.
 
 Source: a message's extra byte is a checksum of its name and of the types and names of its fields (https://mavlink.io/en/guide/serialization.html);
 the messages are those of the set ``common`` with ``standard`` and ``minimal``, which PX4 and ArduPilot speak. A test computes every value anew from

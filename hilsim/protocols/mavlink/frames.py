@@ -74,7 +74,7 @@ _SMALLEST_BUFFER = 2 * LARGEST_FRAME
 
 
 class FrameState(IntEnum):
-    """What ``next_frame`` found."""
+    """Result of ``next_frame``."""
 
     NONE = 0
     CHECKED = 1

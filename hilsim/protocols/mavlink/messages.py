@@ -20,7 +20,7 @@ PROTOCOL_VERSION = 3
 
 
 class Message(NamedTuple):
-    """What a frame of a message is made with.
+    """Definition of a message for its frames.
 
     Attributes:
         id: Message id.
@@ -46,7 +46,7 @@ class Draft(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Who sends.
+    """Sender of frames.
 
     Attributes:
         system: Id of the sending system, 1 to 255.

@@ -40,7 +40,7 @@ if (CHANNEL_DTYPE.itemsize, BLOCK_DTYPE.itemsize, DATA_PACKET_DTYPE.itemsize) !=
 
 
 class Return(Enum):
-    """Which of a firing's returns a block reports."""
+    """Type of the return that a block reports."""
 
     LAST = "last"
     STRONGEST = "strongest"
@@ -75,7 +75,7 @@ class ReturnMode(IntEnum):
 
     @property
     def order(self) -> tuple[Return, ...]:
-        """What each of the consecutive blocks of one azimuth reports, the first block first."""
+        """Returns of the consecutive blocks of one azimuth, the first block first."""
         return _MODE_FACTS[self].order
 
     @property
@@ -100,7 +100,7 @@ class ReturnMode(IntEnum):
 
 
 class _ModeFacts(NamedTuple):
-    """What a ``ReturnMode`` is; the properties there define each field."""
+    """Properties of a ``ReturnMode``, which defines each field."""
 
     words: str
     order: tuple[Return, ...]
@@ -151,7 +151,7 @@ def encode_data_packet(
         distance: ``int32[r, s, c]`` raw distances, 0..65535; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). ``12 * 32 = r * s * c``.
         reflectivity: ``uint8[r, s, c]``.
         stamp_us: Microseconds past the hour of the first firing, 0..3,599,999,999.
-        factory_bytes: Of ``factory_bytes``.
+        factory_bytes: Result of ``factory_bytes``.
         payload: ``uint8[>= 1206]``, written.
     """
     returns, _, channels = distance.shape

@@ -20,16 +20,16 @@ _BLOCKS = constant(BLOCKS)
 
 
 class RecordFirings(NamedTuple):
-    """When and where the lasers of a group's records fire; build with ``build_record_firings``.
+    """Directions and times of the lasers in a group's records; build with ``build_record_firings``.
 
     Attributes:
-        blocks: Of a group, in a mode of one return: 1, or 4 of a VLS-128.
+        blocks: Number of blocks of a group in a mode with one return: 1, or 4 for a VLS-128.
         group_ns: From one group's azimuth to the next one's.
         time_ns: ``int64[r]``, from the group's azimuth to the record's firing; r = 32, or 128 of a VLS-128.
         share: ``float64[r]``, how much of the way to the next group's azimuth the head has turned by then.
         offset_cdeg: ``float64[r]``, of the record's laser, added to the azimuth.
         elevation_rad: ``float64[r]``, of the record's laser.
-        unit_mm: Of the raw distance.
+        unit_mm: Unit of the raw distance.
     """
 
     blocks: int
@@ -42,7 +42,7 @@ class RecordFirings(NamedTuple):
 
 
 def build_record_firings(geometry: FiringGeometry) -> RecordFirings:
-    """Of a model's packets."""
+    """Build the directions and times for a model's packets."""
     lasers = len(geometry.elevation_deg)
     sequences = max(RECORDS_PER_BLOCK // lasers, 1)
     group_ns = sequences * geometry.sequence_ns
@@ -68,7 +68,7 @@ def block_azimuth_cdeg(payload: npt.NDArray[np.uint8], block: int) -> int:
 
 @kernel
 def packet_step_cdeg(payload: npt.NDArray[np.uint8], block: int, group_blocks: int) -> int:
-    """How far the head turns from a group, which begins with ``block`` and has ``group_blocks``, to the next; -1 where the packet does not show it."""
+    """Rotation of the head from a group, which begins with ``block`` and has ``group_blocks``, to the next; -1 if the packet does not show it."""
     if block + 2 * group_blocks > _BLOCKS:
         return -1
     step = (block_azimuth_cdeg(payload, block + group_blocks) - block_azimuth_cdeg(payload, block)) % TURN_CDEG
@@ -96,7 +96,7 @@ def fire_groups(firings: RecordFirings, azimuth_cdeg: npt.NDArray[np.int64], ste
     """Write the azimuths of groups' firings to ``float64[n, r]``, with one step for all groups.
 
     Args:
-        firings: Of the model.
+        firings: Directions and times of the model.
         azimuth_cdeg: ``int64[n]`` of each group.
         step_cdeg: From a group's azimuth to the next one's.
         fired: ``float64[n, r]``, written, 0.01 deg, not brought into 0..36000.

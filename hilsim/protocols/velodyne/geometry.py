@@ -11,11 +11,11 @@ class FiringGeometry:
 
     Attributes:
         model: Its name.
-        elevation_deg: Of each laser.
-        azimuth_offset_deg: Of each laser, added to the block's azimuth (clockwise).
-        delay_ns: Of each laser, from the start of its firing sequence.
+        elevation_deg: Elevation of each laser.
+        azimuth_offset_deg: Azimuth offset of each laser, added to the block's azimuth (clockwise).
+        delay_ns: Time of each laser's firing from the start of its firing sequence.
         sequence_ns: Time between firing sequences.
-        distance_unit_mm: Of the raw distance.
+        distance_unit_mm: Unit of the raw distance.
         vertical_offset_mm: Height of each laser's origin above the sensor's; empty where it is not known.
     """
 

@@ -25,11 +25,11 @@ class Model:
         farthest_raw: Beyond every raw distance seen of it; farther is a warning.
         limit_raw: Farther is what 16 bits hold and not what a sensor measures.
         position_rates_hz: Ranges of position packet rates known of it.
-        source: Where the numbers are from.
+        source: Source of the figures.
         has_imu: Position packets carry words of gyroscopes and accelerometers.
         stamps_last_firing: A data packet's stamp is of its last firing, not of its first.
-        flags: Of the blocks of a packet, over and over: one a bank of lasers.
-        stamp_scatter_us: How far stamps scatter about a regular clock; 0: they are cut from one.
+        flags: Flags of the blocks of a packet, repeated: one for each bank of lasers.
+        stamp_scatter_us: Scatter of stamps around a regular clock; 0: they are truncated from one.
     """
 
     geometry: FiringGeometry
@@ -67,7 +67,7 @@ class Model:
 
     @property
     def distance_unit_mm(self) -> int:
-        """Of the raw distance."""
+        """Unit of the raw distance."""
         return round(self.geometry.distance_unit_mm)
 
     def cycle_us(self, *, is_dual: bool) -> float:

@@ -119,9 +119,9 @@ def encode_imu_module(module: int, gyro_dps: float, temperature_c: float, accel_
 
     Args:
         module: 0..2.
-        gyro_dps: What its gyroscope reads; beyond 200 it stays at 200.
+        gyro_dps: Reading of its gyroscope, clipped at 200.
         temperature_c: Its temperature.
-        accel_x_g: What its accelerometer X reads, in units of standard gravity; beyond 2.5 it stays at 2.5.
+        accel_x_g: Reading of its accelerometer X, in units of standard gravity, clipped at 2.5.
         accel_y_g: Likewise Y.
         payload: ``uint8[>= 38]``, eight bytes of it written.
     """

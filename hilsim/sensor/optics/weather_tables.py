@@ -158,7 +158,7 @@ def particle_table(
     the beam is the beam's section times the number of particles above that diameter, from 0.9 m on, at full overlap.
 
     Args:
-        sizes: From ``drop_sizes`` or ``flake_sizes``.
+        sizes: Result of ``drop_sizes`` or ``flake_sizes``.
         reflectance: Reflectance of a particle that fills the beam.
         threshold_energy: Detection threshold, above 0 where there are particles.
         extinction_per_m: Extinction coefficient of all weather.

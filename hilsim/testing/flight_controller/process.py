@@ -212,7 +212,7 @@ class FlightController:
         if holds():
             return
         self._raise_if_failed()
-        got = "its end" if self._heard.is_over else f"nothing of the kind in {timeout_s:g} s"
+        got = "its end" if self._heard.is_over else f"no such event in {timeout_s:g} s"
         raise FlightError("\n".join([f"the flight controller at {self.port} must {what}, got {got}; its last events:", *self._shown()]))
 
     def _shown(self) -> list[str]:

@@ -145,7 +145,7 @@ def test_a_heightmaps_position_moves_what_is_seen_and_not_what_is_met(tmp_path):
     text = "<uri>a.png</uri><size>4 4 1</size><pos>10 0 -5</pos>"
     (met,), (note,) = objects(tmp_path, text)
     np.testing.assert_allclose(met.placement.position_m, (98, 1, 3), atol=1e-12)
-    assert note == f"{tmp_path}/world.sdf:2: <pos> of a heightmap moves what is seen alone, in Gazebo too: m::l::ground is placed by its pose"
+    assert note == f"{tmp_path}/world.sdf:2: <pos> of a heightmap moves only the visual, as in Gazebo: m::l::ground is placed by its pose"
     (seen,), notes = objects(tmp_path, text, "visuals")
     np.testing.assert_allclose(seen.placement.position_m, (98, 11, -2), atol=1e-12)
     assert notes == ()

@@ -357,7 +357,7 @@ def test_what_a_gltf_has_beside_triangles_is_noted(tmp_path, gltf):
     assert [note.split(": ", 1)[1] for note in notes] == [
         "1 of 2 parts are lines or points and are left out",
         "animations are left out; give the object a motion in the rig",
-        "textures are missing, which changes nothing (hilsim uses none): gone.png",
+        "textures are missing, without effect (hilsim uses none): gone.png",
     ]
 
 

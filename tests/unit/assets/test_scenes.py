@@ -151,7 +151,7 @@ def test_an_sdf_world_that_shows_nothing_is_refused_with_what_is_left_out(tmp_pa
     with pytest.raises(ConfigError) as caught:
         scene_objects(SceneSpec(sdf="w.sdf"), tmp_path)
     assert str(caught.value).split("\n") == [
-        f'{tmp_path / "w.sdf"}: must hold a shape that rays meet (sdf_sees = "collisions"), got 0 collisions and 1 visuals',
+        f'{tmp_path / "w.sdf"}: must contain a shape that rays hit (sdf_sees = "collisions"), got 0 collisions and 1 visuals',
         f"{tmp_path / 'w.sdf'}:1: <collision> has no <geometry>: m::l::c is left out",
     ]
 

@@ -53,9 +53,9 @@ def test_a_missing_mesh_is_a_fault_with_its_line_only_where_it_is_asked_for(tmp_
     with pytest.raises(AssetError) as caught:
         sdf_objects(read_sdf(path), BUILT_IN_MATERIALS, "visuals")
     first, second, third = str(caught.value).split("\n")
-    assert first.startswith(f"{path}:3: <uri>: file not found: x.dae, searched at ")
+    assert first.startswith(f"{path}:3: <uri> must be an existing file, got x.dae, searched at ")
     assert second.startswith(f"{path}:4: <uri> must be on this host (download the model")
-    assert third.startswith(f"{path}:5: <uri>: file not found: x.png, searched at ")
+    assert third.startswith(f"{path}:5: <uri> must be an existing file, got x.png, searched at ")
 
 
 def test_a_mesh_without_a_uri_is_a_fault_whether_it_is_asked_for_or_not(tmp_path):
@@ -101,7 +101,7 @@ def actor_objects(tmp_path, inner, sees="visuals", **motion):
 
 @pytest.mark.parametrize(
     ("sees", "why"),
-    [("collisions", "has no collision: lidars do not meet it"), ("visuals", "has neither a skin nor a visual: nothing of it is seen")],
+    [("collisions", "has no collision: lidars do not detect it"), ("visuals", "has neither a skin nor a visual: it is invisible")],
 )
 def test_an_actor_that_is_not_met_is_reported_by_name_and_line(tmp_path, sees, why):
     _, (note,) = actor_objects(tmp_path, "", sees)

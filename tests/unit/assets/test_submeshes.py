@@ -98,7 +98,7 @@ def test_a_collision_is_the_whole_mesh_as_in_gazebo_and_is_reported(tmp_path):
     (tmp_path / "a.obj").write_text(OBJ)
     corners, (note,) = seen(tmp_path, part("a.obj", "left"), "collisions")
     assert len(corners) == 6
-    assert note.endswith('world.sdf:2: <submesh> "left" does not count for collisions, in Gazebo neither: m::l::v is the whole of a.obj')
+    assert note.endswith('world.sdf:2: <submesh> "left" is ignored for collisions, as in Gazebo: m::l::v is the whole of a.obj')
 
 
 @pytest.mark.parametrize("suffix", ["stl", "ply", "glb"])
@@ -106,7 +106,7 @@ def test_where_names_are_not_known_the_whole_is_taken_and_reported(tmp_path, suf
     trimesh.creation.box((1.0, 1.0, 1.0)).export(tmp_path / f"a.{suffix}")
     corners, (note,) = seen(tmp_path, part(f"a.{suffix}", "left", "<center>true</center>"))
     assert len(corners) == 12
-    assert f'<submesh> "left" is not known in a file of this format: m::l::v is the whole of a.{suffix}' in note
+    assert f'<submesh> "left" is not supported in a file of this format: m::l::v is the whole of a.{suffix}' in note
 
 
 @pytest.mark.parametrize("text", ["<submesh/>", "<submesh><name/></submesh>", "<submesh><center>true</center></submesh>"])

@@ -395,7 +395,7 @@ async def test_a_port_that_is_taken_names_its_holder_and_leaves_nothing_open(con
         port = int(await process.stdout.readline())
         open_before = open_descriptors()
         with pytest.raises(
-            LinkError, match=rf"udp port 127.0.0.1:{port}: the port must be free, got it held by python\S* \(pid {process.pid}\): end it"
+            LinkError, match=rf"udp port 127.0.0.1:{port}: the port must be free, got it in use by python\S* \(pid {process.pid}\): end it"
         ):
             async with controller.forward(tcp(), StationSpec(name="taken", port=port)):
                 pass

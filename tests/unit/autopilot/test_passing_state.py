@@ -47,9 +47,9 @@ def test_estimator_and_home_together_say_whether_it_could_be_armed(flags, obstac
 
 def test_without_estimator_or_home_it_is_reported_which_is_missing_and_a_restart_forgets_both():
     said = AutopilotStatus()
-    assert said.obstacle == "no ESTIMATOR_STATUS has come"
+    assert said.obstacle == "no ESTIMATOR_STATUS was received"
     told(said, estimator(READY))
-    assert said.obstacle == "no HOME_POSITION has come"
+    assert said.obstacle == "no HOME_POSITION was received"
     told(said, home())
     assert said.is_ready
     said.forget()

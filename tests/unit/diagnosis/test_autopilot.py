@@ -99,7 +99,7 @@ def test_a_port_whose_number_changes_is_reported_its_lasting_name():
 def test_a_port_without_a_byte_says_what_to_look_at_in_order(link):
     finding = silent(link)
     steps = finding.advice.splitlines()
-    assert (finding.verdict, finding.fact) == ("bad", "not a byte in 8.0 s, though it was called each second")
+    assert (finding.verdict, finding.fact) == ("bad", "no byte in 8.0 s, although heartbeats were sent each second")
     assert [step.split(":")[0] for step in steps] == {
         LineKind.USB: ["1. the cable", "2. MAVLink on USB", "3. other programs"],
         LineKind.UART: ["1. the cable", "2. the wires", "3. the baud rate of both ends", "4. MAVLink on that port", "5. other programs"],
@@ -126,14 +126,14 @@ def test_bytes_without_a_frame_on_usb_point_at_the_device():
 
 def test_plain_text_is_a_console():
     finding = silent(UART, received_bytes=300, sample=b"nsh> help\r\nhelp usage: help [-v]\r\n" * 5)
-    assert (finding.verdict, finding.fact) == ("bad", '300 bytes of plain text came ("nsh> help"): a console or a sensor, not MAVLink')
+    assert (finding.verdict, finding.fact) == ("bad", '300 bytes of plain text were received ("nsh> help"): a console or a sensor, not MAVLink')
     assert "not its debug console" in finding.advice
 
 
 def test_an_echo_is_reported_as_one():
     finding = silent(UART, received_bytes=168, frames=8, has_echo=True)
-    assert (finding.verdict, finding.fact.split(":")[0]) == ("bad", "only hilsim's own heartbeats come back")
-    assert finding.advice.startswith("1. unjoin TX and RX")
+    assert (finding.verdict, finding.fact.split(":")[0]) == ("bad", "only hilsim's own heartbeats are received")
+    assert finding.advice.startswith("1. disconnect TX from RX")
 
 
 def test_frames_of_others_alone_are_no_controller():
@@ -190,7 +190,7 @@ def test_other_speakers_are_reported():
 @pytest.mark.parametrize(
     ("hitl", "advice"),
     [
-        (0, "take the propellers off\nset SYS_HITL = 1 and SYS_AUTOSTART = 1001 (HIL Quadcopter X)\nrestart the controller"),
+        (0, "remove the propellers\nset SYS_HITL = 1 and SYS_AUTOSTART = 1001 (HIL Quadcopter X)\nrestart the controller"),
         (1, "restart the controller: SYS_HITL is read at its start"),
     ],
 )
@@ -341,14 +341,14 @@ def test_instances_are_read_from_the_parameters():
 
 
 def test_motor_commands_are_counted():
-    assert only("motors").fact == "HIL_ACTUATOR_CONTROLS 50.0 Hz; more when sensors come"
+    assert only("motors").fact == "HIL_ACTUATOR_CONTROLS 50.0 Hz; more with sensor frames"
 
 
 @pytest.mark.parametrize("link", [USB, UART], ids=["usb", "uart"])
 def test_motor_commands_that_do_not_come_as_long_as_no_sensors_are_sent_are_no_warning(link):
     finding = only("motors", link, replace(FINE, streams=()))
     assert (finding.verdict, finding.advice) == ("good", "")
-    assert finding.fact.startswith("no HIL_ACTUATOR_CONTROLS as long as no sensors are sent")
+    assert finding.fact.startswith("no HIL_ACTUATOR_CONTROLS without sensor frames")
     assert ("MAV_n_RATE = 0" in finding.fact) == (link is UART)
 
 
@@ -394,7 +394,7 @@ def test_a_busy_processor_is_advised_a_lower_rate():
 @pytest.mark.parametrize(
     ("flags", "fact"),
     [
-        (None, "no ESTIMATOR_STATUS, which comes some seconds after sensors do"),
+        (None, "no ESTIMATOR_STATUS, which starts some seconds after the sensor frames"),
         (0x37F, "ready (flags 0x37f)"),
         (0x37B, "flags 0x37b, not known yet: vertical velocity; ready is 0x37f"),
     ],
@@ -410,11 +410,11 @@ def test_the_estimator_is_fed_without_judging(flags, fact):
         ("BARO #0 failed: STALE!", "noise of barometer and magnetometer must be above 0"),
         ("MAG #0 failed: TIMEOUT!", "more than 0.3 s apart"),
         ("Preflight Fail: Compass #0 uncalibrated", "set CAL_ACC0_ID = 1310988"),
-        ("Preflight Fail: High Accelerometer Bias", "stand still"),
+        ("Preflight Fail: High Accelerometer Bias", "must be at rest"),
         ("Takeoff denied! Please disarm and retry", "0x37f"),
         ("Failsafe enabled: No manual control stick input", "set NAV_RCL_ACT = 0"),
-        ("Failsafe enabled: no global position", "stood still for half a second"),
-        ("Failsafe enabled: no local position", "sensors came in bursts"),
+        ("Failsafe enabled: no global position", "stalled for half a second"),
+        ("Failsafe enabled: no local position", "sensor frames arrived in bursts"),
         ("Navigation failure! Land and recalibrate", "physics ran on"),
     ],
 )

@@ -112,7 +112,7 @@ def test_rays_are_cast_into_scenes_of_their_size():
         ("hills", 2 * 30**2, 7),
     ]
     assert all(0.01 < speed.one_core_mrays_per_s < 1e4 and 0.01 < speed.all_cores_mrays_per_s < 1e4 for speed in speeds)
-    assert said == ["compiling what casts rays", "casting rays: blocks", "casting rays: hills"]
+    assert said == ["compiling the kernels that cast rays", "casting rays: blocks", "casting rays: hills"]
 
 
 def test_a_scan_goes_round_once_with_its_rays_about_each_beam():

@@ -72,7 +72,7 @@ def test_an_odd_rate_is_set(cable, opened):
 def test_a_second_opening_is_refused(cable, opened):
     plug = cable()
     opened(open_serial(SerialSpec(port=plug.device)))
-    with pytest.raises(LinkError, match=f"{plug.device}: the port must open, got .*: end the program that holds it"):
+    with pytest.raises(LinkError, match=f"{plug.device}: the port must open, got .*: end the program that uses it"):
         open_serial(SerialSpec(port=plug.device))
 
 
@@ -80,7 +80,7 @@ def test_a_busy_port_names_who_holds_it(cable, holding, tmp_path):
     plug = cable(tmp_path / "controller")
     process = holding(plug.device)
     assert port_holder(plug.device).endswith(f"(pid {process.pid})")
-    with pytest.raises(LinkError, match=rf"controller: the port must be free, got it held by python\S* \(pid {process.pid}\): end it"):
+    with pytest.raises(LinkError, match=rf"controller: the port must be free, got it in use by python\S* \(pid {process.pid}\): end it"):
         open_serial(SerialSpec(port=str(tmp_path / "controller")))
 
 

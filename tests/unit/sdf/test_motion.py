@@ -152,4 +152,4 @@ def test_what_an_actors_links_hold_is_carried_and_its_collisions_are_reported(tm
     scene = read(tmp_path, "", link)
     [seen] = scene.visuals
     assert (seen.name, seen.actor, seen.pose.position_m, scene.collisions) == ("walker::body::v", "walker", (1.0, 0.0, 1.0), ())
-    assert scene.unsupported == (f"{tmp_path}/world.sdf:2: collisions of <actor> walker are met by no lidar, in Gazebo neither: they are left out",)
+    assert scene.unsupported == (f"{tmp_path}/world.sdf:2: collisions of <actor> walker are not detected by lidars, as in Gazebo: they are ignored",)

@@ -260,7 +260,7 @@ def test_files_that_include_each_other_are_a_fault_with_the_circle(sdf):
     ("body", "message"),
     [
         ("<include/>", "world.sdf:4: <include> must have a <uri>"),
-        ("<include><uri>model://nothing</uri></include>", "world.sdf:4: <uri>: file not found: model://nothing, searched at "),
+        ("<include><uri>model://nothing</uri></include>", "world.sdf:4: <uri> must be an existing file, got model://nothing, searched at "),
         ("<include><uri>https://fuel.gazebosim.org/x</uri></include>", "world.sdf:4: <uri> must be on this host (download the model"),
         ('<model name="m"><pose>0 0 nan 0 0 0</pose></model>', 'world.sdf:4: <pose> must be a finite number, got "nan"'),
         ('<model name="m"><pose>0 0 0</pose></model>', 'world.sdf:4: <pose> must be 6 numbers, got "0 0 0"'),
@@ -286,7 +286,7 @@ def test_files_that_include_each_other_are_a_fault_with_the_circle(sdf):
             "<normal> must not be zero, nor without end, got 1e-200 0 0",
         ),
         ('<model name="m"><pose>1_0 0 0 0 0 0</pose></model>', '<pose> must be a number, got "1_0"'),
-        ("<include><uri>file://%00</uri></include>", "world.sdf:4: <uri>: file not found: file://%00"),
+        ("<include><uri>file://%00</uri></include>", "world.sdf:4: <uri> must be an existing file, got file://%00"),
         (f"<include><uri>{'x' * 5000}</uri></include>", "... (5,000 characters), searched at "),
     ],
 )
@@ -325,7 +325,7 @@ BOMB = '<?xml version="1.0"?><!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY c "&a
     ("text", "message"),
     [
         ("", "must be XML: no element found"),
-        ("<?xml version='1.0' encoding='x-none'?><sdf/>", "must be in an encoding that is known, such as UTF-8: unknown encoding: x-none"),
+        ("<?xml version='1.0' encoding='x-none'?><sdf/>", "must have a supported encoding, such as UTF-8: unknown encoding: x-none"),
         ("not XML", "must be XML: "),
         ("<sdf version='1.9'><world name='w'>", "must be XML: no element found"),
         (BOMB, "must have no document type"),

@@ -154,7 +154,7 @@ class Units:
 class Turn:
     """Rule that the gyroscope's rotation agrees with the rotation of the magnetic field, over half seconds with rotation.
 
-    It uses the readings' stamps: readings that a busy host delivers late and at once were measured at even intervals (rules of timing check the arrival).
+    It uses the readings' stamps: a busy host may deliver several readings at once although they were measured at even intervals (rules of timing check the arrival).
     """
 
     def __init__(self, report: Report) -> None:
