@@ -25,11 +25,11 @@ _SHARED = -1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RigState:
-    """What timed changes have made of a rig.
+    """A rig after timed changes.
 
     Attributes:
         rig: The rig as its file has it.
-        worlds: What the sensor of a number sees; the key -1: what all others see.
+        worlds: World by the number of the sensor that sees it; the key -1: the world of all other sensors.
         settings: Each sensor's, by its place in the rig.
         dark: Places of sensors whose lasers do not fire.
     """

@@ -22,10 +22,10 @@ class EditableWorld:
 
     Attributes:
         objects: All there have been; an object's id is its place.
-        removed: Ids of those that are not there any more.
-        still: Ids of those that are merged into tiles.
+        removed: Ids of the removed objects.
+        still: Ids of the objects that are merged into tiles.
         materials: Materials by their rows in the world's tables.
-        movers: Those that are not, by id.
+        movers: Movers of all other objects, by id.
         geometry_of: Rows of the movers' geometries, by their meshes' ``id``.
         world: The world.
     """
@@ -40,7 +40,7 @@ class EditableWorld:
 
     @classmethod
     def of(cls, objects: Sequence[SceneObject], world: World, unseen: frozenset[int] = frozenset(), materials: Sequence[Material] = ()) -> Self:
-        """Of a world that ``build_world`` has made of these arguments."""
+        """Take a world that ``build_world`` made of these arguments."""
         moving = [(number, thing) for number, thing in enumerate(objects) if not isinstance(thing.placement, Pose) and number not in unseen]
         rows = world.instance_geometry[world.tile_count :].tolist()
         geometry_of = {id(thing.mesh): row for (_, thing), row in zip(moving, rows, strict=True)}

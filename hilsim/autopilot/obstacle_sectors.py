@@ -136,7 +136,7 @@ def note_return(
     Args:
         reach_m: Along the ray; ``inf`` where it meets nothing.
         direction: Unit vector in the body frame (x forward, y left, z up), or in that frame turned level.
-        origin_m: Of the ray, in the same frame.
+        origin_m: Origin of the ray, in the same frame.
         min_m: Hits nearer than this (along the ray) are ignored.
         max_m: Farthest level distance that counts.
         low_m: Lower end of the height band.

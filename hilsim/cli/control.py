@@ -53,7 +53,7 @@ def control(address: str, words: tuple[str, ...]) -> None:
 
 
 def _request(words: tuple[str, ...]) -> dict[str, Any] | None:
-    """The request in JSON that a command stands for; None of a command in words.
+    """The request in JSON for a command; None for a command that the daemon takes in words.
 
     Raises:
         ConfigError: it is neither.

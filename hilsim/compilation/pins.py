@@ -109,7 +109,7 @@ class Pin:
     """A tuple at an address that does not change until ``release``.
 
     Attributes:
-        address: Of the tuple.
+        address: Address of the tuple.
     """
 
     def __init__(self, value: Any) -> None:

@@ -170,7 +170,7 @@ class SensorChange(ChangeSpec):
         window: Dirt on its window.
         laser: False: its lasers do not fire, and every record is a blank; its packets go on.
         rotation_rate_rpm: Mean rotation rate, of a sensor with a turning head; the head changes its speed at once, where it is.
-        return_mode: Which returns are reported, from the next packet on.
+        return_mode: Return mode, from the next packet on.
     """
 
     kind: Literal["sensor"] = "sensor"

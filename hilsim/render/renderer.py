@@ -1,4 +1,4 @@
-"""What casts rays, as Python calls it: in place of the kernels of ``render.cpu``, or on a device."""
+"""Renderers that Python calls: in place of the kernels of ``render.cpu``, or on a device."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""How a lidar that is changed goes on: with the next firing, its head where it is, and its packets numbered on."""
+"""Continuation of a lidar that changes: with its next firing, its head where it is, and its packets numbered on."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ _ITERATIONS = 60
 
 
 class Continuation(NamedTuple):
-    """What a lidar's plan takes over from the plan before it.
+    """Values that a lidar's plan takes over from the plan before it.
 
     Attributes:
         origin_sequence: ``LidarPlan.origin_sequence``.
@@ -31,7 +31,7 @@ class Continuation(NamedTuple):
 
 
 AT_START = Continuation()
-"""Of a lidar that begins when it is switched on."""
+"""Continuation of a lidar that begins when it is switched on."""
 
 
 def first_packet_from(plan: LidarPlan, rig_ns: int) -> int:

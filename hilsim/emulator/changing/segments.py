@@ -1,4 +1,4 @@
-"""What a lidar is and sees from one rig time to the next: segments, each with a plan and a world, for kernels that run while segments are added.
+"""Segments of a lidar: its plan and its world from one rig time to the next, for kernels that run while segments are added.
 
 A segment begins between two firings. A packet in which one begins is rendered once with each segment's plan and world, and each firing is taken from the
 segment that it lies in: every random draw is keyed by the firing, so a firing's bytes do not depend on where segments begin.
@@ -42,9 +42,9 @@ class SegmentWord(IntEnum):
     """Columns of ``Segments.words``: each has a cache line of its own."""
 
     ADDED = 0
-    """How many segments have been added; written by Python."""
+    """Number of added segments; written by Python."""
     SEEN = 8
-    """For how many of them the kernel has decided when they begin."""
+    """Number of segments whose beginning the kernel has decided."""
     AT = 16
     """Number of the segment that the kernel renders, counted from 0; ``BASE`` before the first one begins. The kernel uses none before it any more."""
 
@@ -83,7 +83,7 @@ def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
     """The segment that a packet begins in, from segment ``at`` on. Decides when segments begin that were added since the packet before.
 
     Args:
-        plan: Of the segment ``BASE``.
+        plan: Plan of the segment ``BASE``.
         segments: Segments.
         at: Segment of the packet before.
         packet: The packet that is rendered next.
@@ -144,14 +144,14 @@ def render_packet(
     """Render and encode data packet ``packet``, whatever segments its firings lie in; returns the datagram's size in bytes.
 
     Args:
-        plan: Of the segment ``at``, as all that follow.
+        plan: Plan of the segment ``at``.
         platform: Carries the lidar.
-        world: Of the segment ``at``.
+        world: World of the segment ``at``.
         framing: Payload or whole frame.
         segments: Segments.
         at: Segment that the packet begins in (``enter_segment``).
         packet: The packet.
-        workspace: Of the segment ``at``; a segment with another number of firing sequences in a packet begins with a packet, never within one.
+        workspace: Workspace of the segment ``at``; a segment with another number of firing sequences in a packet begins with a packet, never within one.
         datagram: As of ``fused.render_data_packet``.
     """
     known, begun_ns, sub_rays = segments.words[8], segments.begun_ns, plan.beam.share.size

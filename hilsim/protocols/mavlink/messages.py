@@ -275,7 +275,7 @@ OBSTACLE_DISTANCE_DTYPE = np.dtype(
 
 
 LAYOUTS: dict[Message, np.dtype[Any]] = {}
-"""Of each message below."""
+"""Layout of each message below."""
 
 
 def _message(message_id: int, layout: np.dtype[Any]) -> Message:
