@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -193,6 +194,7 @@ def judge(faults, unsteady, failed):
 
 def main(lanes=LANES):
     """Run everything; the exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # groups that run are ended too
     with tempfile.TemporaryDirectory(prefix="hilsim-tests-") as name:
         folder = Path(name)
         watcher = standstills.Watcher(folder / "standstills")
