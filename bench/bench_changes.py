@@ -10,6 +10,7 @@ dropped or not rendered; the daemon's memory at the beginning and the end; the t
 import argparse
 import contextlib
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -108,7 +109,18 @@ def main():
     with tempfile.TemporaryDirectory() as name, burners(600) if arguments.busy else contextlib.nullcontext():
         folder = Path(name)
         ready = folder / "ready.json"
-        command = [sys.executable, "-m", "hilsim", "run", str(write_rig(folder)), "--quiet", "--ready-file", str(ready)]
+        command = [
+            sys.executable,
+            "-m",
+            "hilsim",
+            "run",
+            str(write_rig(folder)),
+            "--quiet",
+            "--ready-file",
+            str(ready),
+            "--end-with",
+            str(os.getpid()),
+        ]
         daemon = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
             until_s = time.monotonic() + START_S
