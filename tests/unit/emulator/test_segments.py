@@ -23,6 +23,7 @@ from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.platform import build_platform
+from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
 
 PLASTER = Material(name="plaster", reflectivity=85)
@@ -79,6 +80,7 @@ def firing_ns(packets):
     return index // 16 * SEQUENCE_NS + index % 16 * FIRING_NS
 
 
+@compiled_only
 def test_each_firing_is_that_of_the_lidar_in_force():
     base = lidar(sub_rays=7)
     fog = replace(base, setting=replace(base.setting, weather=WeatherSpec(fog_visibility_m=15.0)))
@@ -105,6 +107,15 @@ def test_each_firing_is_that_of_the_lidar_in_force():
     assert (got.payload != base.data_packets(0, 12).payload).any(axis=1).tolist() == [False] * 3 + [True] * 9
 
 
+def test_a_firing_before_a_change_within_a_packet_is_the_former_lidars():
+    base = lidar()
+    near = replace(base, world=world(4.0))
+    got, *alone = (each.data_packets(0, 1).payload for each in (following(base, (600_001, near)), base, near))
+    is_early = np.broadcast_to(firing_ns(1)[0] < 600_001, (12, 32))
+    assert (blocks(got)["channels"] == np.where(is_early, *(blocks(each)["channels"] for each in alone))).all()
+
+
+@compiled_only
 def test_packets_do_not_depend_on_how_many_are_asked_for_at_once():
     base = lidar()
     lidars = [replace(base, world=world(2.0 + number)) for number in range(5)]
@@ -116,6 +127,7 @@ def test_packets_do_not_depend_on_how_many_are_asked_for_at_once():
     assert np.array_equal(base.data_packets(0, 60).deadline_ns, whole.deadline_ns)
 
 
+@compiled_only
 def test_more_segments_than_a_table_holds_are_rendered_in_parts():
     base = lidar()
     lidars = [replace(base, world=world(2.0)), replace(base, world=world(3.0))]
@@ -127,6 +139,7 @@ def test_more_segments_than_a_table_holds_are_rendered_in_parts():
     assert np.array_equal(records, expected)
 
 
+@compiled_only
 def test_other_returns_begin_with_a_packet_and_packets_go_on_without_a_gap():
     base = lidar(seen=world(5.0, 9.0, material=GLASS), sub_rays=7)
     dual, last = changed(base, return_mode="dual"), changed(base, return_mode="last")
@@ -149,6 +162,7 @@ def test_other_returns_begin_with_a_packet_and_packets_go_on_without_a_gap():
         assert changing.first_data_packet(int(got.deadline_ns[packet]) + 1) == packet + 1
 
 
+@compiled_only
 def test_a_head_changes_its_rate_where_it_is():
     base = lidar()
     changing = following(base, (20 * PACKET_NS + 333_333, changed(base, rotation_rate_rpm=1200)), (40 * PACKET_NS, base))
@@ -161,6 +175,7 @@ def test_a_head_changes_its_rate_where_it_is():
     assert (np.abs(step[np.array(changes_at)] - 60) < 30).all()
 
 
+@compiled_only
 def test_ground_truth_is_that_of_the_lidar_in_force():
     base = lidar(sub_rays=7)
     near = replace(base, world=world(4.0))
@@ -178,6 +193,7 @@ def test_ground_truth_is_that_of_the_lidar_in_force():
     assert np.array_equal(distances[place], truth.distance)
 
 
+@compiled_only
 def test_a_swept_sensor_changes_too():
     base = lidar("hr80w-like", CeptonSpec, seen=world(20.0))
     near = replace(base, world=world(6.0))
