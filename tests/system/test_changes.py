@@ -15,6 +15,7 @@ import velodyne_decoder
 
 import hilsim
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from tests import commands
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 
@@ -208,6 +209,10 @@ def test_a_rig_is_changed_over_http_and_a_stream_shows_it(daemon, tmp_path, rece
     assert (answer["id"], answer["ok"]) == (2, True)
     assert (after["event"], after["changes"]) == ("state", 2)
     assert [change["kind"] for change in control.script()] == ["add", "remove"]
+    asked = commands.run("control", address, '{"id": 3, "do": "script"}', "--token-file", str(tmp_path / "control.token"))
+    assert json.loads(asked.stdout) == {"id": 3, "ok": True, "changes": list(control.script())}
+    assert commands.run("control", address, "status", "--token-file", str(tmp_path / "control.token")).stdout == '{"replays": []}\n'
+    assert commands.run("control", address, "status").returncode == 2
     with pytest.raises(hilsim.ConfigError, match="a request must have the token of the daemon"):
         hilsim.connect(address, token="x" * 43).state()
     assert running.stop()[0] == 0
