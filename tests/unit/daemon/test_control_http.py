@@ -24,6 +24,7 @@ from hilsim.daemon.remote.openapi import description
 from hilsim.daemon.remote.token_file import read_or_make_token
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import CONNECTIONS, CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, Limit
+from hilsim.telemetry import guard
 from hilsim.telemetry.readings import HttpCounts
 from tests.unit.telemetry.conftest import make_reading
 
@@ -386,6 +387,23 @@ def test_the_token_may_be_the_first_message(running, tmp_path):
     assert (accepted, state["rig"]) == ({"ok": True}, "bench")
 
 
+def test_a_stream_is_not_closed_for_newer_connections(running, tmp_path, monkeypatch):
+    monkeypatch.setattr(guard, "HELD_S", 0.0)
+
+    async def check(client):
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"http://{client.host}/v1/stream", headers=client.authorised) as stream:
+            await stream.send_json(STATE)
+            before = await stream.receive_json()
+            connections = [await asyncio.open_connection("127.0.0.1", client.port) for _ in range(2 * CONNECTIONS.bound)]
+            await stream.send_json(STATE)
+            after = await stream.receive_json()
+            for _, writer in connections:
+                writer.close()
+        return before["ok"], after["ok"]
+
+    assert served(running, tmp_path, check) == (True, True)
+
+
 @pytest.mark.parametrize("first", ['{"do": "state"}', '{"token": "wrong"}', '{"token": 7}', "{", "[]"])
 def test_a_stream_without_the_token_is_closed(running, tmp_path, first):
     async def check(stream):
@@ -479,6 +497,14 @@ async def are_events_sent(expected):
             await asyncio.sleep(0.02)
 
 
+async def closed(reader, writer):
+    """Until what the connection still holds is read, and its end."""
+    writer.transport.resume_reading()
+    with suppress(ConnectionError):
+        await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+
+
 def test_a_subscriber_of_the_socket_that_does_not_read_is_let_go_and_nothing_is_queued_for_it(running, made, tmp_path):
     async def check():
         async with serve_control(running, tmp_path / "control"):
@@ -488,7 +514,7 @@ def test_a_subscriber_of_the_socket_that_does_not_read_is_let_go_and_nothing_is_
             writer.transport.pause_reading()
             await are_events_sent(expected=True)
             await are_events_sent(expected=False)
-            writer.transport.abort()
+            await closed(reader, writer)
 
     asyncio.run(check())
     assert 1 <= len(made) <= 3
@@ -538,7 +564,7 @@ def test_a_stream_that_does_not_read_its_events_is_let_go(running, made, tmp_pat
         writer.transport.pause_reading()
         await are_events_sent(expected=True)
         await are_events_sent(expected=False)
-        writer.transport.abort()
+        await closed(reader, writer)
 
     served(running, tmp_path, check)
     assert 1 <= len(made) <= 5
