@@ -114,17 +114,21 @@ class Control:
         address: Where the daemon listens.
     """
 
-    def __init__(self, address: str | Path) -> None:
+    def __init__(self, address: str | Path, *, token: str | None = None, token_file: str | Path | None = None) -> None:
         """Of the daemon at an address; nothing is opened yet.
 
         Args:
-            address: Path of the Unix socket (``[control] socket`` of the rig), or ``udp:HOST:PORT`` (``[control] listen``).
+            address: Path of the Unix socket (``[control] socket`` of the rig), ``udp:HOST:PORT`` (``[control] listen``), or ``http://HOST:PORT``
+                (``[control] http``).
+            token: Token of the daemon, for ``http://`` alone.
+            token_file: File with the token (``[control] token_file``), instead.
 
         Raises:
-            ConfigError: it is in neither form.
+            ConfigError: it is in none of these forms, or the token is missing or cannot be one.
         """
         self.address = str(address)
-        self._tell = sender(self.address)
+        self._token, self._token_file = token, token_file
+        self._tell = sender(self.address, token, token_file)
 
     def pause(self, name: str | None = None) -> None:
         """Hold a replay back.
@@ -202,7 +206,7 @@ class Control:
             request: The request.
             wait_until_s: Rig time up to which the answer may take.
         """
-        answer = self._parsed(send_request(self.address, json.dumps(request), wait_until_s))
+        answer = self._parsed(send_request(self.address, json.dumps(request), wait_until_s, self._token, self._token_file))
         if not answer.pop("ok", False):
             raise ConfigError(str(answer.get("error", "the daemon refused the request without a reason")))
         return answer
@@ -260,13 +264,16 @@ class Control:
             raise TransmitError(f"the daemon at {self.address} must be of this version of hilsim, got an answer without {missing}") from error
 
 
-def connect(address: str | Path) -> Control:
+def connect(address: str | Path, *, token: str | None = None, token_file: str | Path | None = None) -> Control:
     """A client of the daemon at an address; nothing is opened yet.
 
     Args:
-        address: Path of the Unix socket (``[control] socket`` of the rig), or ``udp:HOST:PORT`` (``[control] listen``).
+        address: Path of the Unix socket (``[control] socket`` of the rig), ``udp:HOST:PORT`` (``[control] listen``), or ``http://HOST:PORT``
+            (``[control] http``).
+        token: Token of the daemon, for ``http://`` alone.
+        token_file: File with the token (``[control] token_file``), instead.
 
     Raises:
-        ConfigError: it is in neither form.
+        ConfigError: it is in none of these forms, or the token is missing or cannot be one.
     """
-    return Control(address)
+    return Control(address, token=token, token_file=token_file)

@@ -1,7 +1,6 @@
 """``hilsim control``: sends a command to a running daemon."""
 
 import json
-import sys
 from typing import Any
 
 import click
@@ -15,17 +14,19 @@ Examples:
   hilsim control bench.sock move name=crate position_m=[4,0,0.5]
   hilsim control bench.sock weather 'weather={fog_visibility_m=40}'
   hilsim control bench.sock script > session.jsonl
+  hilsim control http://127.0.0.1:9466 '{"do": "state"}' --token-file control.token
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("address")
 @click.argument("words", metavar="COMMAND", nargs=-1, required=True)
-def control(address: str, words: tuple[str, ...]) -> None:
+@click.option("--token-file", metavar="PATH", help="File with the daemon's token (the rig's `[control] token_file`), for http://HOST:PORT.")
+def control(address: str, words: tuple[str, ...], token_file: str | None) -> None:
     """Change what the daemon at ADDRESS emulates, control its replays, or show its state.
 
-    ADDRESS is a Unix socket (the rig's `[control] socket`, or what `hilsim replay --control` was given), or udp:HOST:PORT (`[control] listen`), which
-    takes the commands for replays alone.
+    ADDRESS is a Unix socket (the rig's `[control] socket`, or what `hilsim replay --control` was given), http://HOST:PORT (`[control] http`), or
+    udp:HOST:PORT (`[control] listen`), which takes the commands for replays alone.
 
     COMMAND is a kind of change with its keys as KEY=VALUE (`add`, `move`, `travel`, `remove`, `weather`, `sensor`; values as in TOML, texts without
     quotes too); `script`, the changes made so far; `state`; `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (NAME of a replay; all without);
@@ -35,21 +36,28 @@ def control(address: str, words: tuple[str, ...]) -> None:
 
     try:
         request = _request(words)
-        if request is None:
-            click.echo(done(sender(address)(" ".join(words))))
-            return
-        text = send_request(address, json.dumps(request), float(request.get("change", {}).get("at_s", 0.0)))
+        send = sender(address, token_file=token_file)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
+    if request is None:
+        click.echo(done(send(" ".join(words))))
+        return
+    text = send_request(address, json.dumps(request), _at_s(request), token_file=token_file)
     answer = json.loads(text)
-    if request["do"] == "script" and answer.get("ok"):
+    if not answer.get("ok"):
+        raise ConfigError(str(answer.get("error")))
+    if request["do"] == "script":
         for change in answer["changes"]:
             click.echo(json.dumps(change))
-    elif answer.get("ok"):
-        click.echo(text)
     else:
-        click.echo(f"error: {answer.get('error')}", err=True)
-        sys.exit(1)
+        click.echo(text)
+
+
+def _at_s(request: dict[str, Any]) -> float:
+    """Rig time (s) that the answer waits for."""
+    change = request.get("change")
+    at_s = change.get("at_s", 0.0) if isinstance(change, dict) else 0.0
+    return float(at_s) if isinstance(at_s, int | float) else 0.0
 
 
 def _request(words: tuple[str, ...]) -> dict[str, Any] | None:

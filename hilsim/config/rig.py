@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -50,11 +50,15 @@ class ControlSpec:
         socket: Path of a Unix socket for ``hilsim control``, relative to the rig; empty: none. Only its owner may use it.
         listen: ``ADDRESS:PORT`` for commands by UDP (``hilsim control udp:ADDRESS:PORT``), one datagram each, from any user of the host; empty: none.
         peers: IPv4 addresses whose datagrams are accepted; empty: any, which is permitted only for a loopback address. A sender's address can be forged.
+        http: ``ADDRESS:PORT`` for requests over HTTP and WebSocket (``hilsim control http://ADDRESS:PORT``), a loopback address; empty: none.
+        token_file: File with the token that requests over HTTP must have, relative to the rig. The daemon makes it with a new token where there is none.
     """
 
     socket: str = ""
     listen: str = ""
     peers: tuple[str, ...] = ()
+    http: str = ""
+    token_file: str = "control.token"  # noqa: S105 - a name of a file
 
     def __post_init__(self) -> None:
         host, _, port = self.listen.rpartition(":")
@@ -67,6 +71,8 @@ class ControlSpec:
                 f"peers must be given where listen is no loopback address, got none for {self.listen}",
             ),
             *((is_ipv4(peer), f'peers must be IPv4 addresses, got "{peer}"') for peer in self.peers),
+            (not self.http or _is_loopback_port(self.http), f'http must be a loopback ADDRESS:PORT like 127.0.0.1:9466, got "{self.http}"'),
+            (not self.http or bool(self.token_file), "token_file must be given where http is, got none"),
         )
 
     @property
@@ -74,6 +80,28 @@ class ControlSpec:
         """Address and port of ``listen``."""
         host, _, port = self.listen.rpartition(":")
         return host, int(port)
+
+    @property
+    def http_endpoint(self) -> tuple[str, int]:
+        """Address (without brackets) and port of ``http``."""
+        host, _, port = self.http.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether requests can change the rig while it runs."""
+        return bool(self.socket or self.http)
+
+
+def _is_loopback_port(text: str) -> bool:
+    """Whether a text is ``127.0.0.1:9466`` or ``[::1]:9466``, with any loopback address and port."""
+    host, _, port = text.rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        address = IPv6Address(host[1:-1]) if is_bracketed else IPv4Address(host)
+    except ValueError:
+        return False
+    return address.is_loopback and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65_535
 
 
 @dataclass(frozen=True, kw_only=True)

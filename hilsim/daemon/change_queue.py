@@ -23,6 +23,7 @@ _PREPARED_AHEAD_NS = 1_000_000_000
 """From making a change ready to its rig time."""
 _LONGEST_SLEEP_S = 0.5
 _START_POLL_S = 0.01
+_ENDS = "the rig must run until a change is made, and it ends"
 
 
 @dataclass(order=True, kw_only=True)
@@ -44,6 +45,7 @@ class ChangeQueue:
         self._waiting: list[_Waiting] = []
         self._count = 0
         self._news = asyncio.Event()
+        self._has_ended = False
 
     def add_script(self, changes: Sequence[ChangeSpec]) -> None:
         """Add the changes of a script, by their times."""
@@ -58,6 +60,8 @@ class ChangeQueue:
             AssetError: a file cannot be used.
             TransmitError: the rig ends before that, or a render thread does not answer.
         """
+        if self._has_ended:
+            raise TransmitError(_ENDS)
         WAITING_CHANGES.enforce(len(self._waiting) + 1, "the rig", ConfigError)
         earliest_ns = self._changer.earliest_ns()
         if change.at_ns is not None and change.at_ns < earliest_ns:
@@ -79,12 +83,13 @@ class ChangeQueue:
         try:
             yield
         finally:
+            self._has_ended = True
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
             for waiting in self._waiting:
                 if waiting.made is not None and not waiting.made.done():
-                    waiting.made.set_exception(TransmitError("the rig must run until a change is made, and it ends"))
+                    waiting.made.set_exception(TransmitError(_ENDS))
 
     async def _run(self) -> None:
         while True:

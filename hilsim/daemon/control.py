@@ -22,9 +22,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
-from hilsim.daemon.control_requests import answer_request
+from hilsim.daemon.control_requests import Subscriber, answer_request
+from hilsim.daemon.remote.events import StateEvents, Subscription
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_LINE_BYTES, CONTROL_REQUEST_BYTES
@@ -80,17 +82,19 @@ async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator
 
     listener = await asyncio.to_thread(_listen, path)
     conversations: dict[asyncio.Task[None] | None, asyncio.StreamWriter] = {}
+    events = StateEvents(running)
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         conversations[asyncio.current_task()] = writer
+        subscription = Subscription(events=events, send=partial(_send_line, writer), transport=writer.transport)
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 while True:
-                    writer.write(f"{await _answer(running, reader)}\n".encode())
-                    await writer.drain()
+                    await _send_line(writer, await _answer(running, reader, subscription))
         except asyncio.LimitOverrunError:
             writer.write(f"error: a request must be at most {CONTROL_REQUEST_BYTES.bound} bytes\n".encode())
         finally:
+            await subscription.end()
             writer.close()
             del conversations[asyncio.current_task()]
 
@@ -105,10 +109,15 @@ async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator
         await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
-async def _answer(running: RunningRig, reader: asyncio.StreamReader) -> str:
+async def _send_line(writer: asyncio.StreamWriter, text: str) -> None:
+    writer.write(f"{text}\n".encode())
+    await writer.drain()
+
+
+async def _answer(running: RunningRig, reader: asyncio.StreamReader, subscriber: Subscriber) -> str:
     line = (await reader.readuntil()).decode(errors="replace")
     if line.lstrip().startswith("{"):
-        return await answer_request(running, line)
+        return await answer_request(running, line, subscriber)
     try:
         CONTROL_LINE_BYTES.enforce(len(line), "the control socket", ConfigError)
         return obey(running, line)

@@ -5,11 +5,16 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.transmit.hosts import address_of
 
+if TYPE_CHECKING:
+    from hilsim.daemon.remote.http_client import HttpClient
+
 _UDP = "udp:"
+_HTTP = "http://"
 _SOCKET_ANSWER_S = 10.0
 _DATAGRAM_ANSWER_S = 5.0
 _LONGEST_ANSWER = 1 << 22
@@ -17,15 +22,22 @@ _LONGEST_DATAGRAM = 65_507
 """Bytes that a UDP datagram over IPv4 holds."""
 
 
-def sender(address: str) -> Callable[[str], str]:
+def sender(address: str, token: str | None = None, token_file: str | Path | None = None) -> Callable[[str], str]:
     """What gives the daemon at an address one command, and returns its answer.
 
     Args:
-        address: ``udp:HOST:PORT`` (``[control] listen``), or the path of a Unix socket (``[control] socket``).
+        address: ``udp:HOST:PORT`` (``[control] listen``), ``http://HOST:PORT`` (``[control] http``), or the path of a Unix socket (``[control] socket``).
+        token: Token of the daemon, for ``http://`` alone.
+        token_file: File with the token (``[control] token_file``), instead.
 
     Raises:
-        ConfigError: it is in neither form.
+        ConfigError: it is in none of these forms, or the token is missing or cannot be one.
     """
+    if address.startswith(_HTTP):
+        client = _http_client(address, token, token_file)
+        return lambda line: client.send_words(line, _SOCKET_ANSWER_S)
+    if token is not None or token_file is not None:
+        raise ConfigError(f"a token must come with an address http://HOST:PORT, got {address}")
     if not address.startswith(_UDP):
         path = Path(address)
         return lambda line: send_by_socket(path, line)
@@ -35,21 +47,33 @@ def sender(address: str) -> Callable[[str], str]:
     return lambda line: send_by_datagram(host, int(port), line)
 
 
-def send_request(address: str, line: str, wait_until_s: float = 0.0) -> str:
-    """Give the daemon at a Unix socket one request in JSON; returns the line of its answer.
+def send_request(address: str, line: str, wait_until_s: float = 0.0, token: str | None = None, token_file: str | Path | None = None) -> str:
+    """Give the daemon at a Unix socket or an ``http://`` address one request in JSON; returns the line of its answer.
 
     Args:
-        address: Path of the socket.
+        address: Path of the socket, or ``http://HOST:PORT``.
         line: The request.
         wait_until_s: Rig time (s) up to which the answer may take, in addition to the usual time-out.
+        token: Token of the daemon, for ``http://`` alone.
+        token_file: File with the token, instead.
 
     Raises:
-        ConfigError: the address is of a port for datagrams, which take no such requests.
+        ConfigError: the address is of a port for datagrams, which take no such requests; or the token is missing or cannot be one.
         TransmitError: no daemon listens there, or no answer arrives.
     """
     if address.startswith(_UDP):
-        raise ConfigError(f"requests in JSON must go to the control socket ([control] socket of the rig), got {address}")
+        raise ConfigError(
+            f"requests in JSON must go to the control socket ([control] socket of the rig) or to http://HOST:PORT (http), got {address}"
+        )
+    if address.startswith(_HTTP):
+        return _http_client(address, token, token_file).send(line, _SOCKET_ANSWER_S + wait_until_s)
     return send_by_socket(Path(address), line, _SOCKET_ANSWER_S + wait_until_s)
+
+
+def _http_client(address: str, token: str | None, token_file: str | Path | None) -> "HttpClient":
+    from hilsim.daemon.remote.http_client import HttpClient  # noqa: PLC0415 - slow to import: http.client
+
+    return HttpClient(address, token, token_file)
 
 
 def done(answer: str) -> str:

@@ -5,7 +5,6 @@ awaiting anything but the next one, and answers go out with the socket's own non
 """
 
 import asyncio
-import math
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +17,7 @@ import structlog
 
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control import obey
+from hilsim.daemon.remote.allowance import Allowance
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
@@ -48,8 +48,10 @@ class CommandPort:
     running: RunningRig
     peers: frozenset[str]
     now_s: Callable[[], float] = time.monotonic
-    _allowance: float = field(default=float(CONTROL_COMMANDS_A_SECOND.bound), init=False)
-    _counted_s: float = field(default=-math.inf, init=False)
+    _allowance: Allowance = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._allowance = Allowance(most=CONTROL_COMMANDS_A_SECOND.bound, now_s=self.now_s)
 
     def answer(self, datagram: bytes, sender: str) -> bytes:
         """Execute the command of a datagram; returns the answer, empty if it gets none.
@@ -76,20 +78,9 @@ class CommandPort:
         """Why a datagram is not even read, if so."""
         if self.peers and sender not in self.peers:
             return Refusal.STRANGER
-        if not self._is_allowed():
+        if not self._allowance.take():
             return Refusal.TOO_MANY
         return Refusal.TOO_LONG if len(datagram) > CONTROL_LINE_BYTES.bound else None
-
-    def _is_allowed(self) -> bool:
-        """Whether another command may be obeyed now; some may come at once, on the whole no more than the limit."""
-        now_s = self.now_s()
-        most = float(CONTROL_COMMANDS_A_SECOND.bound)
-        self._allowance = min(most, self._allowance + (now_s - self._counted_s) * most)
-        self._counted_s = now_s
-        if self._allowance < 1.0:
-            return False
-        self._allowance -= 1.0
-        return True
 
     def _refuse(self, reason: Refusal, sender: str, answer: str = "") -> bytes:
         """Count it; who does not keep to the rules gets no answer."""

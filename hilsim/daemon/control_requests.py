@@ -13,11 +13,12 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hilsim.config.script import CHANGE_KINDS, change_table, parse_change
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError
+from hilsim.limits import EVENT_LONGEST_S, EVENT_SHORTEST_S
 from hilsim.telemetry.answers import health_answer
 from hilsim.version import __version__
 
@@ -46,19 +47,47 @@ class Request(NamedTuple):
     run: Callable[[RunningRig, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
-async def answer_request(running: RunningRig, line: str) -> str:
-    """Do what a line asks for; returns the line of the answer."""
-    number: object = None
+class Subscriber(Protocol):
+    """A connection that can be sent events."""
+
+    def subscribe(self, every_s: float) -> None:
+        """Send the state at an interval, from now on."""
+
+    def unsubscribe(self) -> None:
+        """Send no more events."""
+
+
+async def answer_request(running: RunningRig, line: str, subscriber: Subscriber | None = None) -> str:
+    """Do what a line asks for; returns the line of the answer.
+
+    Args:
+        running: The rig.
+        line: A request in JSON.
+        subscriber: The connection that it came by; None where that can be sent no events.
+    """
     try:
-        request = _parsed(line)
-        number = request.get("id")
-        answer = {"ok": True, **await _run(running, request)}
+        request = parse_request(line)
+    except HilsimError as error:
+        return refusal(str(error))
+    return await answer_parsed(running, request, subscriber)
+
+
+async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None = None) -> str:
+    """Do what a request asks for; returns the line of the answer."""
+    number = request.get("id")
+    try:
+        answer = {"ok": True, **await _run(running, request, subscriber)}
     except HilsimError as error:
         answer = {"ok": False, "error": str(error)}
     return json.dumps(answer if number is None else {"id": number, **answer})
 
 
-def _parsed(line: str) -> dict[str, Any]:
+def refusal(error: str) -> str:
+    """The answer to what is no request."""
+    return json.dumps({"ok": False, "error": error})
+
+
+def parse_request(line: str) -> dict[str, Any]:
     """The request of a line.
 
     Raises:
@@ -77,7 +106,7 @@ def _refused_constant(text: str) -> None:
     raise ValueError(f"the number {text}, which JSON does not have")
 
 
-async def _run(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+async def _run(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None) -> dict[str, Any]:
     name = request.get("do")
     kind = REQUESTS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -88,6 +117,9 @@ async def _run(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any
     unknown = sorted(request.keys() - kind.keys.keys() - {"do", "id"})
     if unknown:
         raise ConfigError(f"{unknown[0]}: unknown key (known here: {', '.join(kind.keys) or 'none'})")
+    if name in _SUBSCRIPTION and subscriber is not None:
+        _SUBSCRIPTION[name](subscriber, request)
+        return {}
     return await kind.run(running, request)
 
 
@@ -148,6 +180,25 @@ async def _seek(running: RunningRig, request: Mapping[str, Any]) -> dict[str, An
     return {}
 
 
+def _subscribe(subscriber: Subscriber, request: Mapping[str, Any]) -> None:
+    every_s = request.get("every_s", _EVERY_S)
+    if isinstance(every_s, bool) or not isinstance(every_s, int | float):
+        raise ConfigError(f"every_s must be a number, got {json.dumps(every_s)[:60]}")
+    for limit in (EVENT_SHORTEST_S, EVENT_LONGEST_S):
+        limit.enforce(every_s, "every_s", ConfigError)
+    subscriber.subscribe(float(every_s))
+
+
+def _unsubscribe(subscriber: Subscriber, request: Mapping[str, Any]) -> None:
+    del request
+    subscriber.unsubscribe()
+
+
+async def _not_subscribed(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    del running
+    raise ConfigError(f"{request['do']} must come over a WebSocket (/v1/stream) or the control socket, which can be sent events")
+
+
 def state_answer(running: RunningRig) -> dict[str, Any]:
     """What runs and how well, for JSON."""
     reading: Reading = running.reading()
@@ -183,6 +234,8 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
     }
 
 
+_EVERY_S = 1.0
+_SUBSCRIPTION: dict[str, Callable[[Subscriber, Mapping[str, Any]], None]] = {"subscribe": _subscribe, "unsubscribe": _unsubscribe}
 _NAME_KEY = {"replay": "name of a replay; all of them where it is missing"}
 REQUESTS: dict[str, Request] = {
     "help": Request(
@@ -202,5 +255,12 @@ REQUESTS: dict[str, Request] = {
     "pause": Request(_NAME_KEY, {}, "Pause replays.", _pause),
     "resume": Request(_NAME_KEY, {}, "Let replays go on.", _pause),
     "seek": Request({**_NAME_KEY, "position_s": "capture time"}, {}, "Let replays go on at a capture time.", _seek),
+    "subscribe": Request(
+        {"every_s": f"time between two events, {EVENT_SHORTEST_S.bound:g} to {EVENT_LONGEST_S.bound:g} s; {_EVERY_S:g} where it is missing"},
+        {},
+        'Send {"event": "state", …}, with the keys of the answer to state, at an interval over this connection.',
+        _not_subscribed,
+    ),
+    "unsubscribe": Request({}, {}, "Send no more events over this connection.", _not_subscribed),
 }
 """Every request, by what ``do`` says."""

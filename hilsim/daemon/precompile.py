@@ -67,7 +67,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"replay"} if spec.replay else set()
     needs |= {"rovers"} if spec.rover else set()
     needs |= {"gazebo"} if spec.gazebo else set()
-    needs |= {"changes"} if rig.lidars and (spec.control.socket or rig.script is not None) else set()
+    needs |= {"changes"} if rig.lidars and (spec.control.takes_changes or rig.script is not None) else set()
     needs |= {"record"} if spec.record.file or spec.sink else set()
     return tuple(sorted(needs))
 

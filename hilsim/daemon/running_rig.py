@@ -26,7 +26,7 @@ from hilsim.errors import ConfigError, TransmitError
 from hilsim.telemetry.clocks import utc_ahead_ns
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
-from hilsim.telemetry.readings import CommandCounts, Reading
+from hilsim.telemetry.readings import CommandCounts, HttpCounts, Reading
 from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
@@ -52,13 +52,15 @@ class RunningRig:
     Attributes:
         health: Judges readings; ``HealthReporter`` passes them on.
         commands: Counts of commands by datagram (``control_datagrams``).
+        http: Counts of requests over HTTP and WebSocket (``remote.http_server``).
     """
 
     def __init__(self, *, rig: Rig, say: Say = lambda _event, _keys: None) -> None:
         """For ``rig``; ``say`` is called with an event and its keys when something was changed for rendering to keep up."""
         self.health = HealthMonitor()
         self.commands = CommandCounts()
-        self._context = RigContext(rig=rig, say=say, can_change=bool(rig.spec.control.socket or rig.script is not None))
+        self.http = HttpCounts()
+        self._context = RigContext(rig=rig, say=say, can_change=rig.spec.control.takes_changes or rig.script is not None)
         self._parts = tuple(make(self._context) for make in PARTS)
         self._open = ExitStack()
         self._changing = threading.Lock()
@@ -335,6 +337,7 @@ class RunningRig:
             loop_turn_age_s=turn_age_s,
             memory_locked=transmitter.memory_lock is not None and transmitter.memory_lock.locked,
             commands=self.commands if self.rig.spec.control.listen else None,
+            http=self.http if self.rig.spec.control.http else None,
             drops=read_kernel_drops(flow.socket for flow in transmitter.flows.values()),
             utc_offset_s=(utc_ahead_ns() - (self.utc_epoch_ns - self.epoch_ns)) / 1e9 if self.epoch_ns else None,
             faults=self._faults(turn_age_s, now_ns),

@@ -23,6 +23,7 @@ from hilsim.daemon.control_datagrams import serve_datagrams
 from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
+from hilsim.daemon.remote.http_listening import serve_http
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.stopping import Stopping, signals_handled
@@ -194,6 +195,7 @@ async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
     async with (
         serve_control(running, control),
         serve_datagrams(running, rig.spec.control),
+        serve_http(running, rig.spec.control, rig.directory),
         running.serve(),
     ):
         with listen(rig.spec.metrics) if rig.spec.metrics.enabled else contextlib.nullcontext() as metrics_port:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from ipaddress import ip_address
 
 from aiohttp import web
@@ -49,9 +49,10 @@ class ClientFaults(logging.Filter):
 class BoundedConnections:
     """Makes the protocol of each connection; the number of simultaneous connections is bounded."""
 
-    def __init__(self, server: web.Server) -> None:
-        """Bound the connections of ``server``."""
+    def __init__(self, server: web.Server, held: Collection[asyncio.BaseProtocol] = ()) -> None:
+        """Bound the connections of ``server``; those in ``held`` are never closed for a new one."""
         self._server = server
+        self._held = held
         self._begun_s: dict[asyncio.BaseProtocol, float] = {}
         self._coming: set[asyncio.BaseProtocol] = set()
 
@@ -61,7 +62,8 @@ class BoundedConnections:
         there = self._coming.union(self._server.connections)
         self._begun_s = {connection: begun_s for connection, begun_s in self._begun_s.items() if connection in there}
         if len(there) >= CONNECTIONS.bound:
-            oldest = min(self._server.connections, key=lambda connection: self._begun_s.get(connection, now_s), default=None)
+            closable = [connection for connection in self._server.connections if connection not in self._held]
+            oldest = min(closable, key=lambda connection: self._begun_s.get(connection, now_s), default=None)
             if oldest is None or now_s - self._begun_s.get(oldest, now_s) < HELD_S:
                 return _Refused()
             oldest.force_close()

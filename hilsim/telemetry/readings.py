@@ -184,6 +184,33 @@ class CommandCounts:
     ] = field(default_factory=lambda: dict.fromkeys(Refusal, 0))
 
 
+class HttpRefusal(Enum):
+    """Reason that a request over HTTP or WebSocket was rejected."""
+
+    FOREIGN = "foreign"
+    UNAUTHORISED = "unauthorised"
+    TOO_MANY = "too_many"
+    TOO_LONG = "too_long"
+    TOO_SLOW = "too_slow"
+    NOT_A_REQUEST = "not_a_request"
+
+
+@dataclass(kw_only=True, eq=False)
+class HttpCounts:
+    """Counts of requests over HTTP and WebSocket."""
+
+    answered: Annotated[int, counter("hilsim_control_http_commands_total", "Requests over HTTP and WebSocket answered, those with a fault too")] = 0
+    refused: Annotated[
+        dict[HttpRefusal, int],
+        counter(
+            "hilsim_control_http_refused_commands_total",
+            "Requests over HTTP and WebSocket rejected: a foreign Host or Origin, no token, too many, too long, too slow, or not a request",
+            labels=("reason",),
+            samples=by_reason,
+        ),
+    ] = field(default_factory=lambda: dict.fromkeys(HttpRefusal, 0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReplayReading:
     """One capture in replay.
@@ -276,6 +303,7 @@ class Reading:
         loop_turn_age_s: Age of the sending loop's last turn; None before its first.
         recording: Reading of the recording; None without one.
         commands: Counts of commands by datagram; None without a control port.
+        http: Counts of requests over HTTP and WebSocket; None without that server.
         drops: Losses in the kernel, of all programs; None if not read.
         utc_offset_s: Offset of UTC; None before packets flow.
         faults: Current faults; empty when the daemon is healthy.
@@ -304,6 +332,7 @@ class Reading:
     memory_locked: Annotated[bool, state("hilsim_memory_locked", "1 when the packet path's memory cannot be paged out")] = False
     recording: RecordingReading | None = None
     commands: CommandCounts | None = None
+    http: HttpCounts | None = None
     drops: Annotated[
         KernelDrops | None,
         counter(

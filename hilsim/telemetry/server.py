@@ -8,7 +8,6 @@ A client has 5 s to send the head of its request, with at most 8 KiB per line an
 """
 
 import asyncio
-import logging
 import re
 import socket
 import time
@@ -20,24 +19,19 @@ from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
 from hilsim.config.metrics_table import MetricsServerSpec
-from hilsim.limits import REQUEST_HEADER_BYTES, REQUEST_S
 from hilsim.telemetry.answers import health_answer
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.faults import Level
-from hilsim.telemetry.guard import BoundedConnections, ClientFaults, is_addressed_here
-from hilsim.telemetry.metrics_port import BACKLOG, listen
+from hilsim.telemetry.guard import is_addressed_here
+from hilsim.telemetry.http_server import served
+from hilsim.telemetry.metrics_port import listen
 from hilsim.telemetry.readings import MetricsSource
-
-_LOGGER = logging.getLogger("hilsim.http")
-_LOGGER.addFilter(ClientFaults())
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>hilsim</title></head>
 <body><h1>hilsim</h1><ul><li><a href="/metrics">/metrics</a></li><li><a href="/healthz">/healthz</a></li></ul></body></html>
 """
 
-_SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not delay the stop
-_MOST_LINES = 64
 _VERSION = re.compile(r"\s*version=[0-9]{1,4}(\.[0-9]{1,4}){0,2}\s*")
 
 Detail = Callable[[], dict[str, Any]]
@@ -60,36 +54,9 @@ async def serve_metrics(
         TransmitError: the address cannot be bound, because it is in use or not local.
     """
     with port or listen(spec) as listening:
-        async with _served(build_app(source, spec, detail), listening):
+        async with served(build_app(source, spec, detail), listening):
             host, number, *_ = listening.getsockname()
             yield host, number
-
-
-@asynccontextmanager
-async def _served(app: web.Application, listening: socket.socket) -> AsyncIterator[None]:
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=_LOGGER,
-        handle_signals=False,
-        shutdown_timeout=_SHUTDOWN_TIMEOUT_S,
-        keepalive_timeout=REQUEST_S.bound,  # runs from the connection, and from each answer, until a whole head has arrived
-        max_line_size=REQUEST_HEADER_BYTES.bound,
-        max_field_size=REQUEST_HEADER_BYTES.bound,
-        max_headers=_MOST_LINES,
-    )
-    await runner.setup()
-    listener: asyncio.Server | None = None
-    try:
-        if runner.server is None:
-            raise AssertionError("a runner that was set up has a server")
-        connections = BoundedConnections(runner.server)
-        listener = await asyncio.get_running_loop().create_server(connections, sock=listening, backlog=BACKLOG)
-        yield
-    finally:
-        if listener is not None:
-            listener.close()
-        await runner.cleanup()
 
 
 def build_app(source: MetricsSource, spec: MetricsServerSpec, detail: Detail = dict) -> web.Application:

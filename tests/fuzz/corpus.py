@@ -216,6 +216,17 @@ def commands(_: Path) -> list[bytes]:
     return [b"pause", b"resume front", b"seek 1.25 front", b"status", b"seek 1e8"]
 
 
+def json_requests(_: Path) -> list[bytes]:
+    return [
+        b'{"id": 1, "do": "change", "change": {"kind": "move", "name": "walker", "position_m": [4.0, 1.0, 0.85], "rotation_deg": [0, 0, 90]}}',
+        b'{"do": "change", "change": {"kind": "add", "at_s": 12.5, "box": {"name": "crate", "size_m": [1, 1, 1], "position_m": [4, 0, 0.5]}}}',
+        b'{"do": "change", "change": {"kind": "travel", "name": "a", "motion": {"waypoints": [{"time_s": 0.5, "position_m": [1, 2, 3]}]}}}',
+        b'{"do": "change", "change": {"kind": "weather", "weather": {"fog_visibility_m": 40.0}, "late_s": {"roof": 1e3}}}',
+        b'{"do": "change", "change": {"kind": "sensor", "sensor": "roof", "laser": false, "return_mode": "dual"}}',
+        b'{"id": "b", "do": "seek", "position_s": 12.5, "replay": "front"}',
+    ]
+
+
 def requests(_: Path) -> list[bytes]:
     return [
         b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5\r\n\r\n",

@@ -26,8 +26,10 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.rig import load_rig
+from hilsim.config.script import parse_change
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
+from hilsim.daemon.control_requests import parse_request
 from hilsim.errors import ConfigError
 from hilsim.gazebo.lidar import fan_of
 from hilsim.geometry.poses import Pose
@@ -245,6 +247,12 @@ def _control(data: bytes, _: Path) -> None:
     obey(_STATION, data.split(b"\n", 1)[0].decode(errors="replace"))
 
 
+def _request(data: bytes, _: Path) -> None:
+    change = parse_request(data.decode(errors="replace")).get("change")
+    if isinstance(change, dict):
+        parse_change(change)
+
+
 def _http(data: bytes, _: Path) -> None:
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     answer = asyncio.run(_ask(data[:20_000]))
@@ -309,6 +317,7 @@ TARGETS = {
         Target(name="nmea", corpus=corpus.sentences, mutate=spoil_text, run=_sentence),
         Target(name="stdv", corpus=corpus.stdv_payloads, mutate=spoil_bytes, run=_stdv),
         Target(name="control", corpus=corpus.commands, mutate=spoil_text, run=_control),
+        Target(name="request", corpus=corpus.json_requests, mutate=spoil_text, run=_request),
         Target(name="http", corpus=corpus.requests, mutate=spoil_bytes, run=_http),
     )
 }

@@ -34,6 +34,7 @@ COUNTS = {
     "nmea": 300,
     "stdv": 1000,
     "control": 1000,
+    "request": 1000,
 }
 """Inputs a target: half a minute of CPU in all."""
 PLAIN = os.environ | {"NUMBA_DISABLE_JIT": "1"}

@@ -1,11 +1,13 @@
 """A real daemon whose rig is changed while packets flow: at exact rig times, without a gap, and as its script is recorded offline."""
 
+import asyncio
 import json
 import random
 import socket
 import time
 from collections import defaultdict
 
+import aiohttp
 import dpkt
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import velodyne_decoder
 
 import hilsim
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from tests import commands
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 
@@ -177,6 +180,43 @@ def test_a_reload_begins_with_the_rigs_file_again(daemon, tmp_path, receiver):
     assert state["changes"] == 0
     control.change("add", box={"name": "crate", "size_m": [1.0, 1.0, 1.0], "position_m": [3.0, 0.0, 0.0]})
     assert control.state()["healthy"] in (True, False)
+
+
+def test_a_rig_is_changed_over_http_and_a_stream_shows_it(daemon, tmp_path, receiver):
+    stream = receiver()
+    running = daemon(write_rig(tmp_path, SCENE + sensor("lidar", stream.port, receiver().port) + '[control]\nhttp = "127.0.0.1:0"\n'))
+    address = running.await_log(r'"address": "(http://[^"]+)"')[1]
+    crate = {"name": "crate", "size_m": [1.0, 1.0, 1.0], "position_m": [3.0, 0.0, 0.0]}
+    control = hilsim.connect(address, token_file=tmp_path / "control.token")
+    assert set(control.change("add", box=crate).sensors) == {"lidar"}
+    assert "crate" in control.state()["objects"]
+
+    async def change_and_watch():
+        headers = {"Authorization": f"Bearer {(tmp_path / 'control.token').read_text().strip()}"}
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{address}/v1/stream", headers=headers) as events:
+            await events.send_json({"id": 1, "do": "subscribe", "every_s": 0.05})
+            assert await events.receive_json() == {"id": 1, "ok": True}
+            before = await events.receive_json()
+            await events.send_json({"id": 2, "do": "change", "change": {"kind": "remove", "name": "crate"}})
+            answer, after = {}, before
+            while not answer or "crate" in after["objects"]:
+                message = await events.receive_json()
+                answer, after = (message, after) if "id" in message else (answer, message)
+            return before, answer, after
+
+    before, answer, after = asyncio.run(asyncio.wait_for(change_and_watch(), 60))
+    assert (before["event"], before["changes"], "crate" in before["objects"]) == ("state", 1, True)
+    assert (answer["id"], answer["ok"]) == (2, True)
+    assert (after["event"], after["changes"]) == ("state", 2)
+    assert [change["kind"] for change in control.script()] == ["add", "remove"]
+    asked = commands.run("control", address, '{"id": 3, "do": "script"}', "--token-file", str(tmp_path / "control.token"))
+    assert json.loads(asked.stdout) == {"id": 3, "ok": True, "changes": list(control.script())}
+    assert commands.run("control", address, "status", "--token-file", str(tmp_path / "control.token")).stdout == '{"replays": []}\n'
+    assert commands.run("control", address, "status").returncode == 2
+    with pytest.raises(hilsim.ConfigError, match="a request must have the token of the daemon"):
+        hilsim.connect(address, token="x" * 43).state()
+    assert running.stop()[0] == 0
+    assert '"level": "error"' not in running.text()
 
 
 REFUSED = {

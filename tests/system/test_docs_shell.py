@@ -21,6 +21,10 @@ NOT_RUN = {
     ("README.md", "git clone"): ("clones and installs, which fetches packages: what precedes every run of the tests", ""),
     ("README.md", "make test"): ("is the run that this test is of", ""),
     ("CONTRIBUTING.md", "git clone"): ("is the run that this test is of", ""),
+    ("control.md", "curl"): (
+        "asks a daemon that serves HTTP and whose rig has a replay",
+        "tests/system/test_changes.py::test_a_rig_is_changed_over_http_and_a_stream_shows_it",
+    ),
     ("fly-with-an-autopilot.md", "sim_vehicle.py"): (
         "ArduPilot's simulation is not installed",
         "tests/system/test_flight_controller.py::test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart",

@@ -9,8 +9,9 @@ from hilsim.api.control import Control
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.control_datagrams import serve_datagrams
+from hilsim.daemon.remote.http_listening import serve_http
 from hilsim.errors import ConfigError, TransmitError
-from hilsim.telemetry.readings import CommandCounts
+from hilsim.telemetry.readings import CommandCounts, HttpCounts
 from tests.unit.daemon.test_control import paused, running  # noqa: F401 - a fixture for these tests too
 
 
@@ -60,6 +61,52 @@ def test_the_client_speaks_udp_too(running):  # noqa: F811
 
     asyncio.run(serve())
     assert paused(running) == {"front": True, "rear": True}
+
+
+def asked_over_http(running, folder, ask):  # noqa: F811
+    """What ``ask`` makes of a client, while requests are answered over HTTP."""
+    running.http = HttpCounts()
+
+    async def serve():
+        async with serve_http(running, ControlSpec(http="127.0.0.1:0"), folder) as (host, port):
+            return await asyncio.to_thread(ask, Control(f"http://{host}:{port}", token_file=folder / "control.token"))
+
+    return asyncio.run(serve())
+
+
+def test_the_client_speaks_http_too(running, tmp_path):  # noqa: F811
+    asked_over_http(running, tmp_path, lambda control: control.pause("rear"))
+    assert paused(running) == {"front": False, "rear": True}
+    asked_over_http(running, tmp_path, lambda control: control.resume())
+    assert paused(running) == {"front": False, "rear": False}
+    with pytest.raises(ConfigError, match="a replay must be one of front, rear, got side"):
+        asked_over_http(running, tmp_path, lambda control: control.seek(1.5, "side"))
+    with pytest.raises(ConfigError, match="a position must be 0 to 1e8 s, got -1"):
+        asked_over_http(running, tmp_path, lambda control: control.seek(-1))
+
+
+@pytest.mark.parametrize(
+    ("address", "keys", "reason"),
+    [
+        ("http://127.0.0.1:9466", {}, "token or token_file must be given for http://127.0.0.1:9466, got none"),
+        ("http://127.0.0.1:9466", {"token": "x" * 20, "token_file": "a"}, "got both"),
+        ("http://127.0.0.1:9466", {"token": "x" * 20 + "\r\nX: y"}, "token must hold 16 to 512 characters of printable ASCII without blanks"),
+        ("http://127.0.0.1:9466", {"token_file": "/nowhere/token"}, "token_file must be a readable file, got /nowhere/token: No such file"),
+        ("http://127.0.0.1", {"token": "x" * 20}, "ADDRESS must be http://HOST:PORT"),
+        ("http://127.0.0.1:9466/v1", {"token": "x" * 20}, "ADDRESS must be http://HOST:PORT"),
+        ("http://a@127.0.0.1:9466", {"token": "x" * 20}, "ADDRESS must be http://HOST:PORT"),
+        ("http://127.0.0.1:x", {"token": "x" * 20}, "ADDRESS must be http://HOST:PORT"),
+        ("control", {"token": "x" * 20}, "a token must come with an address http://HOST:PORT, got control"),
+    ],
+)
+def test_an_address_or_token_that_cannot_be_used_is_refused(address, keys, reason):
+    with pytest.raises(ConfigError, match=reason):
+        Control(address, **keys)
+
+
+def test_a_daemon_that_is_not_there_is_reported_over_http():
+    with pytest.raises(TransmitError, match=r"a daemon must listen at http://127\.0\.0\.1:1, got Connection refused; \[control\] http in its rig"):
+        Control("http://127.0.0.1:1", token="x" * 20).state()
 
 
 def test_what_the_daemon_refuses_is_raised(running, tmp_path):  # noqa: F811

@@ -14,7 +14,7 @@ import pytest
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.errors import TransmitError
 from hilsim.limits import CONNECTIONS
-from hilsim.telemetry import guard, server
+from hilsim.telemetry import guard, http_server
 from hilsim.telemetry.metrics_port import listen, metrics_url
 from hilsim.telemetry.server import serve_metrics
 from tests.unit.telemetry.conftest import LATE, SILENT
@@ -251,7 +251,7 @@ def test_a_name_that_is_none_is_refused(name):
 
 @pytest.mark.asyncio
 async def test_half_a_request_is_given_up(reading, monkeypatch):
-    monkeypatch.setattr(server, "REQUEST_S", replace(server.REQUEST_S, bound=0.2))
+    monkeypatch.setattr(http_server, "REQUEST_S", replace(http_server.REQUEST_S, bound=0.2))
     async with serve_metrics(reading, ANY_PORT) as (host, port):
         assert await said(host, port, b"GET /metrics HTTP/1.1\r\nHost: 127.0") == b""
         assert await said(host, port, b"") == b""

@@ -1,0 +1,120 @@
+"""Events for connections that subscribe to them: the state of the rig at an interval.
+
+An event that a connection cannot take at once is left out: at most one waits to be sent, and a connection that reads nothing for 10 s is closed.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from hilsim.daemon.control_requests import state_answer
+from hilsim.daemon.running_rig import RunningRig
+from hilsim.limits import SUBSCRIBER_STALLED_S
+from hilsim.telemetry.guarded import guarded
+
+_SHARED_S = 0.02
+"""Age up to which an event is sent to further subscribers: the counters are read at most fifty times a second."""
+_LOOK_S = 0.5
+"""Longest time between two looks at what a connection has taken."""
+
+
+class StateEvents:
+    """Makes the events of a rig, once for all its subscribers."""
+
+    def __init__(self, running: RunningRig) -> None:
+        """Events of ``running``."""
+        self._running = running
+        self._making = asyncio.Lock()
+        self._made_s = float("-inf")
+        self._text = ""
+
+    async def text(self) -> str:
+        """The state now, as JSON."""
+        async with self._making:
+            if time.monotonic() - self._made_s > _SHARED_S:
+                self._text = await asyncio.to_thread(self._make)
+                self._made_s = time.monotonic()
+            return self._text
+
+    def _make(self) -> str:
+        return json.dumps({"event": "state", **state_answer(self._running)})
+
+
+@dataclass(kw_only=True, eq=False)
+class Progress:
+    """Tells whether the reader of a connection goes on.
+
+    Attributes:
+        transport: The connection.
+        now_s: A clock.
+    """
+
+    transport: asyncio.WriteTransport
+    now_s: Callable[[], float] = time.monotonic
+    _waiting_bytes: int = field(default=0, init=False)
+    _gone_on_s: float = field(default=float("-inf"), init=False)
+
+    def is_stalled(self) -> bool:
+        """Whether the reader has taken nothing of what waits for it for 10 s."""
+        waiting_bytes = self.transport.get_write_buffer_size()
+        if waiting_bytes == 0 or waiting_bytes < self._waiting_bytes or self._waiting_bytes == 0:
+            self._gone_on_s = self.now_s()
+        self._waiting_bytes = waiting_bytes
+        return self.now_s() - self._gone_on_s > SUBSCRIBER_STALLED_S.bound
+
+
+@dataclass(kw_only=True, eq=False)
+class Subscription:
+    """Events over one connection.
+
+    Attributes:
+        events: Their source.
+        send: Sends a text.
+        transport: The connection.
+    """
+
+    events: StateEvents
+    send: Callable[[str], Awaitable[None]]
+    transport: asyncio.WriteTransport
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def subscribe(self, every_s: float) -> None:
+        """Send the state at an interval, from now on; replaces an earlier interval."""
+        self.unsubscribe()
+        self._task = asyncio.create_task(guarded("control-events", lambda: self._run(every_s)), name="control-events")
+
+    def unsubscribe(self) -> None:
+        """Send no more events."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def end(self) -> None:
+        """Send no more events; returns when nothing is under way."""
+        self.unsubscribe()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def _run(self, every_s: float) -> None:
+        progress = Progress(transport=self.transport)
+        next_s = time.monotonic()
+        with suppress(ConnectionError):
+            while not self.transport.is_closing():
+                if progress.is_stalled():
+                    self.transport.abort()
+                    return
+                now_s = time.monotonic()
+                if now_s >= next_s:
+                    next_s += every_s * (1 + (now_s - next_s) // every_s)
+                    if self.transport.get_write_buffer_size() == 0:
+                        await self._send(await self.events.text())
+                await asyncio.sleep(min(max(next_s - time.monotonic(), 0.0), _LOOK_S))
+
+    async def _send(self, text: str) -> None:
+        try:
+            async with asyncio.timeout(SUBSCRIBER_STALLED_S.bound):
+                await self.send(text)
+        except TimeoutError:
+            self.transport.abort()
