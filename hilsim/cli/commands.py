@@ -6,7 +6,7 @@ A test holds each sentence equal to the first one of its command's own help.
 SUMMARIES: dict[str, str] = {
     "run": "Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.",
     "replay": "Send what CAPTUREs hold (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with stamps that are now; several play on one clock.",
-    "control": "Pause, resume or seek the replays of the daemon at ADDRESS, or show its status or health.",
+    "control": "Change what the daemon at ADDRESS emulates, control its replays, or show its state.",
     "check": "Validate RIG with everything it names, and print the effective configuration.",
     "record": "Write what RIG would send to a capture, as fast as the machine goes and always the same bytes.",
     "verify": "Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",

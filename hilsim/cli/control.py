@@ -46,7 +46,7 @@ def control(address: str, words: tuple[str, ...], token_file: str | None) -> Non
     answer = json.loads(text)
     if not answer.get("ok"):
         raise ConfigError(str(answer.get("error")))
-    if request["do"] == "script":
+    if words[0] == "script":
         for change in answer["changes"]:
             click.echo(json.dumps(change))
     else:

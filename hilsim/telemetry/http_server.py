@@ -26,7 +26,7 @@ async def served(app: web.Application, listening: socket.socket, held: Collectio
     """Serve an application while the block runs.
 
     Args:
-        app: What answers requests; bodies reach it as they were sent, never decompressed.
+        app: Application that answers requests; bodies reach it as they were sent, never decompressed.
         listening: Socket that listens.
         held: Connections that are never closed to make room for new ones.
     """
