@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import socket
-import time
 from collections import defaultdict
 
 import aiohttp
@@ -121,8 +120,7 @@ def test_a_moved_object_is_where_the_numbers_say_in_packets_that_leave_soon_afte
     for distance_m in (4.0, 7.0, 3.0):
         stream.drain()
         times = control.change("move", name="crate", position_m=[distance_m, 0.0, 0.0])
-        time.sleep(0.35)
-        received = [payload for payload, _ in stream.drain()]
+        received = [payload for payload, _ in stream.take(420)]
         decoder = velodyne_decoder.StreamDecoder(velodyne_decoder.Config(model=velodyne_decoder.Model.VLP16))
         scans = [scan for at, payload in enumerate(received) if (scan := decoder.decode(1000.0 + at * 0.001327, payload)) is not None]
         points = np.asarray(scans[-1][1])
@@ -143,7 +141,8 @@ def test_a_script_is_played_at_its_times(daemon, tmp_path, receiver):
     )
     running = daemon(path, "--script", str(script), "--record", str(tmp_path / "lived.pcap"))
     running.await_log(r'"event": "rig.changed", "kind": "sensor"')
-    time.sleep(0.3)
+    stream.drain()
+    stream.take(300)
     made = hilsim.connect(tmp_path / "control").script()
     running.stop()
     assert [change["kind"] for change in made] == ["add", "sensor"]
