@@ -94,6 +94,7 @@ LISTED = {
     "tests/unit/autopilot/test_loop.py::test_a_controller_in_lockstep_is_waited_for": SILENCE,
     "tests/unit/capture/test_live.py::test_the_stamp_is_the_kernels_and_not_that_of_reading": ON_PURPOSE,
     "tests/unit/cli/test_arguments.py::test_a_name_server_that_does_not_answer_is_not_waited_for": ON_PURPOSE,
+    "tests/unit/daemon/test_control_http.py::check": SILENCE,
     "tests/unit/daemon/test_obstacle_sender.py::test_each_message_is_reported_once_for_what_is_new_and_not_again": SILENCE,
     "tests/unit/daemon/test_obstacle_sender.py::test_a_beam_into_which_no_ray_looked_is_not_reported": SILENCE,
     "tests/unit/daemon/test_rangefinder_port.py::test_a_port_that_is_not_there_is_reported_once_and_waited_for": SILENCE,
