@@ -73,8 +73,9 @@ class Emulator:
     def packets(self, start_s: float = 0.0, stop_s: float | None = None) -> Iterator[Packet]:
         """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and rover, in the order of their deadlines.
 
-        Without an end they go on for ever: take as many as you need (``itertools.islice``). They are those of ``hilsim record``, byte for byte; stretches that follow each other give each packet once. A replay's capture and a rover's way
-        begin anew on each call.
+        Without an end they go on for ever: take as many as you need (``itertools.islice``).
+        They are those of ``hilsim record``, byte for byte; stretches that follow each other give each packet once.
+        A replay's capture and a rover's way begin anew on each call.
 
         Args:
             start_s: First instant, in seconds of rig time.

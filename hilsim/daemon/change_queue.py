@@ -44,6 +44,7 @@ class ChangeQueue:
         self._changer = changer
         self._waiting: list[_Waiting] = []
         self._count = 0
+        self._asked = 0  # of those that wait, by clients: a script may have more
         self._news = asyncio.Event()
         self._has_ended = False
 
@@ -62,13 +63,17 @@ class ChangeQueue:
         """
         if self._has_ended:
             raise TransmitError(_ENDS)
-        WAITING_CHANGES.enforce(len(self._waiting) + 1, "the rig", ConfigError)
+        WAITING_CHANGES.enforce(self._asked + 1, "the rig", ConfigError)
         earliest_ns = self._changer.earliest_ns()
         if change.at_ns is not None and change.at_ns < earliest_ns:
             raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
         made: asyncio.Future[MadeChange] = asyncio.get_running_loop().create_future()
         self._push(change, made)
-        return await made
+        self._asked += 1
+        try:
+            return await made
+        finally:
+            self._asked -= 1
 
     def _push(self, change: ChangeSpec, made: "asyncio.Future[MadeChange] | None") -> None:
         at_ns = -1 if change.at_ns is None else change.at_ns

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 """Version of the requests and answers; one that is read by older clients keeps it."""
 
-MOST_EACH_S = 60.0
-
 
 class Request(NamedTuple):
     """A kind of request.
