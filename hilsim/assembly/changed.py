@@ -190,7 +190,7 @@ def follow(later: list[LaterLidar], base: LidarEmulator, former: RigState, state
         return
     before = later[-1].lidar if later else base
     at_ns = max(at_ns, later[-1].begin_ns) if later else at_ns
-    later.append(before.followed_by(lidar_after(base, before, former, state, number), at_ns))
+    later.append(before.followed_by(lidar_after(base, before, state, number), at_ns))
 
 
 def is_changed(former: RigState, state: RigState, number: int) -> bool:
@@ -202,10 +202,7 @@ def is_changed(former: RigState, state: RigState, number: int) -> bool:
     )
 
 
-def lidar_after(base: LidarEmulator, before: LidarEmulator, former: RigState, state: RigState, number: int) -> LidarEmulator:
-    """A lidar in a state, made from what it was before, or from ``base`` when its lasers fire again."""
-    lidar = state.lidar(number, replace(before, overlay=base.overlay, cells=before.cells))
-    tiles_before = former.worlds.get(number, former.worlds[_SHARED]).still
-    if state.worlds.get(number, state.worlds[_SHARED]).still != tiles_before:
-        lidar = replace(lidar, cells=None)
-    return lidar.with_plan_of(before)
+def lidar_after(base: LidarEmulator, before: LidarEmulator, state: RigState, number: int) -> LidarEmulator:
+    """A lidar in a state, made from what it was before, and from what it was at the start (``base``) when its lasers fire again."""
+    cells = None if state.worlds.get(number, state.worlds[_SHARED]).is_lifted else base.cells  # they list triangles of the first tiles
+    return state.lidar(number, replace(before, overlay=base.overlay, cells=cells)).with_plan_of(before)

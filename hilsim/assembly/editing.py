@@ -24,6 +24,7 @@ class EditableWorld:
         objects: All there have been; an object's id is its place.
         removed: Ids of the removed objects.
         still: Ids of the objects that are merged into tiles.
+        is_lifted: Tiles were built anew without an object that they held.
         materials: Materials by their rows in the world's tables.
         movers: Movers of all other objects, by id.
         geometry_of: Rows of the movers' geometries, by their meshes' ``id``.
@@ -33,6 +34,7 @@ class EditableWorld:
     objects: tuple[SceneObject, ...]
     removed: frozenset[int] = frozenset()
     still: frozenset[int]
+    is_lifted: bool = False
     materials: tuple[Material, ...]
     movers: Mapping[int, Mover] = field(default_factory=dict)
     geometry_of: Mapping[int, int] = field(default_factory=dict)
@@ -105,7 +107,7 @@ def _lifted(edited: EditableWorld, number: int) -> EditableWorld:
     tiles = build_world(edited.objects, frozenset(range(len(edited.objects))) - still, edited.materials)
     parts = WorldParts.of(tiles, edited.materials, {})
     movers = {other: parts.mover(other, edited.objects[other].mesh, mover.track) for other, mover in edited.movers.items()}
-    return _with_movers(replace(edited, still=still, world=tiles), movers, parts)
+    return _with_movers(replace(edited, still=still, is_lifted=True, world=tiles), movers, parts)
 
 
 def _moving(edited: EditableWorld, number: int, thing: SceneObject) -> EditableWorld:

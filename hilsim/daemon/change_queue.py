@@ -135,6 +135,12 @@ class ChangeQueue:
             elif not waiting.made.done():
                 waiting.made.set_exception(error)
             return
+        except BaseException:  # a fault of this program, which the guard logs; or the rig ends
+            if waiting.made is not None and not waiting.made.done():
+                waiting.made.set_exception(
+                    TransmitError(f"a change must be made without a fault of the daemon, got one: see its log ({waiting.change.kind})")
+                )
+            raise
         log.info("rig.changed", kind=made.change.kind, at_s=made.change.at_s, took_s=round(time.monotonic() - begun_s, 4))
         if waiting.made is not None and not waiting.made.done():
             waiting.made.set_result(made)

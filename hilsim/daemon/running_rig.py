@@ -243,14 +243,15 @@ class RunningRig:
             raise ConfigError(
                 f"{rig.path}: [transmit], [render], [metrics] and [control] cannot change while packets flow; restart the service for that"
             )
-        changes = [part.change(rig) for part in self._parts]
-        with self._changing:
-            if self._has_ended:
-                raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
-            flows, retired = ([flow for change in changes for flow in getattr(change, name)] for name in ("flows", "retired"))
-            with self._context.transmitter.reserved(flows, retired):
-                done = tuple(line for change in changes for line in change.make())
-            self._context.settle(rig)
+        with self.changer.lock:  # timed changes are of one rig or of the other
+            changes = [part.change(rig) for part in self._parts]
+            with self._changing:
+                if self._has_ended:
+                    raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
+                flows, retired = ([flow for change in changes for flow in getattr(change, name)] for name in ("flows", "retired"))
+                with self._context.transmitter.reserved(flows, retired):
+                    done = tuple(line for change in changes for line in change.make())
+                self._context.settle(rig)
         return done
 
     # -- looking -----------------------------------------------------------------------------------------------------------------------

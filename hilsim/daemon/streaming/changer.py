@@ -71,6 +71,7 @@ class Changer:
         pacing: Held while lidars change: the pacer makes other render threads of them.
         made: The changes since the rig was started or loaded anew, in their order.
         has_changed: The rig is not as its file has it.
+        lock: Held while a change is made or prepared; a reload holds it until the rig is the new one.
     """
 
     context: RigContext
@@ -78,9 +79,9 @@ class Changer:
     pacing: threading.Lock
     made: list[MadeChange] = field(default_factory=list)
     has_changed: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
     _state: RigState | None = None
     _bases: dict[str, LidarEmulator] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def forget(self) -> None:
         """Begin anew with the rig's file, which has been loaded."""
@@ -92,7 +93,7 @@ class Changer:
     @property
     def is_running(self) -> bool:
         """Whether the sensors' render threads run, so that changes can be made."""
-        return bool(self.streams) and all(streaming.render_thread.alive for streaming in self.streams.values())
+        return bool(self.streams) and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
 
     def object_names(self) -> list[str]:
         """Names of the objects that there are now."""
@@ -102,7 +103,7 @@ class Changer:
 
     def earliest_ns(self) -> int:
         """The rig time from which a change that is published now takes effect for every sensor at once."""
-        return max((_frontier_ns(streaming) for streaming in self.streams.values()), default=0) + _MARGIN_NS
+        return max((_frontier_ns(streaming) for streaming in dict(self.streams).values()), default=0) + _MARGIN_NS
 
     def prepare(self, change: ChangeSpec) -> PreparedChange:
         """Make a change ready for ``make``; nothing is changed. It is of use only if no other change is made in between.
@@ -111,7 +112,7 @@ class Changer:
             ConfigError: the change cannot be made of the rig as it is.
             AssetError: a file cannot be used.
         """
-        with self._lock:
+        with self.lock:
             return self._prepared(change)
 
     def make(self, change: ChangeSpec, *, is_scheduled: bool = False, prepared: PreparedChange | None = None) -> MadeChange:
@@ -127,7 +128,7 @@ class Changer:
             AssetError: a file cannot be used; nothing was changed.
             TransmitError: a render thread does not answer.
         """
-        with self._lock, self.pacing:
+        with self.lock, self.pacing:
             if prepared is None or prepared.former is not self._state:
                 prepared = self._prepared(change)
             earliest_ns = self.earliest_ns()
@@ -159,7 +160,7 @@ class Changer:
                 continue
             streaming = self.streams[setting.name]
             base = self._bases.setdefault(setting.name, streaming.lidar)
-            found[setting.name] = lidar_after(base, streaming.lidar, former, state, number)
+            found[setting.name] = lidar_after(base, streaming.lidar, state, number)
             found[setting.name].plan  # noqa: B018 - made now (cached), not between choosing the time and publishing
         return found
 

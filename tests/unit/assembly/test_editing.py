@@ -84,6 +84,8 @@ def test_what_stands_still_is_shared_by_the_worlds_before_and_after(edited):
     assert moved.world.corners is grown.world.corners
     assert moved.world.node_bounds is grown.world.node_bounds
     assert moved.still == edited.still
+    assert not moved.is_lifted
+    assert moved.placed(1, Pose(position_m=(0.0, 0.0, 9.0))).is_lifted
 
 
 @compiled_only

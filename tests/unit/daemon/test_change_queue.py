@@ -120,6 +120,21 @@ def test_a_script_of_any_length_leaves_room_for_clients(monkeypatch):
     assert [name for name, _, _ in served(check).made] == ["now"]
 
 
+def test_a_fault_of_the_program_answers_whoever_waits_and_the_next_change_is_made():
+    class Broken(Changer):
+        def make(self, change, **keys):
+            if change.name == "broken":
+                raise ZeroDivisionError
+            return super().make(change, **keys)
+
+    async def check(queue, _):
+        with pytest.raises(TransmitError, match="without a fault of the daemon"):
+            await queue.make(removal("broken"))
+        await queue.make(removal("fine"))
+
+    assert [name for name, _, _ in served(check, Broken()).made] == ["fine"]
+
+
 def test_whoever_waits_when_the_rig_ends_is_answered():
     async def run():
         queue = ChangeQueue(Changer())
