@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
+from hilsim.assembly.recorded_units import has_overlay, moving_world
 from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.tracks import motion_track
 from hilsim.config.rig import Rig
@@ -15,12 +16,14 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.scene.materials import Material
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 
 _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""
+_INSERTED = -2
+"""Key of the world that is put into recorded points, if there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +32,7 @@ class RigState:
 
     Attributes:
         rig: The rig as its file has it.
-        worlds: World by the number of the sensor that sees it; the key -1: the world of all other sensors.
+        worlds: World by the number of the sensor that sees it; the key -1: the world of all other sensors; -2: the world that is put into recorded points.
         settings: Each sensor's, by its place in the rig.
         dark: Places of sensors whose lasers do not fire.
     """
@@ -45,7 +48,15 @@ class RigState:
         worlds = {_SHARED: EditableWorld.of(scenery.objects, scenery.world)}
         for number, world in scenery.worlds.items():
             worlds[number] = EditableWorld.of(scenery.objects, world, scenery.unseen[number])
+        if has_overlay(rig):
+            worlds[_INSERTED] = moving_world(scenery.objects)
         return cls(rig=rig, worlds=worlds, settings=rig.lidars)
+
+    @property
+    def inserted(self) -> World | None:
+        """The world that is put into recorded points; None: there are none that ask for it."""
+        editable = self.worlds.get(_INSERTED)
+        return editable.world if editable else None
 
     @property
     def objects(self) -> tuple[SceneObject, ...]:
@@ -158,6 +169,20 @@ def changing_lidars(rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator],
         for sensor, lidar in enumerate(lidars):
             follow(later[sensor], lidar, former, state, sensor, change.sensor_ns(lidar.setting.name))
     return tuple(replace(lidar, later=tuple(changes)) for lidar, changes in zip(lidars, later, strict=True)), state
+
+
+def inserted_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[ChangeSpec, World]]:
+    """Each change of a script that changes what is put into recorded points, with the world after it.
+
+    Raises:
+        ConfigError: a change cannot be made.
+        AssetError: a file cannot be used.
+    """
+    found = []
+    for change, former, state in _played(rig, scenery, script):
+        if state.inserted is not None and state.inserted is not former.inserted:
+            found.append((change, state.inserted))
+    return found
 
 
 def check_script(rig: Rig, scenery: Scenery) -> None:

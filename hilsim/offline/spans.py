@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery
-from hilsim.assembly.changed import changing_lidars
+from hilsim.assembly.changed import changing_lidars, inserted_worlds
+from hilsim.assembly.recorded_units import build_inserter, has_overlay
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
@@ -94,7 +96,9 @@ class OfflineRig:
     Attributes:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
-        scenery: What its emulated sensors and driving rovers share; None without one.
+        scenery: What its emulated sensors, driving rovers and overlaid captures share; None without one.
+        first_scenery: The scenery before any change.
+        script: Timed changes; None: there are none.
         lidars: Its emulated sensors, in the rig's order; they make whole frames.
     """
 
@@ -102,6 +106,8 @@ class OfflineRig:
     utc_epoch_ns: int
     scenery: Scenery | None
     lidars: tuple[LidarEmulator, ...]
+    first_scenery: Scenery | None
+    script: Script | None = None
 
     def sources(self) -> list[tuple[str, OfflineSource]]:
         """Its captures and rovers with their names, each from its beginning.
@@ -122,11 +128,23 @@ class OfflineRig:
     def _replays(self) -> list[OfflineReplay]:
         rig = self.rig
         sources = LoopbackSources(taken=taken_addresses(rig))
-        replays = [OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=self.utc_epoch_ns) for spec in rig.spec.replay]
+        replays = [
+            OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=self.utc_epoch_ns, inserter=self._inserter(number))
+            for number, spec in enumerate(rig.spec.replay)
+        ]
         begins_ns = begin_times_ns([(spec, offline.first_ns) for spec, offline in zip(rig.spec.replay, replays, strict=True)])
         for replay, begin_ns in zip(replays, begins_ns, strict=True):
             replay.begin_ns = begin_ns
+        if self.script is not None and self.first_scenery is not None and has_overlay(rig):
+            changes = inserted_worlds(rig, self.first_scenery, self.script)
+            for spec, replay in zip(rig.spec.replay, replays, strict=True):
+                replay.later_worlds.extend((change.sensor_ns(spec.name), world) for change, world in changes if spec.overlay)
         return replays
+
+    def _inserter(self, number: int) -> Inserter | None:
+        if self.first_scenery is None or not self.rig.spec.replay[number].overlay:
+            return None
+        return build_inserter(self.rig, number, self.first_scenery)
 
 
 def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script | None = None) -> OfflineRig:
@@ -142,15 +160,16 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         AssetError: the rig's files cannot be used.
         ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
-    is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover)
+    is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover) or has_overlay(rig)
     scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None) if is_seen else None
     lidars: Sequence[LidarEmulator] = (
         [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     )
     if script is not None and scenery is not None:
         lidars, state = changing_lidars(rig, scenery, lidars, script)
-        scenery = replace(scenery, objects=state.objects, materials=state.materials)
-    return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars))
+        grown = replace(scenery, objects=state.objects, materials=state.materials)
+        return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=grown, lidars=tuple(lidars), first_scenery=scenery, script=script)
+    return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars), first_scenery=scenery)
 
 
 def spans(

@@ -1,11 +1,14 @@
 """A replay without a clock: what it would send, as batches in rig time; the same packets at the same deadlines as the daemon's."""
 
+from collections import deque
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.insertion.insertion import Inserter, insert_recorded
 from hilsim.emulator.retime import StampClock, retime
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.replay.flows import LoopbackSources
@@ -15,6 +18,23 @@ from hilsim.replay.seam import Cut, seam_note
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, link_framing
 
+if TYPE_CHECKING:
+    from hilsim.scene.world import World
+
+_PACKET_NS = 20_000_000
+"""Longer than a packet's firings take."""
+
+
+class _Pending(NamedTuple):
+    """A packet that waits for its time; ``key`` is its stamp on the replay's time line."""
+
+    due_ns: int
+    stamp_ns: int
+    track: int
+    capture_ns: int
+    key: int
+    payload: bytes
+
 
 class OfflineReplay:
     """One capture of a rig that is recorded and not sent.
@@ -23,16 +43,19 @@ class OfflineReplay:
         first_ns: Host stamp of its first datagram.
         begin_ns: Rig time at which it begins.
         note: What a person should know of it, or nothing.
+        later_worlds: Rig times and worlds that the inserter goes on with, by time.
     """
 
-    def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int) -> None:
-        """Look the capture over; ``utc_epoch_ns`` is the UTC of rig time 0.
+    def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int, inserter: Inserter | None = None) -> None:
+        """Look the capture over; ``utc_epoch_ns`` is the UTC of rig time 0, ``inserter`` puts objects into its points.
 
         Raises:
             CaptureError: it cannot be replayed.
         """
         self._spec = spec
         self._sources = sources
+        self._inserter = inserter
+        self.later_worlds: deque[tuple[int, World]] = deque()
         shown_ns = utc_epoch_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9)
         self._clock = StampClock(shown_ns=shown_ns, utc_ns=utc_epoch_ns)
         overview = look_over(path, spec)
@@ -50,7 +73,7 @@ class OfflineReplay:
         self._capacity = overview.capacity + HEADER_SIZE
         self._framings: list[tuple[Framing, Flow]] = []
         self._played: list[int] = []
-        self._pending: list[tuple[int, int, int, bytes]] = []
+        self._pending: list[_Pending] = []
         self._runs = self._reader.runs()
         self._has_ended = False
 
@@ -60,35 +83,44 @@ class OfflineReplay:
         Raises:
             CaptureError: the file cannot be read.
         """
-        while not self._has_ended and (not self._pending or self._pending[-1][0] < stop_ns):
+        while not self._has_ended and (not self._pending or self._pending[-1].due_ns < stop_ns):
             cues = next(self._runs, None)
             if cues is None:
                 self._has_ended = True
                 break
-            for due_ns, stamp_ns, track, payload in zip(
-                cues.due_ns.tolist(), cues.stamp_ns.tolist(), cues.track.tolist(), cues.payloads, strict=True
-            ):
-                self._pending.append((self.begin_ns + self._scaled(due_ns), self.begin_ns + self._scaled(stamp_ns), track, payload))
-        count = next((number for number, cue in enumerate(self._pending) if cue[0] >= stop_ns), len(self._pending))
+            columns = (column.tolist() for column in (cues.due_ns, cues.stamp_ns, cues.track, cues.capture_ns))
+            for due_ns, stamp_ns, track, capture_ns, payload in zip(*columns, cues.payloads, strict=True):
+                at = (self.begin_ns + self._scaled(due_ns), self.begin_ns + self._scaled(stamp_ns))
+                self._pending.append(_Pending(*at, track, capture_ns, stamp_ns, payload))
+        count = next((number for number, cue in enumerate(self._pending) if cue.due_ns >= stop_ns), len(self._pending))
         due, self._pending = self._pending[:count], self._pending[count:]
-        return [self._batch(track, [cue for cue in due if cue[2] == track]) for track in sorted({cue[2] for cue in due})]
+        return [self._batch(track, [cue for cue in due if cue.track == track]) for track in sorted({cue.track for cue in due})]
 
     def _scaled(self, duration_ns: int) -> int:
         return duration_ns if self._spec.interval_scale == 1.0 else round(duration_ns * self._spec.interval_scale)
 
-    def _batch(self, track: int, cues: list[tuple[int, int, int, bytes]]) -> DatagramBatch:
+    def _batch(self, track: int, cues: "list[_Pending]") -> DatagramBatch:
         framing, flow = self._framing(track)
         retiming = 0 if self._spec.retime == "none" else self._reader.tracks[track].retiming
         frames = np.zeros((len(cues), self._capacity), np.uint8)
         size = np.zeros(len(cues), np.int32)
-        for row, (_, stamp_ns, _, payload) in enumerate(cues):
-            frames[row, HEADER_SIZE : HEADER_SIZE + len(payload)] = np.frombuffer(payload, np.uint8)
-            retime(retiming, self._clock, stamp_ns, frames[row, HEADER_SIZE:])
+        for row, cue in enumerate(cues):
+            payload, written = cue.payload, frames[row, HEADER_SIZE:]
+            written[: len(payload)] = np.frombuffer(payload, np.uint8)
+            if self._inserter is not None and self._reader.tracks[track].is_points:
+                self._add_worlds(self._inserter, cue.stamp_ns)
+                insert_recorded(self._inserter.insertion, written, len(payload), cue.capture_ns, cue.stamp_ns, cue.key)
+            retime(retiming, self._clock, cue.stamp_ns, written)
             self._played[track] += 1
             identification = self._played[track] if framing.counting_identification else 0
             size[row] = write_headers(framing.template, identification, framing.udp_checksum, frames[row], len(payload))
-        deadline = np.array([cue[0] for cue in cues], np.int64)
+        deadline = np.array([cue.due_ns for cue in cues], np.int64)
         return DatagramBatch(flow, deadline, np.zeros(len(cues), np.int64), size, frames)
+
+    def _add_worlds(self, inserter: Inserter, stamp_ns: int) -> None:
+        """Give the inserter the worlds that may begin in a packet of this stamp."""
+        while self.later_worlds and self.later_worlds[0][0] <= stamp_ns + _PACKET_NS:
+            inserter.add(*self.later_worlds.popleft())
 
     def _framing(self, number: int) -> tuple[Framing, Flow]:
         while len(self._framings) <= number:

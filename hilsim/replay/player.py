@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
 from hilsim.compilation.jit import constant, kernel
+from hilsim.emulator.insertion.insertion import Inserter, Insertion, insert_recorded
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.transmit.brake import allocate_brake, doze_until
@@ -68,6 +69,7 @@ class Routes(NamedTuple):
         counts: ``int64[T]``, 1 where the IP identification counts.
         checksum: ``int64[T]``, 1 where the UDP checksum is valid.
         played: ``int64[T]``, packets played.
+        is_inserted: ``int64[T]``, 1 where objects are put into its packets.
     """
 
     row: npt.NDArray[np.int64]
@@ -77,6 +79,7 @@ class Routes(NamedTuple):
     counts: npt.NDArray[np.int64]
     checksum: npt.NDArray[np.int64]
     played: npt.NDArray[np.int64]
+    is_inserted: npt.NDArray[np.int64]
 
 
 class Word(IntEnum):
@@ -108,8 +111,8 @@ class Word(IntEnum):
 
 def allocate_routes() -> Routes:
     """No track has a row yet."""
-    columns = [np.zeros(MOST_TRACKS, np.int64) for _ in range(6)]
-    return Routes(columns[0], columns[1], columns[2], np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8), columns[3], columns[4], columns[5])
+    columns = [np.zeros(MOST_TRACKS, np.int64) for _ in range(7)]
+    return Routes(*columns[:3], np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8), *columns[3:])
 
 
 @kernel
@@ -182,6 +185,8 @@ def play(
     brake: npt.NDArray[np.int64],
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
+    capture_ns: npt.NDArray[np.int64],
+    insertion: Insertion | None,
 ) -> None:
     """Play the packet queue until ``words`` ask to stop.
 
@@ -196,8 +201,11 @@ def play(
         brake: ``int64[8]``, of this thread.
         last_deadline_ns: ``int64[flows]``, working array: of each row.
         frame: ``uint8[>= frame]``, working array.
+        capture_ns: ``int64[slots]``, capture time of each packet's stamp, by its slot in the packet queue.
+        insertion: Objects for the points of the replay; None: it has none, and the kernel is compiled without what they need.
     """
     slots = queue.time_ns.size
+    inserted = _NOTHING - 1  # the packet, counted from the first, that objects were put into last: one that waits for its ring keeps them
     latest_ns = _NOTHING  # of the time line: packets of other tracks may be due before the one put last, and are not late by that
     while load_acquire(words, (Word.STOP,)) == 0:
         _flush(queue, words)
@@ -221,6 +229,11 @@ def play(
         if due_ns - AHEAD_NS > now_ns:
             doze_until(now_ns + _NAP_NS, brake)
             continue
+        if insertion is not None:
+            if inserted != queue.head[0] and routes.is_inserted[queue.flow[slot]] != 0:
+                at_ns, key = epoch_ns + _scaled(queue.stamp_ns[slot], scale), queue.stamp_ns[slot]
+                insert_recorded(insertion, queue.payload[slot], queue.size[slot], capture_ns[slot], at_ns, key)
+            inserted = queue.head[0]
         if not _play_slot(queue, slot, rings, routes, clock, epoch_ns, scale, last_deadline_ns, frame):
             words[Word.WAITED_FOR_RING] += 1
             doze_until(now_ns + _POLL_NS, brake)
@@ -237,9 +250,11 @@ def put_run(
     track: npt.NDArray[np.int64],
     due_ns: npt.NDArray[np.int64],
     stamp_ns: npt.NDArray[np.int64],
+    capture_ns: npt.NDArray[np.int64],
     payloads: npt.NDArray[np.uint8],
     stops: npt.NDArray[np.int64],
     first: int,
+    slot_capture_ns: npt.NDArray[np.int64],
 ) -> int:
     """Put packets ``first`` … of a run onto the packet queue until it is full; returns how many were put.
 
@@ -248,13 +263,17 @@ def put_run(
         track: ``int64[n]``.
         due_ns: ``int64[n]``.
         stamp_ns: ``int64[n]``.
+        capture_ns: ``int64[n]``, capture time of each one's stamp.
         payloads: ``uint8[m]``, one behind the other.
         stops: ``int64[n]``, where each ends.
         first: The first to put.
+        slot_capture_ns: ``int64[slots]``, written: ``capture_ns`` by the packets' slots.
     """
     count = 0
     for index in range(first, track.size):
         start = stops[index - 1] if index > 0 else 0
+        if waiting(queue) < slot_capture_ns.size:
+            slot_capture_ns[queue.tail[0] % slot_capture_ns.size] = capture_ns[index]
         if not put(queue, track[index], due_ns[index], stamp_ns[index], payloads[start:], stops[index] - start):
             break
         count += 1
@@ -273,7 +292,9 @@ class Player:
         scale: Real time a unit of the time line.
         settings: Scheduling of the thread.
         postponement: What it does when it is late; by default it puts packets into rings late.
+        inserter: Objects that are put into its points.
         brake: Of its thread.
+        capture_ns: ``int64[slots]``, capture time of each packet's stamp, by its slot.
     """
 
     name: str
@@ -283,6 +304,7 @@ class Player:
     scale: float
     settings: ThreadSettings
     postponement: Postponement = field(default_factory=no_postponement)
+    inserter: Inserter | None = None
     brake: npt.NDArray[np.int64] = field(default_factory=allocate_brake)
     routes: Routes = field(default_factory=allocate_routes)
     words: npt.NDArray[np.int64] = field(default_factory=lambda: shared_words(Word))
@@ -292,16 +314,18 @@ class Player:
 
     def __post_init__(self) -> None:
         self.queue = allocate_packet_queue(self.slots, self.capacity)
+        self.capture_ns = np.zeros(self.slots, np.int64)
         self._warm()
 
-    def route(self, track: int, row: int, retiming: Retiming, framing: Framing) -> None:
-        """Set the destination of a track's packets; before the first of them is put onto the packet queue."""
+    def route(self, track: int, row: int, retiming: Retiming, framing: Framing, *, is_points: bool = False) -> None:
+        """Set the destination of a track's packets, and whether objects are put into them if there are any; before the first of them is put onto the packet queue."""
         self.routes.row[track] = row
         self.routes.retiming[track] = retiming
         self.routes.header_size[track] = framing.header_size
         self.routes.template[track] = framing.template
         self.routes.counts[track] = framing.counting_identification
         self.routes.checksum[track] = framing.udp_checksum
+        self.routes.is_inserted[track] = is_points
 
     def start(self, epoch_ns: int, clock: StampClock) -> None:
         """Begin to play.
@@ -368,7 +392,7 @@ class Player:
         stopped[Word.STOP] = 1
         self._play(StampClock(0, 0), stopped)
         nothing = np.zeros(0, np.int64)
-        put_run(self.queue, nothing, nothing, nothing, np.zeros(0, np.uint8), nothing, 0)
+        put_run(self.queue, nothing, nothing, nothing, nothing, np.zeros(0, np.uint8), nothing, 0, self.capture_ns)
         publish(stopped, 0, 1)
         waiting(self.queue)
 
@@ -379,4 +403,17 @@ class Player:
     def _play(self, clock: StampClock, words: npt.NDArray[np.int64]) -> None:
         flows = self.rings.head.shape[0]
         frame = np.zeros(HEADER_SIZE + self.capacity, np.uint8)
-        play(self.queue, self.rings, self.routes, clock, float(self.scale), words, self.postponement, self.brake, np.full(flows, _LONG_AGO_NS), frame)
+        play(
+            self.queue,
+            self.rings,
+            self.routes,
+            clock,
+            float(self.scale),
+            words,
+            self.postponement,
+            self.brake,
+            np.full(flows, _LONG_AGO_NS),
+            frame,
+            self.capture_ns,
+            self.inserter.insertion if self.inserter else None,
+        )

@@ -60,6 +60,7 @@ class Cues(NamedTuple):
         stamp_ns: ``int64[n]``, the instant each one's stamp names.
         track: ``int64[n]``, numbers of tracks.
         position_ns: ``int64[n]``, capture times from the capture's first packet.
+        capture_ns: ``int64[n]``, the same for the instant that each one's stamp names: free of the capturing host's jitter, as stamps are.
         payloads: ``n`` payloads.
         passes: Passes completed before.
     """
@@ -68,24 +69,20 @@ class Cues(NamedTuple):
     stamp_ns: Times
     track: Times
     position_ns: Times
+    capture_ns: Times
     payloads: list[bytes]
     passes: int
 
     def rows(self, chosen: npt.NDArray[np.intp]) -> "Cues":
         """Some of them."""
         payloads = [self.payloads[row] for row in chosen.tolist()]
-        return Cues(self.due_ns[chosen], self.stamp_ns[chosen], self.track[chosen], self.position_ns[chosen], payloads, self.passes)
+        columns = (column[chosen] for column in self[:5])
+        return Cues(*columns, payloads, self.passes)
 
     def followed_by(self, other: "Cues") -> "Cues":
         """These and then others."""
-        return Cues(
-            np.concatenate((self.due_ns, other.due_ns)),
-            np.concatenate((self.stamp_ns, other.stamp_ns)),
-            np.concatenate((self.track, other.track)),
-            np.concatenate((self.position_ns, other.position_ns)),
-            self.payloads + other.payloads,
-            other.passes,
-        )
+        columns = (np.concatenate(pair) for pair in zip(self[:5], other[:5], strict=True))
+        return Cues(*columns, self.payloads + other.payloads, other.passes)
 
 
 class CutFinder(Protocol):
@@ -137,6 +134,7 @@ class CaptureReader:
         self._continuity = Continuity(tracks=self.tracks, master=master)
         self._timeline = Timeline(spec.pace, spec.rate_hz)
         self._held: Cues | None = None
+        self._capture_offset_ns: int | None = None
         self._pass_packets = 0
 
     def runs(self, position_ns: int | None = None, at: Callable[[], int] = lambda: 0, passes: int = 0) -> Iterator[Cues]:
@@ -175,6 +173,7 @@ class CaptureReader:
         for known in self.tracks:
             self._timeline.add_flow(known.recorded, known.kind)
         self._held = None
+        self._capture_offset_ns = None
         self._pass_packets = 0
         run = _Run()
         length = _FIRST_RUN
@@ -266,7 +265,11 @@ class CaptureReader:
                 self._continuity.renumbered(payload, track) if self.tracks[track].kind is PacketKind.CEPTON_STDV else payload
                 for payload, track in zip(payloads, recorded.flow.tolist(), strict=True)
             ]
-        return Cues(placed.due_ns, placed.stamp_ns, recorded.flow, recorded.capture_ns - self._first_ns, payloads, passes)
+        position_ns = recorded.capture_ns - self._first_ns
+        if self._capture_offset_ns is None and placed.stamp_ns.size:
+            self._capture_offset_ns = int(np.median(position_ns - placed.stamp_ns))
+        capture_ns = placed.stamp_ns + (self._capture_offset_ns or 0)
+        return Cues(placed.due_ns, placed.stamp_ns, recorded.flow, position_ns, capture_ns, payloads, passes)
 
     def _recorded(self, run: _Run) -> Recorded:
         stamps = [read_stamp_ns(datagram.payload, self.tracks[track].kind) for datagram, track in zip(run.datagrams, run.tracks, strict=True)]

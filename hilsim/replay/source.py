@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, HilsimError
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing
@@ -83,17 +84,19 @@ class ReplaySource:
     Attributes:
         spec: What and how.
         path: The file.
+        inserter: Objects that are put into its points; None: there are none.
         overview: What its beginning shows.
     """
 
-    def __init__(self, spec: ReplaySpec, path: Path) -> None:
-        """Look the capture over.
+    def __init__(self, spec: ReplaySpec, path: Path, inserter: Inserter | None = None) -> None:
+        """Look the capture over; ``inserter`` puts objects into its points.
 
         Raises:
             CaptureError: it cannot be replayed; the message gives the reason.
         """
         self.spec = spec
         self.path = path
+        self.inserter = inserter
         self.overview: Overview = look_over(path, spec)
         self._player: Player | None = None
         self._reader: CaptureReader | None = None
@@ -143,6 +146,7 @@ class ReplaySource:
             scale=self.spec.interval_scale,
             settings=settings,
             postponement=postponement or no_postponement(),
+            inserter=self.inserter,
         )
         self._largest_bytes = min(self.overview.capacity, rings.payload.shape[2] - (HEADER_SIZE if self.spec.mode == "ethernet" else 0))
         master, kind = self.overview.find_master(self.spec.loop_sensor)
@@ -359,7 +363,7 @@ class ReplaySource:
             track = reader.tracks[number]
             row, framing = self._open_track(track)
             retiming = track.retiming if self.spec.retime != "none" else type(track.retiming)(0)
-            self._open_player().route(number, row, retiming, framing)
+            self._open_player().route(number, row, retiming, framing, is_points=track.is_points)
         self._known_tracks = len(reader.tracks)
 
     def _put(self, cues: Cues) -> bool:
@@ -375,7 +379,7 @@ class ReplaySource:
             self._positions.popleft()
         done = 0
         while done < stops.size:
-            done += int(put_run(player.queue, cues.track, cues.due_ns, cues.stamp_ns, data, stops, done))
+            done += int(put_run(player.queue, cues.track, cues.due_ns, cues.stamp_ns, cues.capture_ns, data, stops, done, player.capture_ns))
             if done < stops.size:
                 self._wake.wait(_FULL_WAIT_S)
                 self._wake.clear()

@@ -1,11 +1,13 @@
 """What can be set about replaying a capture."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from hilsim.errors import require
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.replay.flows import FlowRule, parse_endpoints
+from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
 from hilsim.transmit.hosts import is_host, is_ipv4
 
 Pace = Literal["device", "capture", "nominal"]
@@ -51,6 +53,14 @@ class ReplaySpec:
         late_policy: What happens when the host stood still for longer than the 20 ms that packets are ready ahead: ``postpone``: everything that follows is
             due later by as much, for all replays that postpone, so that nothing is lost and nothing sent in a burst; ``keep``: the time line stays as it was,
             and ``transmit.late_policy`` decides about each packet.
+        overlay: Put the rig's scene into the recorded points: what is nearer than a recorded return replaces it.
+        profile: Sensor profile with the beam and the detector of the recorded unit; empty: the one of its model, if hilsim ships it, else the VLP-16's.
+            Needed for a Cepton. Range noise is measured on the capture.
+        mount_position_m: Position of the recorded sensor in the frame of its carrier, which is the rig's platform.
+        mount_rotation_deg: Its roll, pitch and yaw there.
+        trajectory: File with the poses of the carrier, relative to the rig; its time 0 is the capture's first packet. Empty: the rig's platform, which must be
+            fixed.
+        sub_rays: Rays a beam that are cast against the scene: 1, 7 or 19.
     """
 
     name: str
@@ -78,6 +88,12 @@ class ReplaySpec:
     loop_sensor: str = ""
     lookahead_packets: int = 4096
     late_policy: Literal["postpone", "keep"] = "postpone"
+    overlay: bool = False
+    profile: str = ""
+    mount_position_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    mount_rotation_deg: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    trajectory: str = ""
+    sub_rays: int = 7
 
     def __post_init__(self) -> None:
         plain = self.name.replace("-", "").replace("_", "").replace(".", "").isalnum()
@@ -109,13 +125,26 @@ class ReplaySpec:
             (self.loop != "none" or self.loops <= 1, f'loops must be given with loop "plain" or "seamless" only, got {self.loops}'),
             (not self.loop_sensor or is_ipv4(self.loop_sensor), f'loop_sensor must be an IPv4 address, got "{self.loop_sensor}"'),
             (64 <= self.lookahead_packets <= 1 << 18, f"lookahead_packets must be 64 to {1 << 18}, got {self.lookahead_packets}"),
+            (self.overlay or not self._overlay_keys, f"overlay must be true for {', '.join(self._overlay_keys)}, got false"),
+            (all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"),
+            (all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"),
+            (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
         )
+
+    @property
+    def _overlay_keys(self) -> list[str]:
+        """Keys with a value of their own that only an overlay uses."""
+        names = ("profile", "mount_position_m", "mount_rotation_deg", "trajectory", "sub_rays")
+        return [name for name in names if getattr(self, name) != _OVERLAY_DEFAULTS[name]]
 
     @property
     def source_addresses(self) -> tuple[str, ...]:
         """Addresses that it is set to send from."""
         addresses = (self.source, *(parse_endpoints(rule.send).source for rule in self.flow))
         return tuple(address for address in addresses if is_ipv4(address))
+
+
+_OVERLAY_DEFAULTS = {each.name: each.default for each in fields(ReplaySpec)}
 
 
 def _is_mac(text: str) -> bool:

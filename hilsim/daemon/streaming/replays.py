@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assembly.recorded_units import build_inserter
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
@@ -80,11 +81,12 @@ class Replays(Part):
             raise ConfigError(f"{rig.path}: replay must have fewer than {MOST_PLAYERS} entries, got {len(rig.spec.replay)}")
         found: dict[str, Playing] = {}
         faults = []
-        for spec in rig.spec.replay:
+        for number, spec in enumerate(rig.spec.replay):
             if spec.name in self._playing and self._playing[spec.name].spec == spec:
                 continue
             try:
-                found[spec.name] = Playing(spec=spec, replay_source=ReplaySource(spec, rig.directory / spec.file))
+                inserter = build_inserter(rig, number, self.context.scenery(rig)) if spec.overlay else None
+                found[spec.name] = Playing(spec=spec, replay_source=ReplaySource(spec, rig.directory / spec.file, inserter))
             except CaptureError as error:
                 faults.append(str(error))
         if faults:
@@ -218,6 +220,8 @@ class Replays(Part):
         spec, clock = playing.spec, self.context.clock
         utc_ns = clock.utc_epoch_ns - clock.epoch_ns
         shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - clock.epoch_ns
+        if playing.replay_source.inserter is not None:
+            playing.replay_source.inserter.insertion.rig_epoch_ns[0] = clock.epoch_ns
         playing.replay_source.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
 
     def stop(self) -> None:

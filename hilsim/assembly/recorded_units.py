@@ -1,0 +1,159 @@
+"""From a replay with ``overlay = true`` to the objects in its recorded points: the recorded unit, its place, and what there is to see."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hilsim.assembly.build import Scenery
+from hilsim.assembly.editing import EditableWorld
+from hilsim.assets.trajectories import load_trajectory
+from hilsim.background.survey import FoundSensor, Kind, survey
+from hilsim.capture.batches import CaptureBatches
+from hilsim.capture.pcap import CaptureFile
+from hilsim.config.profiles import find_profile
+from hilsim.config.rig import Rig
+from hilsim.config.sensor_profiles import parse_profile
+from hilsim.config.toml_file import read_toml
+from hilsim.emulator.insertion.insertion import MOST_OBJECTS, Inserter
+from hilsim.emulator.insertion.unit import RecordedUnit, build_cepton_unit, build_velodyne_unit
+from hilsim.errors import CaptureError, ConfigError
+from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.geometry.tracks import PoseTrack, fixed_track
+from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.velodyne.models import BY_NAME, Model
+from hilsim.replay.flows import find_rule
+from hilsim.replay.specs import ReplaySpec
+from hilsim.replay.unit_noise import ONSET_M, UnitNoise, measure_cepton, measure_velodyne
+from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.optics.beam import build_beam
+from hilsim.sensor.response import Response, build_response
+from hilsim.sensor.specs import LidarSpec
+
+_STREAMS = 20_000
+"""First random stream of recorded units, above those of sensors and of rovers' lidars."""
+_PROFILES = {"VLP-16": "vlp16", "Puck Hi-Res": "vlp16", "HDL-32E": "hdl32e"}
+_OTHER_PROFILE = "vlp16"
+_MEASURED_PACKETS = 4000
+_POINTS = {PacketKind.VELODYNE_DATA: Kind.VELODYNE, PacketKind.CEPTON_STDV: Kind.STDV}
+
+
+def moving_world(objects: Sequence[SceneObject]) -> EditableWorld:
+    """The objects of a scene as a world of which each is a mover, also what stands still: recorded firings are compared with the objects one by one.
+
+    Raises:
+        ConfigError: there are too many.
+    """
+    if len(objects) > MOST_OBJECTS:
+        raise ConfigError(f"a scene that is put into recorded points must have at most {MOST_OBJECTS} objects, got {len(objects)}")
+    movers = [replace(thing, placement=fixed_track(thing.placement)) if isinstance(thing.placement, Pose) else thing for thing in objects]
+    return EditableWorld.of(movers, build_world(movers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Recording:
+    """A capture's beginning: the one sensor whose points are replayed, its model, and its first payloads."""
+
+    sensor: FoundSensor
+    model: Model | None
+    payloads: list[bytes]
+
+
+def has_overlay(rig: Rig) -> bool:
+    """Whether the scene of a rig is put into recorded points."""
+    return any(replay.overlay for replay in rig.spec.replay)
+
+
+def build_inserter(rig: Rig, number: int, scenery: Scenery) -> Inserter:
+    """Objects for the points of ``rig.spec.replay[number]``, which has ``overlay = true``.
+
+    Args:
+        rig: The rig.
+        number: Index of the replay.
+        scenery: What there is to see.
+
+    Raises:
+        AssetError: a file cannot be used.
+        CaptureError: the capture cannot be read, or its sensor's model is not known.
+        ConfigError: a key of the replay cannot be met.
+    """
+    spec = rig.spec.replay[number]
+    where = f"{rig.path}: replay[{number}]"
+    recording = _read(rig, spec, where)
+    mount = extrinsics(spec.mount_position_m, spec.mount_rotation_deg)
+    unit = _unit(rig, spec, _STREAMS + number, recording, mount, where)
+    return Inserter(unit, _track(rig, spec, scenery, where), moving_world(scenery.objects).world)
+
+
+def _track(rig: Rig, spec: ReplaySpec, scenery: Scenery, where: str) -> PoseTrack:
+    """World from carrier, over capture time."""
+    if spec.trajectory:
+        return load_trajectory(rig.directory / spec.trajectory)
+    if scenery.still_at is None:
+        raise ConfigError(f"{where}.trajectory must be given for an overlay of a rig whose platform moves, got none")
+    return fixed_track(scenery.still_at)
+
+
+def _read(rig: Rig, spec: ReplaySpec, where: str) -> _Recording:
+    path = rig.directory / spec.file
+    payloads: dict[tuple[str, Kind], list[bytes]] = {}
+    read = 0
+    for datagram in CaptureFile(path).datagrams():
+        kind = _POINTS.get(recognise(datagram.payload))
+        if kind is not None and find_rule(spec.flow, datagram.flow) is not None:
+            payloads.setdefault((datagram.source, kind), []).append(datagram.payload)
+            read += 1
+            if read >= _MEASURED_PACKETS:
+                break
+    if len(payloads) != 1:
+        found = ", ".join(f"{address} ({kind.name})" for address, kind in payloads) or "none"
+        raise CaptureError(
+            f"{path}: an overlay must have the points of one Velodyne, or STDV points of one Cepton, got {found}: choose one by {where}.flow"
+        )
+    (address, kind), chosen = next(iter(payloads.items()))
+    sensor = next(each for each in survey(iter(CaptureBatches(path)), address) if each.address == address and each.kind is kind)
+    model = BY_NAME.get(sensor.model)
+    if kind is Kind.VELODYNE and model is None:
+        raise CaptureError(f"{path}: an overlay must have a model whose lasers are known ({', '.join(BY_NAME)}), got {sensor}")
+    return _Recording(sensor=sensor, model=model, payloads=chosen)
+
+
+def _unit(rig: Rig, spec: ReplaySpec, stream: int, recording: _Recording, mount: Pose, where: str) -> RecordedUnit:
+    model = recording.model
+    if model is None and not spec.profile:
+        raise ConfigError(f"{where}.profile must be given for an overlay of a Cepton's points, got none")
+    profile = _profile(rig, spec.profile or _PROFILES.get(model.name if model else "", _OTHER_PROFILE), where)
+    beam = build_beam(profile.beam, spec.sub_rays)
+    if model is None:
+        noise = measure_cepton(recording.payloads)
+        return build_cepton_unit(_response(rig, profile, stream, noise, None), beam, mount)
+    noise = measure_velodyne(recording.payloads, model.geometry)
+    return build_velodyne_unit(
+        model.geometry,
+        _response(rig, profile, stream, noise, model),
+        beam,
+        mount,
+        stamps_last_firing=model.stamps_last_firing,
+        no_return=np.array(noise.no_return, np.uint8),
+    )
+
+
+def _profile(rig: Rig, name: str, where: str) -> LidarSpec:
+    try:
+        path = find_profile("sensors", name, rig.directory)
+    except ConfigError as error:
+        raise ConfigError(f"{where}.{error}") from error
+    return parse_profile(read_toml(path), str(path))
+
+
+def _response(rig: Rig, profile: LidarSpec, stream: int, noise: UnitNoise, model: Model | None) -> Response:
+    """Response of the profile, with the noise that the capture shows and the range that the model's packets have."""
+    response = build_response(profile, seed=rig.spec.seed, stream=stream)
+    if noise.runs:
+        response = response._replace(noise_m=noise.strong_m, weak_noise_m=noise.weak_m, noise_onset_m=ONSET_M)
+    if model is None:
+        return response
+    unit_m = model.geometry.distance_unit_mm * 1e-3
+    return response._replace(
+        unit_m=unit_m, range_min_m=model.floor_raw * unit_m, range_max_m=model.farthest_raw * unit_m, code_max=model.limit_raw, is_cepton=False
+    )

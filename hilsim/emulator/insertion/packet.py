@@ -1,0 +1,365 @@
+"""Objects in one recorded data packet: what of each firing's echoes the unit would have reported, written over the bytes that differ.
+
+A recorded echo loses the light that objects before it take. An object's echo has the light that is left where it is: all of it before the nearest recorded
+echo, behind a nearer one of two recorded echoes the share of the farther one (both surfaces taken as equally reflective), and none behind the farthest.
+A firing whose recorded echoes lose nothing, and which no echo of an object joins, keeps its bytes.
+"""
+
+import math
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import by_reference, constant, kernel, signed, stage_kernel
+from hilsim.emulator.insertion.firings import RETURNS, RecordedFirings, allocate_recorded_firings, read_firings
+from hilsim.emulator.insertion.rays import FiringRays, allocate_firing_rays, cast_firings, find_objects, place_firings
+from hilsim.emulator.insertion.unit import RecordedUnit
+from hilsim.emulator.plan import Family
+from hilsim.geometry.tracks import PoseTrack
+from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_UNIT_M, PointFlag
+from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.scene.world import World
+from hilsim.sensor.echoes import (
+    ECHO_DRAWS,
+    ECHO_ENERGY,
+    ECHO_RANGE,
+    ECHO_RETRO,
+    ENERGY,
+    RANGE,
+    EchoChoice,
+    chosen_echo,
+    group_echoes,
+    is_detected,
+)
+from hilsim.sensor.response import CHANNELS_PER_STREAM, brightness, distance_code, noise_sd_m, range_noise
+
+_CEPTON, _RETURNS = constant(Family.CEPTON), constant(RETURNS)
+_LAST_MODE, _DUAL_MODE, _CONFIDENCE_MODE = constant(ReturnMode.LAST), constant(ReturnMode.DUAL), constant(ReturnMode.DUAL_CONFIDENCE)
+_STRONGEST, _LAST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST)
+_STRONGEST_BESIDE_LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST_BESIDE_LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
+_NO_RETURN = constant(PointFlag.NO_RETURN)
+_OF_ECHO = constant(PointFlag.SATURATED | PointFlag.NOISE)
+_COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1), constant(-COUNT_MAX - 1)
+_UNIT_M = POINT_UNIT_M
+_FROM_OBJECT, _DARK = constant(-1), constant(0)
+_NO_LIGHT = 1e-6
+"""Share of its light below which a recorded echo is gone."""
+
+
+class InsertionCount(IntEnum):
+    """Columns of ``InsertionWorkspace.counts``."""
+
+    FIRINGS = 0
+    """Firings of which a byte was rewritten."""
+    INSERTED = 1
+    """Returns that an object made."""
+    HIDDEN = 2
+    """Recorded returns that are reported no more."""
+
+
+class Found(NamedTuple):
+    """Echoes of one firing, ``m``, nearest first.
+
+    Attributes:
+        echo: ``float64[m, 4]``, as ``group_echoes`` gives them.
+        record: ``int64[m]``, place of the recorded return that the echo is, or has joined; -1: it is an object's alone.
+        object_share: ``float64[m]``, share of its energy that comes from objects.
+        code: ``int64[m]``, distance code in the packet.
+        kept: ``int64[m]``, numbers of the detected ones.
+    """
+
+    echo: npt.NDArray[np.float64]
+    record: npt.NDArray[np.int64]
+    object_share: npt.NDArray[np.float64]
+    code: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.int64]
+
+
+@by_reference
+class InsertionWorkspace(NamedTuple):
+    """Working arrays of one recorded unit.
+
+    Attributes:
+        recorded: Firings of the packet.
+        rays: Rays of the firings.
+        found: Echoes of one firing.
+        light: ``float64[2]``, share of its light that each recorded return keeps.
+        choice: ``int64[2]``, an ``EchoChoice`` for each return of a firing.
+        counts: ``int64[3]``, columns by ``InsertionCount``; they only grow.
+        reported: ``int32[F, 2]``, number of the hit that made most of each return that an object made; -1 of other returns.
+    """
+
+    recorded: RecordedFirings
+    rays: FiringRays
+    found: Found
+    light: npt.NDArray[np.float64]
+    choice: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    reported: npt.NDArray[np.int32]
+
+
+def allocate_insertion_workspace(sub_rays: int, most_objects: int) -> InsertionWorkspace:
+    """Allocate working arrays for beams of ``sub_rays`` rays and worlds of up to ``most_objects`` objects."""
+    recorded, rays = allocate_recorded_firings(), allocate_firing_rays(sub_rays, most_objects)
+    most = rays.blocked.shape[1] + RETURNS
+    found = Found(np.zeros((most, 4)), np.zeros(most, np.int64), np.zeros(most), np.zeros(most, np.int64), np.zeros(most, np.int64))
+    reported = np.full(recorded.place.shape, -1, np.int32)
+    return InsertionWorkspace(
+        recorded, rays, found, np.zeros(RETURNS), np.zeros(RETURNS, np.int64), np.zeros(len(InsertionCount), np.int64), reported
+    )
+
+
+@kernel
+def _choose(unit: RecordedUnit, payload: npt.NDArray[np.uint8], choice: npt.NDArray[np.int64]) -> None:
+    """Write how the returns of the packet's firings are chosen among their echoes."""
+    if unit.family == _CEPTON:
+        choice[0], choice[1] = _STRONGEST, _LAST_BESIDE_STRONGEST
+        return
+    mode = signed(payload[1204])
+    is_dual = mode in (_DUAL_MODE, _CONFIDENCE_MODE)
+    choice[0] = _LAST if is_dual or mode == _LAST_MODE else _STRONGEST
+    choice[1] = _STRONGEST_BESIDE_LAST
+
+
+@kernel
+def _recorded_energy(unit: RecordedUnit, recorded: RecordedFirings, firing: int, number: int) -> float:
+    """Energy of a recorded return, by its reflectivity byte and its range."""
+    range_m = recorded.range_m[firing, number]
+    return float(unit.ratio[recorded.byte[firing, number]]) / (range_m * range_m)
+
+
+@kernel
+def _is_copy(recorded: RecordedFirings, firing: int) -> bool:
+    """Whether both returns of a firing report one echo."""
+    return recorded.range_m[firing, 0] == recorded.range_m[firing, 1]
+
+
+@kernel
+def _dim(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace) -> bool:
+    """Weigh the hits of a firing with the light that reaches them, and the recorded returns with what hits leave; returns whether hits remain.
+
+    ``light`` is written. Hits behind the farthest recorded echo are removed.
+    """
+    recorded, rays, light = workspace.recorded, workspace.rays, workspace.light
+    hits, blocked = rays.hits, rays.blocked
+    near, far = (0, 1) if recorded.range_m[firing, 0] <= recorded.range_m[firing, 1] else (1, 0)
+    near_m, far_m = recorded.range_m[firing, near], recorded.range_m[firing, far]
+    beyond, behind_m = 0.0, near_m
+    if near_m < far_m < np.inf:
+        near_energy, far_energy = _recorded_energy(unit, recorded, firing, near), _recorded_energy(unit, recorded, firing, far)
+        at_near, at_far = near_energy * near_m * near_m, far_energy * far_m * far_m
+        beyond, behind_m = at_far / (at_near + at_far), far_m
+    light[0], light[1] = 1.0, 1.0
+    left = 0
+    for at in range(hits.hit_count[firing]):
+        hit_m = hits.value[firing, at, RANGE]
+        if hit_m >= behind_m:
+            continue
+        share = 1.0 if hit_m < near_m else beyond
+        for number in range(_RETURNS):
+            if hit_m < recorded.range_m[firing, number]:
+                light[number] -= blocked[firing, at]
+        for column in range(4):
+            hits.value[firing, left, column] = hits.value[firing, at, column]
+            hits.what[firing, left, column] = hits.what[firing, at, column]
+        hits.value[firing, left, ENERGY] *= share
+        left += 1
+    hits.hit_count[firing] = left
+    return left > 0
+
+
+@kernel
+def _join(found: Found, count: int, number: int, range_m: float, energy: float, retro: float, merge_distance_m: float) -> int:
+    """Let a recorded return join the echo that it is too near to be told apart from, or put it among the echoes; returns their number."""
+    for at in range(count):
+        if abs(found.echo[at, ECHO_RANGE] - range_m) < merge_distance_m and found.record[at] < 0:
+            of_object = found.echo[at, ECHO_ENERGY]
+            total = of_object + energy
+            found.echo[at, ECHO_RANGE] = (of_object * found.echo[at, ECHO_RANGE] + energy * range_m) / total
+            found.echo[at, ECHO_RETRO] = (of_object * found.echo[at, ECHO_RETRO] + energy * retro) / total
+            found.echo[at, ECHO_ENERGY] = total
+            found.object_share[at] = of_object / total
+            found.record[at] = number
+            return count
+    at = count
+    while at > 0 and found.echo[at - 1, ECHO_RANGE] > range_m:
+        for column in range(4):
+            found.echo[at, column] = found.echo[at - 1, column]
+        found.record[at], found.object_share[at] = found.record[at - 1], found.object_share[at - 1]
+        at -= 1
+    found.echo[at, ECHO_RANGE], found.echo[at, ECHO_ENERGY], found.echo[at, ECHO_RETRO] = range_m, energy, retro
+    found.record[at], found.object_share[at] = number, 0.0
+    return count + 1
+
+
+@kernel
+def _find_echoes(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace) -> int:
+    """Echoes of a firing: those of objects, and what is left of the recorded ones; returns their number."""
+    recorded, hits, found, light = workspace.recorded, workspace.rays.hits, workspace.found, workspace.light
+    merge_distance_m = unit.response.merge_distance_m
+    count = group_echoes(hits.hit_count[firing], hits.value, hits.what, firing, merge_distance_m, found.echo)
+    for at in range(count):
+        found.record[at], found.object_share[at] = _FROM_OBJECT, 1.0
+    for number in range(_RETURNS):
+        range_m = recorded.range_m[firing, number]
+        if range_m == np.inf or light[number] < _NO_LIGHT or (number == 1 and _is_copy(recorded, firing)):
+            continue
+        energy = _recorded_energy(unit, recorded, firing, number)
+        retro = 1.0 if unit.family != _CEPTON and recorded.byte[firing, number] > 100 else 0.0
+        count = _join(found, count, number, range_m, energy * light[number], retro, merge_distance_m)
+    return count
+
+
+@kernel
+def _detect(unit: RecordedUnit, firing: int, index: int, count: int, workspace: InsertionWorkspace) -> int:
+    """Write the distance codes of a firing's echoes and the numbers of those that the unit detects; returns how many it does."""
+    found, recorded, response = workspace.found, workspace.recorded, unit.response
+    channel = recorded.channel[firing]
+    stream = response.stream * CHANNELS_PER_STREAM + channel
+    kept = 0
+    for at in range(count):
+        energy, range_m, record = found.echo[at, ECHO_ENERGY], found.echo[at, ECHO_RANGE], found.record[at]
+        is_as_recorded = found.object_share[at] == 0.0
+        draw = index * ECHO_DRAWS + min(at, ECHO_DRAWS - 1)
+        is_whole = is_as_recorded and workspace.light[record] >= 1.0
+        if not is_whole and not is_detected(energy, response.threshold_energy, response.noise_ratio, response.seed, stream, draw):
+            continue
+        if is_as_recorded:
+            code = math.floor(range_m / response.unit_m + 0.5)
+        else:
+            error = found.object_share[at] * range_noise(response, channel, index, at) * noise_sd_m(response, energy, range_m)
+            code = distance_code(response, range_m + error)
+        if code > 0:
+            found.code[at] = code
+            found.kept[kept] = at
+            kept += 1
+    return kept
+
+
+@kernel
+def _write_velodyne(payload: npt.NDArray[np.uint8], place: int, code: int, byte: int) -> None:
+    payload[place], payload[place + 1], payload[place + 2] = code & 0xFF, code >> 8, byte
+
+
+@kernel
+def _write_point(
+    unit: RecordedUnit, recorded: RecordedFirings, firing: int, code: int, byte: int, marked: int, payload: npt.NDArray[np.uint8], place: int
+) -> bool:
+    """Write a Cepton's point; returns whether the packet can represent it as a return."""
+    counts = code * unit.response.unit_m / _UNIT_M
+    x = math.floor(counts * recorded.direction[firing, 0] + 0.5)
+    y = math.floor(counts * recorded.direction[firing, 1] + 0.5)
+    z = math.floor(counts * recorded.direction[firing, 2] + 0.5)
+    is_return = code > 0 and _COUNT_MIN <= x <= _COUNT_MAX and 0 <= y <= _Y_MAX and _COUNT_MIN <= z <= _COUNT_MAX
+    flags = signed(payload[place + 9]) & ~(_OF_ECHO | _NO_RETURN)
+    if not is_return:
+        x, y, z, byte, marked = 0, 0, 0, 0, _NO_RETURN
+    payload[place], payload[place + 1] = x & 0xFF, (x >> 8) & 0xFF
+    payload[place + 2], payload[place + 3] = y & 0xFF, (y >> 8) & 0xFF
+    payload[place + 4], payload[place + 5] = z & 0xFF, (z >> 8) & 0xFF
+    payload[place + 6], payload[place + 9] = byte, flags | marked
+    return is_return
+
+
+@kernel
+def _main_hit(workspace: InsertionWorkspace, firing: int, echo_m: float, merge_distance_m: float) -> int:
+    """Number of the strongest hit of an echo at a range."""
+    hits, best, energy = workspace.rays.hits, -1, 0.0
+    for at in range(hits.hit_count[firing]):
+        if abs(hits.value[firing, at, RANGE] - echo_m) < merge_distance_m and hits.value[firing, at, ENERGY] > energy:
+            best, energy = at, hits.value[firing, at, ENERGY]
+    return best
+
+
+@kernel
+def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np.uint8], workspace: InsertionWorkspace) -> None:
+    """Write what a firing reports over the bytes that differ."""
+    recorded, found, counts, response = workspace.recorded, workspace.found, workspace.counts, unit.response
+    kept = _detect(unit, firing, index, _find_echoes(unit, firing, workspace), workspace)
+    returns = 2 if recorded.place[firing, 1] >= 0 else 1
+    is_rewritten = False
+    for number in range(returns):
+        choice, place = workspace.choice[number], recorded.place[firing, number]
+        is_only = kept == 1 and choice != _LAST_BESIDE_STRONGEST
+        echo = int(found.kept[0]) if is_only else chosen_echo(found.echo, found.kept, kept, choice)
+        had_return = recorded.range_m[firing, number] != np.inf
+        if echo < 0:
+            if unit.family == _CEPTON:
+                _write_point(unit, recorded, firing, 0, 0, 0, payload, place)
+            else:
+                _write_velodyne(payload, place, 0, int(unit.no_return[recorded.channel[firing]]))
+            counts[2] += had_return
+            is_rewritten |= had_return
+            continue
+        record = found.record[echo]
+        is_as_recorded = found.object_share[echo] == 0.0
+        is_in_place = is_as_recorded and recorded.range_m[firing, record] == recorded.range_m[firing, number]
+        if is_in_place and workspace.light[record] >= 1.0:
+            continue
+        energy, range_m, retro = found.echo[echo, ECHO_ENERGY], found.echo[echo, ECHO_RANGE], found.echo[echo, ECHO_RETRO]
+        byte, marked = brightness(response, energy, range_m, retro)
+        if is_in_place:
+            payload[place + (6 if unit.family == _CEPTON else 2)] = byte
+        elif unit.family == _CEPTON:
+            _write_point(unit, recorded, firing, int(found.code[echo]), byte, marked, payload, place)
+        else:
+            _write_velodyne(payload, place, int(found.code[echo]), byte)
+        is_rewritten = True
+        if not is_as_recorded:
+            counts[1] += 1
+            counts[2] += had_return
+            workspace.reported[firing, number] = _main_hit(workspace, firing, range_m, response.merge_distance_m)
+    counts[0] += is_rewritten
+
+
+@stage_kernel
+def insert_objects(
+    unit: RecordedUnit,
+    track: PoseTrack,
+    world: World,
+    capture_ns: int,
+    rig_ns: int,
+    begin_ns: int,
+    stop_ns: int,
+    key: int,
+    payload: npt.NDArray[np.uint8],
+    size: int,
+    workspace: InsertionWorkspace,
+) -> int:
+    """Put a world's objects into a recorded data packet.
+
+    Args:
+        unit: The unit that recorded it.
+        track: World from carrier, over capture time.
+        world: World of which every object is a mover.
+        capture_ns: Capture time of the packet's stamp.
+        rig_ns: Rig time of the packet's stamp.
+        begin_ns: Rig time of the first firings that see this world.
+        stop_ns: Rig time of the first firings that do not.
+        key: A number of its own for each packet of a replay: random draws are keyed by it.
+        payload: ``uint8[>= size]``, the packet, rewritten.
+        size: Bytes of the packet.
+        workspace: Working arrays.
+
+    Returns:
+        Number of firings that may have met an object.
+    """
+    recorded, rays = workspace.recorded, workspace.rays
+    count = read_firings(unit, payload, size, recorded)
+    if count == 0 or world.key_first.size == 0:
+        return 0
+    place_firings(unit, track, capture_ns, recorded, count, rays)
+    objects = find_objects(unit, world, rig_ns, recorded, count, rays)
+    if objects == 0:
+        return 0
+    cast_firings(unit, world, rig_ns, recorded, count, objects, begin_ns, stop_ns, rays)
+    _choose(unit, payload, workspace.choice)
+    met = 0
+    for firing in range(count):
+        workspace.reported[firing, 0], workspace.reported[firing, 1] = -1, -1
+        if rays.hits.hit_count[firing] > 0 and _dim(unit, firing, workspace):
+            _report(unit, firing, key + firing, payload, workspace)
+            met += 1
+    return met

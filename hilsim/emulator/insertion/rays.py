@@ -1,0 +1,355 @@
+"""Rays of recorded firings against synthetic objects: what each firing's light meets, and how much of it goes on behind."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import constant, kernel
+from hilsim.emulator.insertion.firings import MOST_FIRINGS, RecordedFirings
+from hilsim.emulator.insertion.unit import RecordedUnit
+from hilsim.emulator.workspace import LAYERS
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.rotations import multiply, rotate
+from hilsim.geometry.tracks import PoseTrack, keyed_position, track_state
+from hilsim.render.cast import RAY_STACK_SIZE, cast_span
+from hilsim.render.truth import hit_normal
+from hilsim.scene.world import World
+from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
+
+_FAINTEST_SHARE = 1e-4
+"""Smallest share of a firing's light with which its rays are traced further."""
+_STEP_M = 1e-3
+"""Distance behind a surface that lets light pass at which its ray goes on."""
+_NEAREST_M = 0.01
+_LAYERS = constant(LAYERS)
+
+
+class FiringRays(NamedTuple):
+    """Working arrays: ``n`` rays of a packet's firings, ``F`` firings, ``k`` objects.
+
+    Attributes:
+        origin_m: ``float64[n, 3]`` in the world.
+        direction: ``float32[n, 3]`` in the world, unit.
+        time_ns: ``int64[n]``, rig time.
+        firing: ``int64[n]``, firing of the ray.
+        sub_ray: ``int64[n]``, its number within the beam.
+        share: ``float64[n]``, share of the firing's light that it carries.
+        travelled_m: ``float64[n]``, from the sensor to its origin.
+        range_m: ``float32[n]``, from its origin; ``inf`` for a miss.
+        instance: ``int32[n]``; -1 for a miss.
+        triangle: ``int32[n]``; -1 for a miss.
+        start_m: ``float64[F, 3]``, origin of each firing's beam in the world.
+        ahead: ``float64[F, 3]``, its direction in the world.
+        turn: ``float64[F, 4]``, world from sensor at its time.
+        spheres: ``float64[k, 4]``, centre and squared radius of each object that the packet may meet.
+        movers: ``int32[k]``, their numbers.
+        stack: ``int32[RAY_STACK_SIZE]``.
+        hits: Hits of each firing.
+        blocked: ``float64[F, m]``, share of the firing's light that ends at each hit.
+    """
+
+    origin_m: npt.NDArray[np.float64]
+    direction: npt.NDArray[np.float32]
+    time_ns: npt.NDArray[np.int64]
+    firing: npt.NDArray[np.int64]
+    sub_ray: npt.NDArray[np.int64]
+    share: npt.NDArray[np.float64]
+    travelled_m: npt.NDArray[np.float64]
+    range_m: npt.NDArray[np.float32]
+    instance: npt.NDArray[np.int32]
+    triangle: npt.NDArray[np.int32]
+    start_m: npt.NDArray[np.float64]
+    ahead: npt.NDArray[np.float64]
+    turn: npt.NDArray[np.float64]
+    spheres: npt.NDArray[np.float64]
+    movers: npt.NDArray[np.int32]
+    stack: npt.NDArray[np.int32]
+    hits: Hits
+    blocked: npt.NDArray[np.float64]
+
+
+def allocate_firing_rays(sub_rays: int, most_objects: int) -> FiringRays:
+    """Allocate working arrays for beams of ``sub_rays`` rays and worlds of up to ``most_objects`` objects."""
+    rays, most_hits = MOST_FIRINGS * sub_rays, sub_rays * LAYERS
+    return FiringRays(
+        origin_m=np.zeros((rays, 3)),
+        direction=np.zeros((rays, 3), np.float32),
+        time_ns=np.zeros(rays, np.int64),
+        firing=np.zeros(rays, np.int64),
+        sub_ray=np.zeros(rays, np.int64),
+        share=np.zeros(rays),
+        travelled_m=np.zeros(rays),
+        range_m=np.zeros(rays, np.float32),
+        instance=np.zeros(rays, np.int32),
+        triangle=np.zeros(rays, np.int32),
+        start_m=np.zeros((MOST_FIRINGS, 3)),
+        ahead=np.zeros((MOST_FIRINGS, 3)),
+        turn=np.zeros((MOST_FIRINGS, 4)),
+        spheres=np.zeros((most_objects, 4)),
+        movers=np.zeros(most_objects, np.int32),
+        stack=np.zeros(RAY_STACK_SIZE, np.int32),
+        hits=allocate_hits(MOST_FIRINGS, most_hits),
+        blocked=np.zeros((MOST_FIRINGS, most_hits)),
+    )
+
+
+@kernel
+def _between(start: Quaternion, stop: Quaternion, share: float) -> Quaternion:
+    """Orientation between two that are nearly the same."""
+    alike = start[0] * stop[0] + start[1] * stop[1] + start[2] * stop[2] + start[3] * stop[3]
+    sign = 1.0 if alike >= 0.0 else -1.0
+    w = start[0] + share * (sign * stop[0] - start[0])
+    x = start[1] + share * (sign * stop[1] - start[1])
+    y = start[2] + share * (sign * stop[2] - start[2])
+    z = start[3] + share * (sign * stop[3] - start[3])
+    scale = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
+    return w * scale, x * scale, y * scale, z * scale
+
+
+@kernel
+def place_firings(unit: RecordedUnit, track: PoseTrack, capture_ns: int, recorded: RecordedFirings, count: int, rays: FiringRays) -> None:
+    """Write where each firing's beam begins in the world, and its direction.
+
+    The carrier's pose is evaluated at the first and the last firing, and interpolated in between: over 1.4 ms that is exact to a * dt^2 / 8, 12 um at
+    50 m/s^2.
+
+    Args:
+        unit: The unit.
+        track: World from carrier, over capture time.
+        capture_ns: Capture time of the packet's stamp.
+        recorded: The packet's firings.
+        count: Number of firings.
+        rays: ``start_m``, ``ahead`` and ``turn`` are written.
+    """
+    begin_ns, stop_ns = recorded.time_ns[0], recorded.time_ns[count - 1]
+    (x0, y0, z0), start_q = track_state(track, capture_ns + begin_ns)
+    (x1, y1, z1), stop_q = track_state(track, capture_ns + stop_ns)
+    mount_m, mount_q = unit.mount_position_m, unit.mount_orientation
+    mount = (mount_q[0], mount_q[1], mount_q[2], mount_q[3])
+    for firing in range(count):
+        share = (recorded.time_ns[firing] - begin_ns) / (stop_ns - begin_ns) if stop_ns > begin_ns else 0.0
+        body = _between(start_q, stop_q, share)
+        turned = multiply(body, mount)
+        ahead = rotate(turned, (recorded.direction[firing, 0], recorded.direction[firing, 1], recorded.direction[firing, 2]))
+        ux, uy, uz = rotate(turned, (0.0, 0.0, recorded.height_m[firing]))
+        mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
+        rays.start_m[firing, 0] = x0 + share * (x1 - x0) + mx + ux
+        rays.start_m[firing, 1] = y0 + share * (y1 - y0) + my + uy
+        rays.start_m[firing, 2] = z0 + share * (z1 - z0) + mz + uz
+        rays.ahead[firing, 0], rays.ahead[firing, 1], rays.ahead[firing, 2] = ahead
+        rays.turn[firing, 0], rays.turn[firing, 1], rays.turn[firing, 2], rays.turn[firing, 3] = turned
+
+
+@kernel
+def _half_angle(unit: RecordedUnit, count: int, rays: FiringRays) -> tuple[Vector, float]:
+    """Axis of a cone that contains all beams of a packet, and its half angle."""
+    x = y = z = 0.0
+    for firing in range(count):
+        x += rays.ahead[firing, 0]
+        y += rays.ahead[firing, 1]
+        z += rays.ahead[firing, 2]
+    length = math.sqrt(x * x + y * y + z * z)
+    if length == 0.0:
+        return (1.0, 0.0, 0.0), math.pi
+    x, y, z = x / length, y / length, z / length
+    cosine = 1.0
+    for firing in range(count):
+        beside = x * rays.ahead[firing, 0] + y * rays.ahead[firing, 1] + z * rays.ahead[firing, 2]
+        cosine = min(cosine, beside)
+    return (x, y, z), math.acos(max(cosine, -1.0)) + unit.beam.spread + 1e-6
+
+
+@kernel
+def find_objects(unit: RecordedUnit, world: World, rig_ns: int, recorded: RecordedFirings, count: int, rays: FiringRays) -> int:
+    """Objects that a packet's beams may meet, each with a sphere that holds it during the packet; returns their number.
+
+    Args:
+        unit: The unit.
+        world: World of which every object is a mover.
+        rig_ns: Rig time of the packet's stamp.
+        recorded: The packet's firings.
+        count: Number of firings.
+        rays: ``spheres`` and ``movers`` are written.
+    """
+    axis, half_angle = _half_angle(unit, count, rays)
+    first_ns, last_ns = rig_ns + recorded.time_ns[0], rig_ns + recorded.time_ns[count - 1]
+    middle_ns = first_ns + (last_ns - first_ns) // 2
+    half_s = (last_ns - middle_ns + 1) * 1e-9
+    ox, oy, oz = rays.start_m[0, 0], rays.start_m[0, 1], rays.start_m[0, 2]
+    apart_m = unit.beam.width_m
+    for firing in range(count):
+        dx, dy, dz = rays.start_m[firing, 0] - ox, rays.start_m[firing, 1] - oy, rays.start_m[firing, 2] - oz
+        apart_m = max(apart_m, math.sqrt(dx * dx + dy * dy + dz * dz) + unit.beam.width_m)
+    found = 0
+    for mover in range(world.key_first.size):
+        cx, cy, cz = keyed_position(
+            world.key_time_ns,
+            world.key_position_m,
+            world.key_arrival_mps,
+            world.key_departure_mps,
+            world.key_first[mover],
+            world.key_count[mover],
+            world.period_ns[mover],
+            middle_ns,
+        )
+        radius = world.radius_m[mover] + world.speed_mps[mover] * half_s
+        x, y, z = cx - ox, cy - oy, cz - oz
+        distance = math.sqrt(x * x + y * y + z * z)
+        if distance > unit.cast_range_m + radius + apart_m:
+            continue
+        if distance > radius + apart_m:
+            beside = math.acos(max(min((axis[0] * x + axis[1] * y + axis[2] * z) / distance, 1.0), -1.0))
+            if beside > half_angle + math.asin((radius + apart_m) / distance):
+                continue
+        if found == rays.movers.size:
+            break
+        rays.spheres[found, 0], rays.spheres[found, 1], rays.spheres[found, 2], rays.spheres[found, 3] = cx, cy, cz, radius * radius
+        rays.movers[found] = mover
+        found += 1
+    return found
+
+
+@kernel
+def _may_meet(unit: RecordedUnit, rays: FiringRays, firing: int, objects: int) -> bool:
+    """Whether any ray of a firing's beam may meet one of the objects' spheres."""
+    dx, dy, dz = rays.ahead[firing, 0], rays.ahead[firing, 1], rays.ahead[firing, 2]
+    for at in range(objects):
+        x, y, z = (
+            rays.spheres[at, 0] - rays.start_m[firing, 0],
+            rays.spheres[at, 1] - rays.start_m[firing, 1],
+            rays.spheres[at, 2] - rays.start_m[firing, 2],
+        )
+        along, radius = x * dx + y * dy + z * dz, math.sqrt(rays.spheres[at, 3])
+        squared = x * x + y * y + z * z
+        room = radius + unit.beam.width_m + unit.beam.spread * math.sqrt(squared)
+        if squared <= room * room or (along > 0.0 and squared - along * along <= room * room):
+            return True
+    return False
+
+
+@kernel
+def _fire(unit: RecordedUnit, rays: FiringRays, firing: int, time_ns: int, first: int) -> int:
+    """Write the rays of a firing's beam behind ``first`` rays; returns how many there are then."""
+    dx, dy, dz = rays.ahead[firing, 0], rays.ahead[firing, 1], rays.ahead[firing, 2]
+    turn = (rays.turn[firing, 0], rays.turn[firing, 1], rays.turn[firing, 2], rays.turn[firing, 3])
+    ux, uy, uz = rotate(turn, (0.0, 0.0, 1.0))
+    hx, hy, hz = dy * uz - dz * uy, dz * ux - dx * uz, dx * uy - dy * ux
+    level = math.sqrt(hx * hx + hy * hy + hz * hz)
+    if level == 0.0:
+        hx, hy, hz = rotate(turn, (1.0, 0.0, 0.0))
+        level = 1.0
+    hx, hy, hz = hx / level, hy / level, hz / level
+    vx, vy, vz = hy * dz - hz * dy, hz * dx - hx * dz, hx * dy - hy * dx
+    tangent, offset_m, share = unit.beam.tangent, unit.beam.offset_m, unit.beam.share
+    for number in range(share.size):
+        ray = first + number
+        u, v = tangent[number, 0], tangent[number, 1]
+        scale = 1.0 / math.sqrt(1.0 + u * u + v * v)
+        rays.direction[ray, 0], rays.direction[ray, 1], rays.direction[ray, 2] = (
+            (dx + u * hx + v * vx) * scale,
+            (dy + u * hy + v * vy) * scale,
+            (dz + u * hz + v * vz) * scale,
+        )
+        u, v = offset_m[number, 0], offset_m[number, 1]
+        rays.origin_m[ray, 0] = rays.start_m[firing, 0] + u * hx + v * vx
+        rays.origin_m[ray, 1] = rays.start_m[firing, 1] + u * hy + v * vy
+        rays.origin_m[ray, 2] = rays.start_m[firing, 2] + u * hz + v * vz
+        rays.time_ns[ray], rays.firing[ray], rays.sub_ray[ray] = time_ns, firing, number
+        rays.share[ray], rays.travelled_m[ray] = share[number], 0.0
+    return first + int(share.size)
+
+
+@kernel
+def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
+    """Add what rays met to their firings' hits; rays that go on behind it are moved to the front; returns their number."""
+    hits, optics, going_on = rays.hits, world.optics, 0
+    for ray in range(count):
+        row = rays.triangle[ray]
+        if row < 0:
+            continue
+        surface, firing, share = world.material[row], rays.firing[ray], rays.share[ray]
+        porosity, transmission = float(optics[surface, 2]), float(optics[surface, 3])
+        nx, ny, nz = hit_normal(world, rays.instance[ray], row, rays.time_ns[ray])
+        cosine = abs(nx * rays.direction[ray, 0] + ny * rays.direction[ray, 1] + nz * rays.direction[ray, 2])
+        hit_m = rays.travelled_m[ray] + float(rays.range_m[ray])
+        far_m = max(hit_m, _NEAREST_M)
+        passing = share * (porosity + (1.0 - porosity) * transmission * transmission)
+        at = hits.hit_count[firing]
+        if at < hits.value.shape[1] and porosity < 1.0:
+            hits.value[firing, at, RANGE] = hit_m
+            hits.value[firing, at, ENERGY] = share * (1.0 - porosity) * float(optics[surface, 0]) * cosine / (far_m * far_m)
+            hits.value[firing, at, COSINE] = cosine
+            hits.value[firing, at, RETRO] = optics[surface, 1]
+            hits.what[firing, at, RAY] = rays.sub_ray[ray]
+            hits.what[firing, at, INSTANCE] = rays.instance[ray]
+            hits.what[firing, at, TRIANGLE] = row
+            rays.blocked[firing, at] = share - passing
+            hits.hit_count[firing] = at + 1
+        if passing * sub_rays < _FAINTEST_SHARE:
+            continue
+        step_m = float(rays.range_m[ray]) + _STEP_M
+        for axis in range(3):
+            rays.origin_m[going_on, axis] = rays.origin_m[ray, axis] + step_m * rays.direction[ray, axis]
+            rays.direction[going_on, axis] = rays.direction[ray, axis]
+        rays.travelled_m[going_on] = rays.travelled_m[ray] + step_m
+        rays.time_ns[going_on], rays.firing[going_on], rays.sub_ray[going_on] = rays.time_ns[ray], firing, rays.sub_ray[ray]
+        rays.share[going_on] = passing
+        going_on += 1
+    return going_on
+
+
+@kernel
+def cast_firings(
+    unit: RecordedUnit,
+    world: World,
+    rig_ns: int,
+    recorded: RecordedFirings,
+    count: int,
+    objects: int,
+    begin_ns: int,
+    stop_ns: int,
+    rays: FiringRays,
+) -> None:
+    """Cast the firings of a packet that lie in a stretch of rig time, as far as they may meet an object, and gather their hits.
+
+    Args:
+        unit: The unit.
+        world: World of which every object is a mover.
+        rig_ns: Rig time of the packet's stamp.
+        recorded: The packet's firings.
+        count: Number of firings.
+        objects: Result of ``find_objects``.
+        begin_ns: Rig time from which firings are cast.
+        stop_ns: Rig time before which they are.
+        rays: Working arrays; ``hits`` and ``blocked`` are written for all firings of the packet.
+    """
+    rays.hits.hit_count[:count] = 0
+    sub_rays = int(unit.beam.share.size)
+    going_on = 0
+    for firing in range(count):
+        time_ns = rig_ns + recorded.time_ns[firing]
+        is_aimed = recorded.direction[firing, 0] != 0.0 or recorded.direction[firing, 1] != 0.0 or recorded.direction[firing, 2] != 0.0
+        if is_aimed and begin_ns <= time_ns < stop_ns and _may_meet(unit, rays, firing, objects):
+            going_on = _fire(unit, rays, firing, time_ns, going_on)
+    layer = 0
+    while going_on > 0 and layer < _LAYERS:
+        cast_span(
+            world,
+            rays.origin_m,
+            rays.direction,
+            rays.time_ns,
+            unit.cast_range_m,
+            0,
+            going_on,
+            rays.spheres,
+            rays.movers,
+            objects,
+            rays.stack,
+            rays.range_m,
+            rays.instance,
+            rays.triangle,
+        )
+        going_on = _collect(world, rays, going_on, sub_rays)
+        layer += 1

@@ -1,0 +1,105 @@
+"""A recorded unit as kernels take it: where its firings look, and what it makes of an echo."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import by_reference
+from hilsim.emulator.plan import Family
+from hilsim.geometry.poses import Pose
+from hilsim.protocols.velodyne.firing import RecordFirings, build_record_firings
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.sensor.optics.beam import Beam
+from hilsim.sensor.response import Response, cepton_ratios, velodyne_ratios
+
+_CHANNELS = 256
+_NOISE_MARGIN_SIGMAS = 8.0
+
+
+@by_reference
+class RecordedUnit(NamedTuple):
+    """Kernel-side recorded unit; build with ``build_velodyne_unit`` or ``build_cepton_unit``.
+
+    Attributes:
+        family: A ``Family``.
+        response: Detection, limits and noise of the returns of objects.
+        beam: Rays of a firing and their shares.
+        firings: Directions and times of a Velodyne's records.
+        record_channel: ``int64[r]``, laser of each record of a group.
+        origin_height_m: ``float64[r]``, height of each record's laser above the sensor's origin.
+        stamps_last_firing: A data packet's stamp is the time of its last firing.
+        no_return: ``uint8[256]``, reflectivity byte of a record without a return, by laser.
+        ratio: ``float64[256]``, share of a white diffuse target for each reflectivity byte.
+        mount_position_m: ``float64[3]``, sensor's origin in the frame of the carrier.
+        mount_orientation: ``float64[4]``, carrier from sensor.
+        cast_range_m: Range to which rays are cast.
+    """
+
+    family: int
+    response: Response
+    beam: Beam
+    firings: RecordFirings
+    record_channel: npt.NDArray[np.int64]
+    origin_height_m: npt.NDArray[np.float64]
+    stamps_last_firing: bool
+    no_return: npt.NDArray[np.uint8]
+    ratio: npt.NDArray[np.float64]
+    mount_position_m: npt.NDArray[np.float64]
+    mount_orientation: npt.NDArray[np.float64]
+    cast_range_m: float
+
+
+def _cast_range_m(response: Response) -> float:
+    return response.range_max_m + _NOISE_MARGIN_SIGMAS * response.noise_m
+
+
+def build_velodyne_unit(
+    geometry: FiringGeometry, response: Response, beam: Beam, mount: Pose, *, stamps_last_firing: bool, no_return: npt.NDArray[np.uint8]
+) -> RecordedUnit:
+    """Build the kernel-side unit of a Velodyne.
+
+    Args:
+        geometry: Geometry of its model.
+        response: Response to an object's echo.
+        beam: Beam of each laser.
+        mount: Carrier from sensor.
+        stamps_last_firing: A data packet's stamp is the time of its last firing.
+        no_return: ``uint8[c]``, reflectivity byte of a record without a return, by laser.
+    """
+    firings, lasers = build_record_firings(geometry), len(geometry.elevation_deg)
+    channel = np.arange(firings.share.size, dtype=np.int64) % lasers
+    height_m = 1e-3 * np.array(geometry.vertical_offset_mm or (0.0,) * lasers)
+    return RecordedUnit(
+        family=int(Family.VELODYNE),
+        response=response,
+        beam=beam,
+        firings=firings,
+        record_channel=channel,
+        origin_height_m=height_m[channel],
+        stamps_last_firing=stamps_last_firing,
+        no_return=np.pad(no_return, (0, _CHANNELS - no_return.size)),
+        ratio=velodyne_ratios(),
+        mount_position_m=np.array(mount.position_m, np.float64),
+        mount_orientation=np.array(mount.orientation, np.float64),
+        cast_range_m=_cast_range_m(response),
+    )
+
+
+def build_cepton_unit(response: Response, beam: Beam, mount: Pose) -> RecordedUnit:
+    """Build the kernel-side unit of a Cepton, whose points contain their directions; arguments as of ``build_velodyne_unit``."""
+    nothing = np.zeros(0)
+    return RecordedUnit(
+        family=int(Family.CEPTON),
+        response=response,
+        beam=beam,
+        firings=RecordFirings(1, 1, nothing.astype(np.int64), nothing, nothing, nothing, 5.0),
+        record_channel=nothing.astype(np.int64),
+        origin_height_m=nothing,
+        stamps_last_firing=False,
+        no_return=np.zeros(_CHANNELS, np.uint8),
+        ratio=cepton_ratios(),
+        mount_position_m=np.array(mount.position_m, np.float64),
+        mount_orientation=np.array(mount.orientation, np.float64),
+        cast_range_m=_cast_range_m(response),
+    )
