@@ -3,11 +3,14 @@
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hilsim.analysis.ground import Ground, Reason, fit_ground
+from hilsim.background.files.cloud import map_points_m
 from hilsim.background.imaging import widen
 from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker, Stretch, with_share
 from hilsim.background.movement import Change, check_standing
@@ -69,6 +72,15 @@ class Generated:
     sensor: FoundSensor
     change: Change | None
     notes: tuple[str, ...]
+
+    @cached_property
+    def ground(self) -> Ground | Reason:
+        """The ground that the map shows, in the sensor frame; or why it shows none."""
+        points = map_points_m(self.map)
+        geometry = _GEOMETRIES.get(self.map.model)
+        if geometry is not None and geometry.vertical_offset_mm:
+            points[:, 2] += np.array(geometry.vertical_offset_mm)[list(geometry.elevation_order)][np.nonzero(self.map.used)[0]] * 1e-3
+        return fit_ground(points)
 
 
 def prepare(

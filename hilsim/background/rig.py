@@ -1,9 +1,11 @@
 """A starting rig that shows a map."""
 
+from hilsim.analysis.ground import Ground
+
 _PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_. "
 
 
-def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, captures: tuple[str, ...]) -> str:
+def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, captures: tuple[str, ...], ground: Ground | None = None) -> str:
     """Rig in TOML.
 
     Args:
@@ -12,8 +14,9 @@ def rig_text(name: str, profile: str, *, rate_rpm: int | None, has_pose: bool, c
         rate_rpm: Rotation rate of the sensor; None for one that does not rotate.
         has_pose: Whether the map contains the pose of its sensor.
         captures: Captures of the map.
+        ground: Ground in the map, which becomes z = 0 if the map does not contain the pose; None where none was found.
     """
-    place = "" if has_pose else "height_m = 0.0                       # of the sensor above the ground: not known; and pitch_deg\n"
+    place = "" if has_pose else _place(ground)
     turning = f"rotation_rate_rpm = {rate_rpm}\n" if rate_rpm else ""
     names = ", ".join("".join(letter if letter in _PLAIN else "?" for letter in capture) for capture in captures)
     return f"""\
@@ -41,6 +44,16 @@ source_ports = "any"
 # position_m = [2.0, 12.0, 0.75]
 # size_m = [1.8, 4.2, 1.5]
 """
+
+
+def _place(ground: Ground | None) -> str:
+    """Keys of the sensor's pose: above the ground as it was found, else a height to be given."""
+    if ground is None:
+        return "height_m = 0.0                       # of the sensor above the ground: not known; and pitch_deg\n"
+    return (
+        f"position_m = [0.0, 0.0, {ground.height_m:.3f}]      # the sensor above the ground that the map shows, which is z = 0\n"
+        f"rotation_deg = [{ground.roll_deg + 0.0:.2f}, {ground.pitch_deg + 0.0:.2f}, 90.0]    # its tilt; azimuth 0 looks along y\n"
+    )
 
 
 def _quoted(text: str) -> str:

@@ -1,6 +1,6 @@
 """The whole pipeline of a lidar as one kernel: from packet indices to bytes without Python, so that a daemon thread never needs the GIL.
 
-The stages are the very kernels that ``lidar.py`` calls one by one, so the bytes are the same (tested).
+The stages are the same kernels that ``lidar.py`` calls one by one, so the bytes are equal (tested).
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8]
 
 @stage_kernel
 def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
-    """Cast the rays, and those that go on behind what lets light pass, and gather what they met."""
+    """Cast the rays, continue those that pass through a material, and gather their hits."""
     workspace.hits.hit_count[:] = 0
     rays, beyond = workspace.rays, workspace.ahead
     count = rays.range_m.size
@@ -85,7 +85,7 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
 
 @stage_kernel
 def render_returns(plan: LidarPlan, platform: Platform, world: World, packet: int, workspace: Workspace) -> None:
-    """Render what data packet ``packet`` reports into ``workspace.returns``."""
+    """Render the returns of data packet ``packet`` into ``workspace.returns``."""
     first, sequences = first_sequence_of(plan, packet), plan.sequences_per_packet
     fire(plan, platform, first, sequences, workspace.rays)
     if plan.overlay.rule != _SYNTHETIC_ONLY:
@@ -101,13 +101,13 @@ def render_data_packet(
     """Render and encode data packet ``packet``; returns the datagram's size in bytes.
 
     Args:
-        plan: The lidar.
-        platform: Carries the lidar.
-        world: What it sees.
-        framing: Payload or whole frame.
+        plan: Plan of the lidar.
+        platform: Platform that carries the lidar.
+        world: World that the lidar sees.
+        framing: Framing of datagrams: payload, or whole frame.
         packet: Index of the packet since the sensor started.
         workspace: Working arrays, overwritten.
-        datagram: ``uint8[>= header + plan.data_size]``, written.
+        datagram: ``uint8[>= header + plan.data_size]``, output.
     """
     render_returns(plan, platform, world, packet, workspace)
     encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)

@@ -1,4 +1,4 @@
-"""One emulated lidar: specs, world, platform and seed in, datagrams out; any stretch of time, in any order, always the same bytes."""
+"""One emulated lidar: from specs, world, platform and seed to datagrams. Any stretch of time can be rendered, in any order, with the same bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -37,19 +37,19 @@ class LidarEmulator:
     """A lidar bound to a world and a platform.
 
     Attributes:
-        setting: The lidar.
-        world: What it sees.
-        platform: Carries the lidar.
-        seed: The rig's seed.
+        setting: Setting of the lidar.
+        world: World that the lidar sees.
+        platform: Platform that carries the lidar.
+        seed: Random seed of the rig.
         utc_epoch_ns: UTC of rig time 0.
-        data_flow: Where data packets go.
-        position_flow: Where position packets go.
-        data_framing: Bytes of data datagrams: payload, or whole frames.
-        position_framing: The same for position datagrams.
-        overlay: What it sees of a captured background.
-        cells: What its beams can meet, where the platform stands still: rays are cast faster, and no byte changes.
-        continues: What its plan takes over from the lidar before a change.
-        later: What it becomes, from one rig time after the other.
+        data_flow: Flow of data packets.
+        position_flow: Flow of position packets.
+        data_framing: Framing of data datagrams: payload, or whole frame.
+        position_framing: Framing of position datagrams.
+        overlay: Captured background that the lidar sees.
+        cells: Cells of directions, if the platform stands still: rays are cast faster, with the same bytes.
+        continues: Values that the plan takes over from the lidar before a change.
+        later: Changed lidars that follow, by rig time.
     """
 
     setting: LidarSetting
@@ -68,26 +68,26 @@ class LidarEmulator:
 
     @cached_property
     def plan(self) -> LidarPlan:
-        """Kernel-side lidar."""
+        """Plan of the lidar for kernels."""
         plan = build_lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells)
         return self.continues.applied_to(plan)
 
     def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
-        """This lidar, with the other's plan if nothing that a plan is made of differs: making one takes milliseconds."""
+        """This lidar, with the other's plan if both plans would be equal, because building one takes milliseconds."""
         made_of = ("setting", "seed", "utc_epoch_ns", "overlay", "cells", "continues")
         if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
             self.__dict__["plan"] = other.plan
         return self
 
     def followed_by(self, changed: "LidarEmulator", at_ns: int) -> "LaterLidar":
-        """What this lidar becomes at a rig time, or with the first packet after it where other returns are reported."""
+        """Changed lidar that follows this one at a rig time, or with the first packet after it if other returns are reported."""
         begin_ns, continues = continue_from(self.plan, changed.plan, at_ns)
         follower = replace(changed, continues=continues)
         follower.__dict__["plan"] = continues.applied_to(changed.plan)
         return LaterLidar(begin_ns, follower)
 
     def at_packet(self, packet: int) -> "LidarEmulator":
-        """The lidar that a data packet's first firing is of."""
+        """Lidar that makes a data packet's first firing."""
         current = self
         for begin_ns, lidar in self.later:
             if begin_ns > packet_start_ns(current.plan, packet):
@@ -105,20 +105,19 @@ class LidarEmulator:
         return int(first_packet_due(current.plan, start_ns))
 
     def deadlines_ns(self, first: int, count: int) -> npt.NDArray[np.int64]:
-        """``int64[count]``, rig times at which data packets are due."""
+        """Deadlines of data packets in rig time, ``int64[count]``."""
         return np.array([data_deadline_ns(self.at_packet(packet).plan, packet) for packet in range(first, first + count)], dtype=np.int64)
 
     def data_packets(self, first: int, count: int, renderer: Renderer | None = None) -> DatagramBatch:
         """Data packets ``first`` to ``first + count - 1``.
 
-        Without a renderer the fused CPU kernel runs; with one the same stages are called around it. The bytes are the same wherever the
-        renderer's ranges are.
+        Without a renderer the fused CPU kernel runs; with one the same stages are called around it. The bytes are equal where the renderer's ranges are.
         """
         datagrams = np.zeros((count, self.data_framing.header_size + self.data_size), np.uint8)
         size = np.zeros(count, np.int32)
         if self.later:
             if renderer is not None:
-                raise ValueError("a lidar that changes must be rendered by the CPU's kernels, got a renderer")
+                raise ValueError("a lidar that changes must be rendered by the CPU kernels, got a renderer")
             self._render_segments(first, size, datagrams)
         elif renderer is None:
             workspace = allocate_workspace(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque)
@@ -135,11 +134,11 @@ class LidarEmulator:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether no material that it ever sees lets light pass."""
+        """Whether all materials that the lidar ever sees are opaque."""
         return self.world.is_opaque and all(later.lidar.world.is_opaque for later in self.later)
 
     def _render_segments(self, first: int, size: npt.NDArray[np.int32], datagrams: npt.NDArray[np.uint8]) -> None:
-        """Render data packets from ``first`` on, a row each, with every change within them."""
+        """Render data packets from ``first`` on, one row each, with every change within them."""
         base, following = self.within(first, size.size)
         if len(following) >= CAPACITY and size.size > 1:
             half = size.size // 2
@@ -160,7 +159,7 @@ class LidarEmulator:
             table.close()
 
     def within(self, first: int, count: int) -> "tuple[LidarEmulator, tuple[LaterLidar, ...]]":
-        """The lidar that data packet ``first`` begins with, and what it becomes within ``count`` packets."""
+        """Lidar that data packet ``first`` begins with, and the changed lidars that follow within ``count`` packets."""
         base = self.at_packet(first)
         stop_ns = packet_start_ns(self.at_packet(first + count).plan, first + count)
         passed = next((number + 1 for number, later in enumerate(self.later) if later.lidar is base), 0)
@@ -184,7 +183,7 @@ class LidarEmulator:
             size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], self.plan.data_size)
 
     def firings(self, first: int, count: int, renderer: Renderer) -> Workspace:
-        """Everything about the firings of ``count`` data packets, from rays with true ranges to what is reported: the ground truth beside the packets.
+        """Ground truth of the firings of ``count`` data packets, from rays with true ranges to reported returns.
 
         Firings are ``[channel, sequence]`` flattened, ``count * sequences_per_packet`` sequences.
         """
@@ -236,11 +235,11 @@ class LidarEmulator:
 
 
 class LaterLidar(NamedTuple):
-    """What a lidar becomes.
+    """A changed lidar and the rig time from which it replaces the former one.
 
     Attributes:
         begin_ns: Rig time from which its firings are the changed lidar's.
-        lidar: The changed lidar; its own ``later`` is not looked at.
+        lidar: The changed lidar; its own ``later`` is ignored.
     """
 
     begin_ns: int

@@ -1,4 +1,4 @@
-"""Everything one emulated lidar is, in the shape kernels take it; ``emulator.planning`` builds it once, and nothing changes it while the lidar streams."""
+"""Complete description of one emulated lidar for kernels; ``emulator.planning`` builds it once, and it does not change while the lidar streams."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from hilsim.sensor.response import Response
 
 
 class Family(IntEnum):
-    """Whose packets, and how firings are directed."""
+    """Packet format and way of directing firings."""
 
     VELODYNE = 0
     CEPTON = 1
@@ -32,13 +32,13 @@ class BeamRow(IntEnum):
     """Rows of ``LidarPlan.beam_lanes`` for each sixteen channels."""
 
     TURNS = 0
-    """Azimuth beside the head's."""
+    """Azimuth relative to the head."""
     PHASE = 1
-    """When it fires, as a share of the firing sequence."""
+    """Firing time as a share of the firing sequence."""
     SINE_ELEVATION = 2
     COSINE_ELEVATION = 3
     ORIGIN_X = 4
-    """Where the beam begins, in the platform's body frame; metres."""
+    """Origin of the beam in the platform's body frame; metres."""
     ORIGIN_Y = 5
     ORIGIN_Z = 6
     BIAS = 7
@@ -46,7 +46,7 @@ class BeamRow(IntEnum):
 
 
 class Gps(NamedTuple):
-    """Kernel-side receiver; ``present`` false means none is connected."""
+    """Kernel-side GPS receiver; ``present`` is false if none is connected."""
 
     present: bool
     valid: bool
@@ -58,13 +58,13 @@ class Gps(NamedTuple):
 
 
 class BeamCells(NamedTuple):
-    """What each beam of a lidar that stands still can meet, by direction.
+    """Static triangles that each beam of a stationary lidar can hit, by direction.
 
     Attributes:
-        cells: Lists of static triangles; ``NO_CELLS`` of a lidar that moves.
-        columns: Cells across: of a turn, or of the image.
-        rows: Cells of the image upwards.
-        extent: Image that the cells cover: smallest and largest x, smallest and largest z.
+        cells: Lists of static triangles; ``NO_CELLS`` for a lidar that moves.
+        columns: Number of cells across a turn or the image.
+        rows: Number of cells along the image's height.
+        extent: Limits of the image that the cells cover: smallest and largest x, smallest and largest z.
     """
 
     cells: Cells
@@ -81,42 +81,43 @@ class LidarPlan(NamedTuple):
     """Kernel-side lidar.
 
     Attributes:
-        family: A ``Family``.
+        family: Number of the ``Family``.
         clock: Device clock.
-        head: Rotating head; of no meaning without one.
-        mirror: Scanning mirror; of no meaning without one.
-        beam: Its rays and their shares.
+        head: Rotating head; ignored for a sensor without one.
+        mirror: Scanning mirror; ignored for a sensor without one.
+        beam: Rays of a beam and their shares.
         response: Detection, limits and noise.
         baseline: ``uint8[c]``, reflectivity of a record without a return.
         bias_m: ``float64[c]``, each laser's constant range error.
         weather: Extinction and false echoes.
-        window: What the sensor's window lets through.
-        false_alarms: Noise taken for echoes.
+        window: Transmission of the sensor's window.
+        false_alarms: Echoes caused by noise.
         overlay: Captured background.
-        beam_cells: Static triangles by direction, of a sensor that stands still.
-        decimation: Which firings are reported.
-        is_decimated: Not all of them are.
-        position: When position packets, or a Cepton-style sensor's information packets, are sent.
-        gps: Receiver.
+        beam_cells: Static triangles by direction, for a stationary sensor.
+        decimation: Rule that selects the firings to report.
+        is_decimated: Whether some firings are not reported.
+        position: Schedule of position packets, or of a Cepton-style sensor's information packets.
+        gps: GPS receiver.
         info: ``uint8[88]``, the information packet; empty where there is none.
-        header_version: Of point packets.
+        header_version: Header version of point packets.
         data_size: Bytes of a data packet's payload.
         info_size: Bytes of a position or information packet's payload.
         elevation_deg: ``float64[c]``.
         azimuth_offset_rad: ``float64[c]``.
-        channel_origin_m: ``float64[c, 3]``, where each channel's beam begins, in the platform's body frame.
-        firing_offset_ns: ``int64[c]`` of each channel within a firing sequence.
-        beam_lanes: ``float64[8 * ceil(c / 16), 16]``, what the channels' beams have of their own, sixteen side by side, rows by ``BeamRow``; the last channel fills up.
-        sequence_ns: Device time of a firing sequence.
-        sequences_per_packet: Firing sequences of a data packet.
-        origin_sequence: Index of the firing sequence that data packet 0 begins with; not 0 after the number of sequences in a packet has changed.
-        stamp_offset_ns: Device time from a data packet's first firing to the one that its stamp is of.
-        has_imu: Position packets carry what the sensor's gyroscopes and accelerometers read.
-        choice: ``int64[r]``, an ``EchoChoice`` for each return of a firing, in the packet's order.
-        factory_bytes: Of a Velodyne: return mode and product, the last two bytes of a data packet.
-        mount_orientation: ``float64[4]``, body from sensor.
-        data_latency_ns: From the end of the last firing sequence to the wire.
-        cast_range_m: How far rays are cast: the longest range plus a margin for noise.
+        channel_origin_m: ``float64[c, 3]``, origin of each channel's beam in the platform's body frame.
+        firing_offset_ns: ``int64[c]``, offset of each channel within a firing sequence.
+        beam_lanes: ``float64[8 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
+            last channel.
+        sequence_ns: Duration of a firing sequence in device time.
+        sequences_per_packet: Number of firing sequences in a data packet.
+        origin_sequence: Index of the first firing sequence of data packet 0; other than 0 after the number of sequences in a packet has changed.
+        stamp_offset_ns: Device time from a data packet's first firing to the firing that its stamp belongs to.
+        has_imu: Whether position packets carry readings of the sensor's gyroscopes and accelerometers.
+        choice: ``int64[r]``, ``EchoChoice`` of each return of a firing, in the packet's order.
+        factory_bytes: Last two bytes of a Velodyne data packet: return mode and product.
+        mount_orientation: ``float64[4]``, rotation from the sensor to the body frame.
+        data_latency_ns: Time from the end of the last firing sequence to the wire.
+        cast_range_m: Length of cast rays: the longest range plus a margin for noise.
     """
 
     family: int

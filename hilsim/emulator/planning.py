@@ -1,4 +1,4 @@
-"""From a lidar's setting to the plan that kernels take."""
+"""Build the plan of a lidar for kernels from its setting."""
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +28,14 @@ _NOISE_MARGIN_SIGMAS = 8.0
 def build_lidar_plan(
     setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None, cells: BeamCells | None = None
 ) -> LidarPlan:
-    """Kernel-side lidar of a setting.
+    """Build the plan of a lidar.
 
     Args:
-        setting: The lidar.
-        seed: The rig's seed, 64 bits.
+        setting: Setting of the lidar.
+        seed: Random seed of the rig, 64 bits.
         utc_epoch_ns: UTC of rig time 0 in ns since 1970.
-        overlay: What it sees of a captured background.
-        cells: What its beams can meet, where it stands still.
+        overlay: Captured background that the lidar sees.
+        cells: Cells of directions of a stationary lidar.
     """
     plan = _without_family(setting, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
@@ -43,7 +43,7 @@ def build_lidar_plan(
 
 
 def build_beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
-    """Cells of a lidar on a platform fixed at ``body``: with them it reports the same, and casts rays faster where static objects are many.
+    """Build the cells of directions of a lidar on a platform fixed at ``body``: returns stay the same, and rays are cast faster among many static objects.
 
     Takes about a second a sensor in a street.
     """
@@ -51,7 +51,7 @@ def build_beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCel
 
 
 def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay, cells: BeamCells) -> LidarPlan:
-    """What every lidar has. Neither head nor mirror moves its beams, they look along one axis from one place, and it sends nothing: its family adds that."""
+    """Build the part of a plan that all families share: no head or mirror, all beams along one axis from one origin, no packets. The family adds the rest."""
     spec, setup = setting.spec, setting.setup
     mount = setup.body_from_sensor
     nothing = np.zeros(spec.laser_count)

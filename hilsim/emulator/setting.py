@@ -1,4 +1,4 @@
-"""One lidar as a rig describes it: its model and how it is set up."""
+"""One lidar of a rig: its model and its settings."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,15 +14,15 @@ from hilsim.sensor.specs import LidarSpec
 
 @dataclass(frozen=True, kw_only=True)
 class LidarSetting:
-    """One lidar of a rig: which model, how it is set up, and what is between it and the world.
+    """One lidar of a rig: its model, its settings, and the weather.
 
     Attributes:
-        name: Unique within a rig.
-        stream: The sensor's number within the rig, 0..65535: the stream of its random draws.
-        spec: The model.
-        setup: How it is mounted and set; a rig's ``[[sensor]]`` as it is.
-        weather: What the light passes through.
-        family_class: Whose sensor it is; None: the one of hilsim's families that the model is of.
+        name: Name, unique within a rig.
+        stream: Number of the sensor within the rig, 0 to 65535, which selects its random numbers.
+        spec: Specification of the model.
+        setup: Mounting and settings, equal to the rig's ``[[sensor]]``.
+        weather: Weather between the lidar and the world.
+        family_class: Family of the sensor; None: the built-in family of the model.
     """
 
     name: str
@@ -41,17 +41,17 @@ class LidarSetting:
 
     @cached_property
     def family(self) -> LidarFamily[Any]:
-        """What depends on whose sensor it is."""
+        """Family of the sensor: everything that depends on packet format and beam steering."""
         return family_of(self.spec, self.setup) if self.family_class is None else self.family_class(self.spec, self.setup)
 
     @property
     def sequences_per_packet(self) -> int:
-        """Firing sequences of a data packet."""
+        """Number of firing sequences in a data packet."""
         return self.family.sequences_per_packet
 
     @property
     def follows_pulse(self) -> bool:
-        """The sensor's clock is synchronised to UTC."""
+        """Whether the sensor's clock is synchronised to UTC."""
         return self.setup.clock.sync == "pps" or (self.setup.clock.sync == "auto" and self.family.has_utc_source)
 
     @property
@@ -60,5 +60,5 @@ class LidarSetting:
         return 1e9 / (self.sequences_per_packet * self.spec.sequence_ns)
 
     def with_sub_rays(self, sub_rays: int) -> "LidarSetting":
-        """The same lidar with so many rays a beam."""
+        """Copy of the lidar with this number of rays a beam."""
         return replace(self, setup=replace(self.setup, sub_rays=sub_rays))

@@ -1,1 +1,1 @@
-"""Rigs without a clock: recordings and ground truth, as fast as the machine renders."""
+"""Rigs without a real-time clock: recordings and ground truth, as fast as the machine renders."""

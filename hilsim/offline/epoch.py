@@ -1,4 +1,4 @@
-"""UTC of rig time 0, where no clock determines it."""
+"""UTC of rig time 0 for rigs without a real-time clock."""
 
 from datetime import UTC, datetime
 
@@ -9,13 +9,13 @@ START_UTC = "2026-01-01T00:00:00Z"
 
 
 def utc_ns(instant: str | datetime) -> int:
-    """Nanoseconds since 1970-01-01 UTC of an instant, to the nearest second.
+    """Convert an instant to nanoseconds since 1970-01-01 UTC, rounded to seconds.
 
     Args:
         instant: ISO 8601 text or a datetime; without a time zone it is UTC.
 
     Raises:
-        ValueError: the text is no instant.
+        ValueError: the text is not an ISO 8601 instant.
     """
     found = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
     return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()) * NS_PER_S

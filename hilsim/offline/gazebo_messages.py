@@ -1,4 +1,4 @@
-"""Messages of a rig's Gazebo lidars to files: one a topic, each message behind its size (protobuf's delimited streams)."""
+"""Write messages of a rig's Gazebo lidars to files: one file for each topic, each message preceded by its size (protobuf's delimited streams)."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,12 +16,12 @@ from hilsim.protocols.protobuf import base128
 
 
 class RecordedTopic(NamedTuple):
-    """One file.
+    """File with the messages of one topic.
 
     Attributes:
-        path: The file.
-        topic: What it holds.
-        messages: How many.
+        path: Path of the file.
+        topic: Name of the topic.
+        messages: Number of messages.
     """
 
     path: Path
@@ -30,18 +30,18 @@ class RecordedTopic(NamedTuple):
 
 
 def record_messages(rig: Rig, folder: Path, *, duration_ns: int, progress: Callable[[int], None] = lambda _: None) -> tuple[RecordedTopic, ...]:
-    """Write what a rig's Gazebo lidars would publish if everybody had subscribed.
+    """Write what a rig's Gazebo lidars would publish if every topic had a subscriber.
 
     Args:
         rig: A rig with ``[gazebo]``.
-        folder: Where the files are put; made where it is not there.
-        duration_ns: Rig time from 0.
-        progress: Called with the rig time (ns) written so far.
+        folder: Folder of the files, created if it does not exist.
+        duration_ns: End of the recording in rig time.
+        progress: Callback for the rig time (ns) written so far.
 
     Raises:
         AssetError: a file of the rig cannot be used.
         CaptureError: a file cannot be written.
-        ConfigError: the SDF file has no lidar, or two of one topic.
+        ConfigError: the SDF file has no lidar, or two lidars with one topic.
     """
     scenery = build_scenery(rig)
     lidars = gazebo_lidars(rig, scenery)
@@ -68,7 +68,7 @@ def record_messages(rig: Rig, folder: Path, *, duration_ns: int, progress: Calla
 
 
 def file_of(folder: Path, topic: str, kind: str) -> Path:
-    """The file of a topic: ``/a/b`` of ``LaserScan`` is ``a_b.LaserScan.pb``."""
+    """Path of a topic's file: ``a_b.LaserScan.pb`` for topic ``/a/b`` of type ``LaserScan``."""
     return folder / f"{topic.strip('/').replace('/', '_')}.{kind}.pb"
 
 

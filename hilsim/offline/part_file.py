@@ -9,7 +9,7 @@ from hilsim.errors import CaptureError
 
 
 def part_path(path: Path) -> Path:
-    """Where a file is written until it is whole: beside it, with ``.part`` behind its name; a device or a pipe at once."""
+    """Path under which a file is written until it is complete: its own with ``.part`` appended; a device or a pipe is written directly."""
     whole = path.resolve()  # a link stays a link
     try:
         is_special = not stat.S_ISREG(whole.stat().st_mode)
@@ -20,12 +20,12 @@ def part_path(path: Path) -> Path:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Where to write ``path``; it is put there, in place of what there was, when the block ends without an exception.
+    """Give the path under which to write ``path``; when the block ends without an exception, the file replaces ``path``.
 
-    After an exception what was written stays in ``part_path``, and a former file under its name.
+    After an exception the incomplete file stays in ``part_path``, and a former file at ``path`` is unchanged.
 
     Raises:
-        CaptureError: it cannot be put there.
+        CaptureError: ``path`` cannot be created.
     """
     part = part_path(path)
     yield part
@@ -34,4 +34,4 @@ def written_whole(path: Path) -> Iterator[Path]:
     try:
         part.replace(path.resolve())
     except OSError as error:
-        raise CaptureError(f"{path}: cannot be created: {error.strerror}; the recording is whole in {part}") from error
+        raise CaptureError(f"{path}: cannot be created: {error.strerror}; the complete recording is in {part}") from error

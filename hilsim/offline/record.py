@@ -1,4 +1,4 @@
-"""Recording offline: what a rig would send, written to a capture as fast as the machine goes, always the same bytes."""
+"""Offline recording: write what a rig would send to a capture as fast as the machine renders, always with the same bytes."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 MILLISECOND_NS = 1_000_000
 DEFAULT_BATCH_MS = 100
-"""Default length of one rendering step; changes no byte."""
-_TRUTH_BATCH_MS = 100  # ground truth is 4 MB of a VLP-16 in this time, held twice for each thread
+"""Default length of one rendering step; does not affect the bytes."""
+_TRUTH_BATCH_MS = 100  # a VLP-16 makes 4 MB of ground truth in this time, stored twice for each thread
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """What was recorded; ``returns`` counts the rows of ground truth, None without."""
+    """Result of a recording; ``returns`` is the number of rows of ground truth, None without ground truth."""
 
     packets: int
     bytes_: int
@@ -39,14 +39,14 @@ class Recording:
 
 
 class FlowNumbers:
-    """Numbers of a recording's flows: one each, from its first datagram on."""
+    """Numbers of a recording's flows, assigned at each flow's first datagram."""
 
     def __init__(self) -> None:
         self._number: dict[Flow, int] = {}
         self.flows: dict[int, SinkFlow] = {}
 
     def batch(self, batch: Merged, utc_epoch_ns: int) -> SentBatch:
-        """As sinks take it, stamped with the deadlines."""
+        """Batch in the form that sinks take, stamped with the deadlines."""
         for flow in batch.flows:
             number = self._number.setdefault(flow, len(self._number))
             self.flows[number] = SinkFlow(number=number, name=flow.name)
@@ -69,25 +69,25 @@ def record(
     renderer: Renderer | None = None,
     script: Script | None = None,
 ) -> Recording:
-    """Write ``duration_ns`` of a rig to ``path`` as frames with the sensors' own headers, stamped with their deadlines.
+    """Write the first ``duration_ns`` of a rig to ``path`` as frames with the sensors' own headers, stamped with their deadlines.
 
     Args:
         rig: The rig.
-        path: PCAP file, replaced when the recording is whole: until then, and after an exception, what was written is in ``part_path(path)``.
-        duration_ns: Rig time from 0.
+        path: PCAP file, replaced when the recording is complete; until then, and after an exception, the packets are in ``part_path(path)``.
+        duration_ns: End of the recording in rig time.
         utc_epoch_ns: UTC of rig time 0.
-        batch_ms: How much is rendered at a time; does not change a byte.
-        threads: How many threads render; does not change a byte.
-        progress: Called with the rig time (ns) written so far.
-        truth: Parquet file for the ground truth of every return of the emulated sensors, replaced as ``path`` is; does not change a byte of the capture.
-        stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as in the rig's ``[record]``.
-        renderer: What casts the rays, instead of the kernels that are compiled with the rest; not with ``truth`` or ``script``, and with ``threads`` 1.
-        script: Timed changes; None: the rig does not change.
+        batch_ms: Length of one rendering step; does not affect the bytes.
+        threads: Number of rendering threads; does not affect the bytes.
+        progress: Callback for the rig time (ns) written so far.
+        truth: Parquet file for the ground truth of every return of the emulated sensors, replaced as ``path`` is; does not affect the capture's bytes.
+        stamps: Unit of the capture's stamps, nanoseconds or microseconds; None: as in the rig's ``[record]``.
+        renderer: Renderer that casts the rays instead of the CPU kernels; only without ``truth`` and ``script``, and with ``threads`` 1.
+        script: Timed changes of the rig, or None.
 
     Raises:
         AssetError: the rig's files cannot be used.
         CaptureError: a file cannot be written, or a capture that the rig replays cannot be read.
-        ConfigError: ground truth is asked of a rig without an emulated sensor, or a change of the script cannot be made.
+        ConfigError: ground truth is requested for a rig without an emulated sensor, or a change of the script cannot be made.
     """
     offline = build_offline(rig, utc_epoch_ns=utc_epoch_ns, flight_ns=duration_ns, script=script)
     sources, scenery = offline.sources(), offline.scenery

@@ -1,4 +1,4 @@
-"""What a rig sends, without a clock: its packets in the order of their deadlines, any stretch of rig time, always the same bytes."""
+"""Packets of a rig without a real-time clock: any stretch of rig time, in the order of deadlines, always with the same bytes."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,21 +27,21 @@ from hilsim.replay.plan import begin_times_ns
 
 
 class Span(NamedTuple):
-    """A stretch of what is sent: datagrams of all flows, and the ground truth of the emulated sensors, where asked for."""
+    """A stretch of rig time: datagrams of all flows, and the ground truth of the emulated sensors, if requested."""
 
     batch: "Merged"
     truth: SensorsTruth | None
 
 
 class OfflineSource(Protocol):
-    """What is not rendered by an emulator, without a clock: a replay, a rover."""
+    """Source of packets beside the emulated sensors: a replay or a rover, without a real-time clock."""
 
     @property
     def note(self) -> str:
-        """What a person should know of it, or nothing."""
+        """Remark for the operator, empty for none."""
 
     def span(self, stop_ns: int) -> list[DatagramBatch]:
-        """What is due before rig time ``stop_ns`` and was not given yet."""
+        """Next datagrams, up to those due before rig time ``stop_ns``."""
 
 
 class Merged(NamedTuple):
@@ -49,10 +49,10 @@ class Merged(NamedTuple):
 
     Attributes:
         deadline_ns: ``int64[n]``, rig time.
-        flow: ``int64[n]``: place of each one's flow in ``flows``.
-        size: ``int32[n]``.
+        flow: ``int64[n]``, index of each datagram's flow in ``flows``.
+        size: ``int32[n]``, bytes.
         payload: ``uint8[n, capacity]``.
-        flows: In the order of the batches.
+        flows: Flows in the order of the batches.
     """
 
     deadline_ns: npt.NDArray[np.int64]
@@ -63,7 +63,7 @@ class Merged(NamedTuple):
 
 
 def merged(batches: list[DatagramBatch]) -> Merged:
-    """Datagrams of several flows in the order of their deadlines; equal deadlines in the order of the flows."""
+    """Merge the datagrams of several flows by deadline; equal deadlines are in the order of the flows."""
     capacity = max(batch.payload.shape[1] for batch in batches)
     counts = [batch.size.size for batch in batches]
     payload = np.zeros((sum(counts), capacity), np.uint8)
@@ -83,7 +83,7 @@ def merged(batches: list[DatagramBatch]) -> Merged:
 
 
 def _render(lidar: LidarEmulator, start_ns: int, stop_ns: int) -> PacketsTruth:
-    """A lidar's data packets due in a stretch of rig time, with their ground truth."""
+    """Render a lidar's data packets due in a stretch of rig time, with their ground truth."""
     first = lidar.first_data_packet(start_ns)
     packets, truth = packets_with_truth(lidar, first, lidar.first_data_packet(stop_ns) - first)
     return PacketsTruth(first, packets, truth)
@@ -91,15 +91,15 @@ def _render(lidar: LidarEmulator, start_ns: int, stop_ns: int) -> PacketsTruth:
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineRig:
-    """A rig that sends nothing: what it would send can be asked for.
+    """A rig that sends nothing, whose packets are rendered on request.
 
     Attributes:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
-        scenery: What its emulated sensors, driving rovers and overlaid captures share; None without one.
-        first_scenery: The scenery before any change.
-        script: Timed changes; None: there are none.
-        lidars: Its emulated sensors, in the rig's order; they make whole frames.
+        scenery: Scene that the emulated sensors, driving rovers and overlaid captures share; None without such.
+        lidars: Emulated sensors in the rig's order, which make whole frames.
+        first_scenery: Scenery before any change.
+        script: Timed changes; None for no changes.
     """
 
     rig: Rig
@@ -110,7 +110,7 @@ class OfflineRig:
     script: Script | None = None
 
     def sources(self) -> list[tuple[str, OfflineSource]]:
-        """Its captures and rovers with their names, each from its beginning.
+        """Names and sources of the rig's captures and rovers, each at its beginning.
 
         Raises:
             AssetError: a rover's file has no scan.
@@ -119,7 +119,7 @@ class OfflineRig:
         found: list[tuple[str, OfflineSource]] = [(spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(), strict=True)]
         if self.rig.spec.rover:
             from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415 - most rigs have none
-            from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - as above
+            from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
 
             scans = rover_sources(self.rig, self.scenery.world if self.scenery else None)
             found.extend((rover.name, rover) for rover in offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed))
@@ -148,13 +148,13 @@ class OfflineRig:
 
 
 def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script | None = None) -> OfflineRig:
-    """A rig's scene and emulated sensors.
+    """Build a rig's scene and emulated sensors.
 
     Args:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
-        flight_ns: How far a vehicle that carries the sensors is flown.
-        script: Timed changes of it; None: it does not change.
+        flight_ns: Rig time up to which a vehicle that carries the sensors is flown.
+        script: Timed changes of the rig, or None.
 
     Raises:
         AssetError: the rig's files cannot be used.
@@ -183,10 +183,10 @@ def spans(
     with_truth: bool,
     renderer: Renderer | None = None,
 ) -> Iterator[Span]:
-    """Everything sent in ``[start_ns, stop_ns)`` of rig time, merged, ``batch_ns`` at a time, rendered by ``threads`` threads with bounded memory.
+    """Render everything sent in ``[start_ns, stop_ns)`` of rig time, merged, ``batch_ns`` at a time, by ``threads`` threads with bounded memory.
 
-    A ``renderer`` that is given casts the rays; it is called by one thread at a time only where ``threads`` is 1. Sources go on from where they are: what
-    is due before ``start_ns`` is passed over.
+    If ``renderer`` is given, it casts the rays; with ``threads`` above 1, several threads call it at a time. Sources continue from their present place, and
+    their datagrams due before ``start_ns`` are discarded.
     """
 
     def render(begin_ns: int) -> tuple[list[DatagramBatch], SensorsTruth | None]:

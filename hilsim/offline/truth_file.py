@@ -23,7 +23,7 @@ METADATA_KEY = b"hilsim.truth"
 """Key of the file's metadata: JSON with ``objects`` (by id), ``materials``, ``sensors``, ``seed``, ``utc_epoch_ns`` and ``hilsim`` (the version)."""
 
 _ROWS_PER_GROUP = 1 << 18
-_LATTICE_PER_M = float(1 << 20)  # positions are kept to 1 um: the noise below that would be a third of the file
+_LATTICE_PER_M = float(1 << 20)  # positions are stored to 1 um: the noise below that would be a third of the file
 
 
 class PacketsTruth(NamedTuple):
@@ -35,14 +35,14 @@ class PacketsTruth(NamedTuple):
 
 
 class SensorsTruth(NamedTuple):
-    """Ground truth of several sensors: the place in the rig of each row's sensor ``int32[n]``, and the rows."""
+    """Ground truth of several sensors: the number in the rig of each row's sensor ``int32[n]``, and the rows."""
 
     sensor: npt.NDArray[np.int32]
     truth: Truth
 
 
 def merged_truth(parts: list[PacketsTruth]) -> SensorsTruth:
-    """Rows of the rig's sensors in the order of their packets' deadlines; equal deadlines in the order of the sensors."""
+    """Merge rows of the rig's sensors by their packets' deadlines; equal deadlines are in the order of the sensors."""
     deadline_ns = np.concatenate([part.packets.deadline_ns[part.truth.packet - part.first_packet] for part in parts])
     sensor = np.repeat(np.arange(len(parts), dtype=np.int32), [part.truth.packet.size for part in parts])
     order = np.argsort(deadline_ns, kind="stable")
@@ -53,17 +53,17 @@ def merged_truth(parts: list[PacketsTruth]) -> SensorsTruth:
 class TruthFile:
     """A Parquet file of ground truth; use it as a context manager.
 
-    Rows are gathered and written in groups of 2^18, so the file does not depend on how they were handed over. It can be read once it is closed; what cannot be
-    finished is removed.
+    Rows are gathered and written in groups of 2^18, so the file does not depend on how they were divided among calls. It can be read once it is closed; a file
+    that cannot be finished is removed.
     """
 
     def __init__(self, path: Path, rig: Rig, scenery: Scenery, *, utc_epoch_ns: int) -> None:
         """Create or overwrite ``path``.
 
         Args:
-            path: The file.
-            rig: Whose sensors.
-            scenery: What they see.
+            path: Path of the file.
+            rig: Rig of the sensors.
+            scenery: Scene that the sensors see.
             utc_epoch_ns: UTC of rig time 0.
 
         Raises:
@@ -130,7 +130,7 @@ class TruthFile:
             self._write_group(_ROWS_PER_GROUP)
 
     def close(self) -> None:
-        """Write what is left, and what makes the file readable; closing again does nothing.
+        """Write the remaining rows and the file's end, without which it cannot be read; closing again has no effect.
 
         Raises:
             CaptureError: the disk is full or fails.
@@ -159,7 +159,7 @@ class TruthFile:
         self.rows += count
 
     def _give_up(self, error: OSError) -> NoReturn:
-        """Remove the file, which cannot be read without its end."""
+        """Remove the file, which is unreadable without its end."""
         with suppress(OSError):
             self._file.close()
         if self.path.is_file():
@@ -169,7 +169,7 @@ class TruthFile:
         ) from error
 
     def _table(self, rows: SensorsTruth) -> Any:
-        """A pyarrow table of the file's columns."""
+        """Table (pyarrow) of the file's columns."""
         pa, truth = self._arrow, rows.truth
         position_m = np.rint(truth.position_m * _LATTICE_PER_M) / _LATTICE_PER_M
         columns = {
@@ -200,13 +200,13 @@ class TruthFile:
         return pa.table(columns)
 
     def _object_code(self, object_id: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Place of an object's name among the names."""
+        """Index of each object's name among the names."""
         alone = len(self._names["object"]) - 2
         code = np.where(object_id == BackgroundObject.ALONE, alone, object_id)
         return np.where(object_id == BackgroundObject.CHOSEN, alone + 1, code).astype(np.int32)
 
     def _named(self, name: str, code: npt.NDArray[Any]) -> Any:
-        """A column of names by code, null where the code is negative."""
+        """Column of names by code, null where the code is negative."""
         pa = self._arrow
         codes = code.astype(np.int32)
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(self._names[name], pa.string()))

@@ -1,4 +1,4 @@
-"""Lets each pass through a capture go on where the one before ended: times, stamps and sequence numbers run on for ever."""
+"""Let each pass through a capture continue where the former pass ended, so that times, stamps and sequence numbers increase for ever."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _MOST_SURPLUS = 8
 
 @dataclass(kw_only=True)
 class _Span:
-    """What one track has played in a pass."""
+    """Part of a pass that one track has played."""
 
     first_ns: int
     last_ns: int = 0
@@ -31,13 +31,13 @@ class _Span:
 
 @dataclass(kw_only=True)
 class Continuity:
-    """What the passes so far have played up to.
+    """State of the replay at the end of the passes so far.
 
     Attributes:
-        tracks: Of the reader, which adds to them.
+        tracks: Tracks of the reader, which adds to them.
         master: Recorded address of the sensor for which the seam was cut.
-        due_ns: When the last packet is due.
-        surplus_packets: Left out at seams for stamps to go on by whole cycles.
+        due_ns: Deadline of the last packet.
+        surplus_packets: Number of packets left out at seams so that stamps advance by whole cycles.
     """
 
     tracks: list[Track]
@@ -55,17 +55,17 @@ class Continuity:
     _sequence_shift: dict[int, int] = field(default_factory=dict)
 
     def begin(self, at: Callable[[], int]) -> None:
-        """The next pass begins at ``at()`` whatever was before: the first pass, and after a seek. It is asked when packets are there."""
+        """Let the next pass begin at ``at()``, whatever was played before: for the first pass, and after a seek. ``at`` is called once packets are here."""
         self._next()
         self._begin, self._next_stamp_ns = at, None
-        self.due_ns = -_FOREVER_NS  # what was read ahead and not played is forgotten
+        self.due_ns = -_FOREVER_NS  # packets that were read ahead and not played are discarded
         self._points_ns.clear()
 
     def join(self, next_stamp_ns: int | None) -> bool:
-        """The next pass goes on from here; returns whether anything was played in this one (else the next begins where this one should have).
+        """Let the next pass continue from here; returns whether anything was played in this one (if not, the next begins where this one should have).
 
         Args:
-            next_stamp_ns: The instant that the stamp of the master's first packet names in it; None where the pass just follows at the mean interval.
+            next_stamp_ns: Instant that the stamp of the master's first packet shows in the next pass; None if the pass just follows at the mean interval.
         """
         if not self._spans and self._begin is not None:
             self.begin(self._begin)
@@ -82,9 +82,9 @@ class Continuity:
         self._sequence_shift.clear()
 
     def find_surplus(self, placed: Placed, recorded: Recorded, timeline: Timeline) -> npt.NDArray[np.bool_]:
-        """Which packets of a run must be left out at a seam, ``bool[n]``.
+        """Find packets of a run that must be left out at a seam, ``bool[n]``.
 
-        The master's part may hold one packet more of another sensor than that sensor's cycles fit into it. Were it played, the sensor's stamps would
+        The master's part may contain one packet more of another sensor than that sensor's cycles fit into it. If it were played, the sensor's stamps would
         gain on the master's with every pass.
         """
         shift_ns = self._fix_shift(placed, recorded)
@@ -102,7 +102,7 @@ class Continuity:
         return is_surplus
 
     def shifted(self, placed: Placed, recorded: Recorded, timeline: Timeline) -> Placed:
-        """Move a run to where the passes before ended; a sensor's stamps go on by whole cycles."""
+        """Shift a run to the end of the former passes; a sensor's stamps advance by whole cycles."""
         shift_ns = self._fix_shift(placed, recorded)
         shift = np.full(placed.due_ns.size, shift_ns, np.int64)
         for source in self._sources(recorded):
@@ -114,7 +114,7 @@ class Continuity:
         return Placed(placed.due_ns + shift, placed.stamp_ns + shift)
 
     def remember(self, placed: Placed, recorded: Recorded) -> None:
-        """Take notice of a run that is played."""
+        """Record the end of a run that is played."""
         self.due_ns = int(placed.due_ns.max(initial=self.due_ns))
         for number in np.unique(recorded.flow).tolist():
             own = recorded.flow == number
@@ -139,7 +139,7 @@ class Continuity:
         return self._following_ns(placed, recorded)
 
     def _following_ns(self, placed: Placed, recorded: Recorded) -> int:
-        """Shift for a pass that just follows: the busiest track at its mean interval, and nothing before the last packet of the pass before."""
+        """Shift for a pass that just follows: the busiest track at its mean interval, and no packet before the last one of the former pass."""
         shift_ns = self.due_ns - int(placed.due_ns.min())
         number = max(self._former_spans, key=lambda number: self._former_spans[number].packets, default=-1)
         own = placed.due_ns[recorded.flow == number]
@@ -149,7 +149,7 @@ class Continuity:
         return shift_ns
 
     def _correction_ns(self, source: str, stamp_ns: int, timeline: Timeline) -> int:
-        """What a sensor other than the master needs for its stamps to go on by whole cycles where its first would be ``stamp_ns``."""
+        """Correction with which the stamps of a sensor other than the master advance by whole cycles, if its first would be ``stamp_ns``."""
         joint = self._joint(source, timeline)
         if joint is None:
             return 0
@@ -157,7 +157,7 @@ class Continuity:
         return before_ns + whole_cycles_ns(stamp_ns - before_ns, cycle_ns) - stamp_ns
 
     def _joint(self, source: str, timeline: Timeline) -> tuple[int, float] | None:
-        """At a seam: a sensor's last stamp before it, and its cycle; None where nothing must fit."""
+        """A sensor's last stamp before a seam, and its cycle; None where no stamps must fit."""
         sensor, before_ns = timeline.sensors.get(source), self._points_ns.get(source)
         is_cyclic = any(track.kind is PacketKind.VELODYNE_DATA and track.recorded.source == source for track in self.tracks)
         if self._next_stamp_ns is None or source == self.master or not is_cyclic or sensor is None or before_ns is None or sensor.cycle_ns <= 0.0:
@@ -172,7 +172,7 @@ class Continuity:
         return np.flatnonzero(np.isin(recorded.flow, numbers))
 
     def renumbered(self, payload: bytes, number: int) -> bytes:
-        """A Cepton point packet with a sequence number that goes on from the pass before."""
+        """Cepton point packet with a sequence number that continues from the former pass."""
         header = read_stdv_header(payload)
         if header is None or header.sequence is None:
             return payload

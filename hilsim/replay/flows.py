@@ -1,7 +1,7 @@
-"""Which recorded flows are replayed, and from where to where each is sent.
+"""Select the recorded flows to replay, and their source and destination addresses.
 
-One grammar for both: ``SOURCE>DESTINATION``, each ``ADDRESS:PORT``, every part optional. As a pattern, what is left out matches anything; as a
-target, it is the replay's own setting, and for ports the recorded one. ``192.168.1.201``, ``:2368``, ``192.168.1.201>:8808`` are all sound.
+Both use one grammar: ``SOURCE>DESTINATION``, each ``ADDRESS:PORT``, every part optional. In a pattern, an omitted part matches anything; in a target, an
+omitted address is the replay's own setting, an omitted port the recorded one. Valid examples: ``192.168.1.201``, ``:2368``, ``192.168.1.201>:8808``.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ ANY = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """A parsed ``SOURCE>DESTINATION``; what was left out is "" or 0."""
+    """A parsed ``SOURCE>DESTINATION``; omitted parts are "" or 0."""
 
     source: str = ANY
     source_port: int = 0
@@ -26,13 +26,13 @@ class Endpoints:
     destination_port: int = 0
 
     def matches(self, flow: FlowKey) -> bool:
-        """Whether every part that was given is the flow's."""
+        """Whether every given part equals the flow's."""
         wanted = (self.source, self.source_port, self.destination, self.destination_port)
         return all(not want or want == is_ for want, is_ in zip(wanted, flow, strict=True))
 
 
 def parse_endpoints(text: str) -> Endpoints:
-    """``SOURCE>DESTINATION`` as ``Endpoints``.
+    """Parse ``SOURCE>DESTINATION``.
 
     Raises:
         ValueError: the text is not in this form.
@@ -55,11 +55,11 @@ def _parse_endpoint(part: str, text: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class FlowRule:
-    """Recorded flows that are replayed, and where they go.
+    """Rule that selects recorded flows and sets their addresses.
 
     Attributes:
-        match: ``SOURCE>DESTINATION`` that the recorded flow must have; empty: any.
-        send: ``SOURCE>DESTINATION`` that it is sent with; parts left out are the replay's own settings, ports the recorded ones.
+        match: Pattern ``SOURCE>DESTINATION`` of the recorded flow; empty: any.
+        send: Target ``SOURCE>DESTINATION``; omitted addresses are the replay's own settings, omitted ports the recorded ones.
     """
 
     match: str = ""
@@ -71,30 +71,30 @@ class FlowRule:
 
 
 def find_rule(rules: tuple[FlowRule, ...], flow: FlowKey) -> FlowRule | None:
-    """The first rule that matches a flow; without any rules every flow is replayed as it is."""
+    """First rule that matches a flow; without rules every flow is replayed unchanged."""
     if not rules:
         return FlowRule()
     return next((rule for rule in rules if parse_endpoints(rule.match).matches(flow)), None)
 
 
 class LoopbackSources:
-    """Addresses of this host's loopback network for recorded sources: 192.168.1.201 becomes 127.0.1.201.
+    """Map of recorded sources to addresses of this host's loopback network: 192.168.1.201 becomes 127.0.1.201.
 
-    Receivers distinguish sensors by their address, so each recorded source gets one of its own; every 127.x.y.z is this host's.
+    Receivers distinguish sensors by their address, so each recorded source gets its own; every 127.x.y.z belongs to this host.
     """
 
     def __init__(self, *, taken: Iterable[str] = ()) -> None:
-        """``taken`` addresses belong to others."""
+        """Create an empty map that never uses ``taken`` addresses."""
         self._others = {"127.0.0.1", "127.0.0.0", "127.255.255.255"}
         self._given: dict[tuple[str, str], str] = {}
         self.leave_to_others(taken)
 
     def leave_to_others(self, taken: Iterable[str]) -> None:
-        """From now on give none of these away."""
+        """Exclude addresses from now on."""
         self._others.update(taken)
 
     def address(self, owner: str, recorded: str) -> str:
-        """The address for a recorded source of one replay; the same each time."""
+        """Loopback address of a recorded source of one replay; the same on each call."""
         if (owner, recorded) not in self._given:
             third, fourth = recorded.split(".")[2:]
             unfit = {*self._given.values(), *self._others}

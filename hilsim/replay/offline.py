@@ -1,4 +1,4 @@
-"""A replay without a clock: what it would send, as batches in rig time; the same packets at the same deadlines as the daemon's."""
+"""Replay without a real-time clock: batches in rig time, with the same packets and deadlines as the daemon's."""
 
 from collections import deque
 from pathlib import Path
@@ -37,20 +37,20 @@ class _Pending(NamedTuple):
 
 
 class OfflineReplay:
-    """One capture of a rig that is recorded and not sent.
+    """Replay of one capture for a recording, without sending.
 
     Attributes:
-        first_ns: Host stamp of its first datagram.
-        begin_ns: Rig time at which it begins.
-        note: What a person should know of it, or nothing.
-        later_worlds: Rig times and worlds that the inserter goes on with, by time.
+        first_ns: Host stamp of the capture's first datagram.
+        begin_ns: Rig time at which the replay begins.
+        note: Remark for the operator, empty for none.
+        later_worlds: Rig times and worlds with which the inserter continues, by time.
     """
 
     def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int, inserter: Inserter | None = None) -> None:
-        """Look the capture over; ``utc_epoch_ns`` is the UTC of rig time 0, ``inserter`` puts objects into its points.
+        """Scan the capture; ``utc_epoch_ns`` is the UTC of rig time 0, and ``inserter`` puts objects into the points.
 
         Raises:
-            CaptureError: it cannot be replayed.
+            CaptureError: the capture cannot be replayed.
         """
         self._spec = spec
         self._sources = sources
@@ -78,7 +78,7 @@ class OfflineReplay:
         self._has_ended = False
 
     def span(self, stop_ns: int) -> list[DatagramBatch]:
-        """What is due before rig time ``stop_ns`` and was not given yet, a batch for each flow, as whole frames.
+        """Next frames, up to those due before rig time ``stop_ns``, as a batch for each flow.
 
         Raises:
             CaptureError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""What must be known of a capture before its first packet is played: which flows it has, and where a loop is cut. Reads its ends, not all of it."""
+"""Find the flows of a capture and the cut of a loop before the first packet is played. Only the capture's beginning and end are read."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,21 +23,21 @@ _MOST_FLOWS_NAMED = 8
 _SMALL_BYTES = 2048
 _LAST_NS = 1 << 62
 SMALL_FILE_BYTES = 128 << 20
-"""What is read through in a moment, wherever in it something is sought."""
+"""File size up to which the whole file is read in a short time."""
 LARGEST_BYTES = 65_507
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """What the beginning of a capture shows.
+    """Summary of a capture's beginning.
 
     Attributes:
         first_ns: Host stamp of its first datagram.
-        kinds: Of the flows that are replayed: how many packets of which kind.
-        firsts: Their first datagrams.
-        rate_hz: Their mean rates.
-        capacity: Bytes that the largest payload may have.
-        duration_s: Capture time from its first datagram to its last; None where finding out would take long.
+        kinds: Numbers of packets of each kind, by replayed flow.
+        firsts: First datagram of each replayed flow.
+        rate_hz: Mean packet rate of each replayed flow.
+        capacity: Largest permitted payload in bytes.
+        duration_s: Capture time from the first datagram to the last; None if reading it would take long.
     """
 
     first_ns: int
@@ -53,7 +53,7 @@ class Overview:
         return tuple(dict.fromkeys(flow.source for flow in self.kinds))
 
     def find_master(self, wanted: str) -> tuple[str, PacketKind | None]:
-        """The sensor that decides a seamless cut, and the kind of its point packets; ("", None) where no packets with known stamps are."""
+        """Sensor that decides a seamless cut, and the kind of its point packets; ("", None) if no packets have known stamps."""
         points: Counter[tuple[str, PacketKind]] = Counter()
         for flow, kinds in self.kinds.items():
             for kind in POINTS & kinds.keys():
@@ -65,11 +65,11 @@ class Overview:
 
 
 def look_over(path: Path, spec: ReplaySpec) -> Overview:
-    """Read the beginning of a capture, until flows that are replayed were seen.
+    """Read the beginning of a capture until flows to be replayed have been seen.
 
     Raises:
-        CaptureError: it cannot be read, holds no datagrams, or none that the flow rules match (the message lists what it holds), or it is to be looped
-            and a pass of it is too short.
+        CaptureError: the capture cannot be read, contains no datagrams or none that the flow rules match (the message lists its flows), or it is to be
+            looped and one pass is too short.
     """
     capture = CaptureFile(path)
     first_ns = -1
@@ -111,7 +111,7 @@ def _duration_s(path: Path, first_ns: int) -> float | None:
 
 
 def _check_loop(path: Path, spec: ReplaySpec, first_ns: int) -> None:
-    """Refuse a loop of a short capture that no one could keep up with; of a long one the reader looks at each pass."""
+    """Raise an error for a loop of a short capture that could not be read fast enough; for a long capture the reader checks each pass."""
     reader = CaptureReader(CaptureFile(path), replace(spec, loop="none", loops=0), first_ns, _find_no_cut, "")
     packets, first_due_ns, last_due_ns = 0, _LAST_NS, -_LAST_NS
     for cues in reader.runs():
@@ -120,22 +120,22 @@ def _check_loop(path: Path, spec: ReplaySpec, first_ns: int) -> None:
         if packets > _PROBED:
             return
     if packets > 1 and last_due_ns > first_due_ns:
-        interval_ns = (last_due_ns - first_due_ns) // (packets - 1)  # that the next pass waits for
+        interval_ns = (last_due_ns - first_due_ns) // (packets - 1)  # interval before the next pass
         check_pass(path, last_due_ns - first_due_ns + interval_ns, packets)
 
 
-def _find_no_cut(*, wait: bool) -> Cut | None:  # noqa: ARG001 - a pass is looked at whole
+def _find_no_cut(*, wait: bool) -> Cut | None:  # noqa: ARG001 - the whole pass is checked
     return None
 
 
 def begin_times_ns(replays: Sequence[tuple[ReplaySpec, int]]) -> list[int]:
-    """Rig time at which each replay begins.
+    """Compute the rig time at which each replay begins.
 
     Args:
-        replays: Of each, its settings and the host stamp of its capture's first datagram.
+        replays: Settings of each replay, and the host stamp of its capture's first datagram.
 
     Raises:
-        CaptureError: two captures that are to begin as far apart as they were recorded, were recorded lifetimes apart.
+        CaptureError: the times between captures with ``align = "capture"`` exceed the limit.
     """
     aligned = [first_ns for spec, first_ns in replays if spec.align == "capture"]
     for spec, first_ns in replays:
@@ -149,10 +149,10 @@ def _rate_hz(count: int, span_ns: int) -> float:
 
 
 def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: PacketKind) -> Cut | None:
-    """Where the part of a capture that is replayed is cut for a seamless loop; None where nothing fits.
+    """Find the cut of a seamless loop in the replayed part of a capture; None if no two places fit.
 
     Raises:
-        CaptureError: it cannot be read.
+        CaptureError: the capture cannot be read.
     """
     capture = CaptureFile(path)
     begin_ns = first_ns + round(spec.start_s * 1e9)
@@ -167,7 +167,7 @@ def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: Pac
 def _candidates(
     capture: CaptureFile, spec: ReplaySpec, master: str, kind: PacketKind, begin_ns: int, stop_ns: int, most: int | None = None
 ) -> Sequence[CutPacket]:
-    """The last packets at which the recording may be cut between two times; ``most``: the first so many."""
+    """Find the last packets between two times at which the recording may be cut; with ``most``, the first ones of this number."""
     found = CutCandidates(kind)
     for datagram in capture.datagrams(capture.seek_point_before(begin_ns)):
         if datagram.host_stamp_ns >= stop_ns or (most is not None and len(found.packets) >= most):

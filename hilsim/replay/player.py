@@ -1,8 +1,8 @@
-"""The thread that plays a packet queue: gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
+"""Thread that plays a packet queue: it gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
 
-It works some milliseconds ahead of the deadlines, and some milliseconds' worth of packets at a time. What the packet queue holds is played against one epoch;
-only a pause moves it, and, if requested, a postponement: when the host stood still for longer than the player works ahead (or the reader was too
-slow), everything that follows is due later by as much. Nothing is lost then and nothing sent in a burst; players that share a ``Postponements`` stay together.
+It works some milliseconds ahead of the deadlines, and on the packets of some milliseconds at a time. All packets are played relative to one epoch. A pause
+moves the epoch, and so does a postponement, if requested: when the host was stalled for longer than the player works ahead (or the reader was too slow),
+all following deadlines move by that time. No packet is lost then, and none is sent in a burst; players that share a ``Postponement`` stay together.
 """
 
 import threading
@@ -28,25 +28,25 @@ from hilsim.transmit.scheduling import ThreadSettings, enter
 MOST_TRACKS = 256
 MOST_PLAYERS = 64
 AHEAD_NS = 20_000_000
-"""How long before its deadline a packet is put into its ring, at most: how late a pause is noticed."""
+"""Longest time between putting a packet into its ring and its deadline, and so the longest delay until a pause takes effect."""
 
 _NAP_NS = 8_000_000
-"""What is waited for at a time: 120 wake-ups a second, whatever the rate, and everything is still put 12 ms ahead."""
+"""Length of one sleep: 120 wake-ups a second at any rate, and every packet is still put 12 ms ahead."""
 
 _POLL_NS = 1_000_000
 _REGAINED_NS = 10_000_000
-"""How far ahead a player is again when it has postponed."""
+"""Time by which a player is ahead of the deadlines after a postponement."""
 _LONG_AGO_NS = np.int64(-(2**62))
 _FRAME_HEADER = constant(HEADER_SIZE)
 _NOTHING = constant(0)
 
 
 class Postponement(NamedTuple):
-    """By how much playing has been postponed, by all players that keep together.
+    """Shared postponement of all players that stay together.
 
     Attributes:
-        by_ns: ``int64[P]``; each player writes its own element alone, and what is due is later by their sum.
-        own: This player's element; -1: it never postpones.
+        by_ns: ``int64[P]``; each player writes only its own element, and all deadlines are later by the sum.
+        own: Index of this player's element; -1: it never postpones.
     """
 
     by_ns: npt.NDArray[np.int64]
@@ -54,22 +54,22 @@ class Postponement(NamedTuple):
 
 
 def no_postponement() -> Postponement:
-    """Of a player that puts packets into rings late rather than postpone."""
+    """Create the postponement of a player that puts packets into rings late instead of postponing."""
     return Postponement(by_ns=np.zeros(1, np.int64), own=-1)
 
 
 class Routes(NamedTuple):
-    """Where the packets of each track go and what is rewritten in them: T tracks.
+    """Destinations of the packets of T tracks, and what is rewritten in them.
 
     Attributes:
         row: ``int64[T]``, row of ``Rings``.
         retiming: ``int64[T]``, a ``Retiming``.
-        header_size: ``int64[T]``, 42 where whole frames are sent, else 0.
-        template: ``uint8[T, 42]``, of their headers.
-        counts: ``int64[T]``, 1 where the IP identification counts.
-        checksum: ``int64[T]``, 1 where the UDP checksum is valid.
-        played: ``int64[T]``, packets played.
-        is_inserted: ``int64[T]``, 1 where objects are put into its packets.
+        header_size: ``int64[T]``, 42 if whole frames are sent, else 0.
+        template: ``uint8[T, 42]``, template of the headers.
+        counts: ``int64[T]``, 1 if the IP identification increments.
+        checksum: ``int64[T]``, 1 if the UDP checksum is valid.
+        played: ``int64[T]``, number of packets played.
+        is_inserted: ``int64[T]``, 1 if objects are put into the packets.
     """
 
     row: npt.NDArray[np.int64]
@@ -88,36 +88,36 @@ class Word(IntEnum):
     STOP = 0
     """1 ends the loop; written by Python."""
     PAUSED_AT_NS = 1
-    """CLOCK_MONOTONIC time since which the packets are held back, else 0; written by Python."""
+    """CLOCK_MONOTONIC time since which the replay is paused, else 0; written by Python."""
     FLUSH_TO = 2
-    """Everything put onto the packet queue before this count is thrown away; written by Python."""
+    """Count of packets put onto the packet queue, before which all are discarded; written by Python."""
     EPOCH_NS = 3
-    """CLOCK_MONOTONIC time of the time line's beginning; moved by pauses; written by Python."""
+    """CLOCK_MONOTONIC time at which the time line begins; moved by pauses; written by Python."""
     PLAYED = 4
-    """Packets put into rings."""
+    """Number of packets put into rings."""
     DUE_NS = 5
-    """Time line: when the packet played last was due."""
+    """Deadline of the packet played last, on the time line."""
     UNDERRUNS = 6
-    """Times the player found the packet queue empty: the capture has ended, or the reader was too slow."""
+    """Number of times the player found the packet queue empty: the capture has ended, or the reader was too slow."""
     WAITED_FOR_RING = 7
     FLUSHED = 8
-    """Packets thrown away by seeking."""
+    """Number of packets discarded by seeking."""
     IS_EMPTY = 9
     LATE = 10
-    """Packets put into their ring after their deadline."""
+    """Number of packets put into their ring after their deadline."""
     POSTPONED = 11
-    """Times everything that follows was postponed."""
+    """Number of postponements."""
 
 
 def allocate_routes() -> Routes:
-    """No track has a row yet."""
+    """Allocate routes without any row."""
     columns = [np.zeros(MOST_TRACKS, np.int64) for _ in range(7)]
-    return Routes(*columns[:3], np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8), *columns[3:])
+    return Routes._make([*columns[:3], np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8), *columns[3:]])
 
 
 @kernel
 def _scaled(duration_ns: int, scale: float) -> int:
-    """A duration of the time line in real time; exact at scale 1, within a nanosecond over months else."""
+    """Convert a duration of the time line to real time; exact at scale 1, else within a nanosecond over months."""
     return duration_ns if scale == 1.0 else int(np.rint(duration_ns * scale))
 
 
@@ -133,7 +133,7 @@ def _play_slot(
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
 ) -> bool:
-    """Put the packet in a slot of the packet queue into its ring; False when that is full."""
+    """Put the packet in a slot of the packet queue into its ring; returns False if the ring is full."""
     track = queue.flow[slot]
     row = routes.row[track]
     deadline_ns = max(epoch_ns + _scaled(queue.time_ns[slot], scale), last_deadline_ns[row])
@@ -157,7 +157,7 @@ def _play_slot(
 
 @kernel
 def postponed_ns(postponement: Postponement) -> int:
-    """By how much everything is later now."""
+    """Total postponement so far."""
     total_ns = _NOTHING
     for player in range(postponement.by_ns.size):
         total_ns += load_acquire(postponement.by_ns, (player,))
@@ -191,22 +191,22 @@ def play(
     """Play the packet queue until ``words`` ask to stop.
 
     Args:
-        queue: What to play; this is its only consumer.
-        rings: Where to; this is the only producer of the tracks' rows.
-        routes: Of the tracks.
-        clock: What stamps show, given a CLOCK_MONOTONIC time.
-        scale: Real time a unit of the time line.
+        queue: Packet queue to play; this function is its only consumer.
+        rings: Rings to fill; this function is the only producer of the tracks' rows.
+        routes: Routes of the tracks.
+        clock: Clock that gives the stamp for a CLOCK_MONOTONIC time.
+        scale: Real time for each unit of the time line.
         words: ``int64[n]``, columns by ``Word``.
-        postponement: Of what is late.
-        brake: ``int64[8]``, of this thread.
-        last_deadline_ns: ``int64[flows]``, working array: of each row.
+        postponement: Postponement that late packets cause.
+        brake: ``int64[8]``, brake of this thread.
+        last_deadline_ns: ``int64[flows]``, working array: last deadline of each row.
         frame: ``uint8[>= frame]``, working array.
         capture_ns: ``int64[slots]``, capture time of each packet's stamp, by its slot in the packet queue.
         insertion: Objects for the points of the replay; None: it has none, and the kernel is compiled without what they need.
     """
     slots = queue.time_ns.size
-    inserted = _NOTHING - 1  # the packet, counted from the first, that objects were put into last: one that waits for its ring keeps them
-    latest_ns = _NOTHING  # of the time line: packets of other tracks may be due before the one put last, and are not late by that
+    inserted = _NOTHING - 1  # number of the packet that objects were put into last: one that waits for its ring keeps them
+    latest_ns = _NOTHING  # on the time line: packets of other tracks may be due before the one put last, which does not make them late
     while load_acquire(words, (Word.STOP,)) == 0:
         _flush(queue, words)
         now_ns = monotonic_ns()
@@ -256,17 +256,17 @@ def put_run(
     first: int,
     slot_capture_ns: npt.NDArray[np.int64],
 ) -> int:
-    """Put packets ``first`` … of a run onto the packet queue until it is full; returns how many were put.
+    """Put packets of a run, from ``first`` on, onto the packet queue until it is full; returns the number of packets put.
 
     Args:
-        queue: Where to.
-        track: ``int64[n]``.
-        due_ns: ``int64[n]``.
-        stamp_ns: ``int64[n]``.
-        capture_ns: ``int64[n]``, capture time of each one's stamp.
-        payloads: ``uint8[m]``, one behind the other.
-        stops: ``int64[n]``, where each ends.
-        first: The first to put.
+        queue: Packet queue to fill.
+        track: ``int64[n]``, track of each packet.
+        due_ns: ``int64[n]``, deadlines on the time line.
+        stamp_ns: ``int64[n]``, instants of the stamps.
+        capture_ns: ``int64[n]``, capture times of the stamps.
+        payloads: ``uint8[m]``, payloads one after another.
+        stops: ``int64[n]``, end of each payload in ``payloads``.
+        first: Index of the first packet to put.
         slot_capture_ns: ``int64[slots]``, written: ``capture_ns`` by the packets' slots.
     """
     count = 0
@@ -285,15 +285,15 @@ class Player:
     """A packet queue and the thread that plays it.
 
     Attributes:
-        name: Of the replay.
-        rings: Of the transmitter.
-        slots: Of the packet queue.
+        name: Name of the replay.
+        rings: Rings of the transmitter.
+        slots: Number of slots of the packet queue.
         capacity: Bytes of the largest payload.
-        scale: Real time a unit of the time line.
+        scale: Real time for each unit of the time line.
         settings: Scheduling of the thread.
-        postponement: What it does when it is late; by default it puts packets into rings late.
-        inserter: Objects that are put into its points.
-        brake: Of its thread.
+        postponement: Postponement when the player is late; by default it puts packets into rings late.
+        inserter: Inserter of objects into the points; None for no objects.
+        brake: Brake of the thread.
         capture_ns: ``int64[slots]``, capture time of each packet's stamp, by its slot.
     """
 
@@ -318,7 +318,7 @@ class Player:
         self._warm()
 
     def route(self, track: int, row: int, retiming: Retiming, framing: Framing, *, is_points: bool = False) -> None:
-        """Set the destination of a track's packets, and whether objects are put into them if there are any; before the first of them is put onto the packet queue."""
+        """Set the destination of a track's packets and whether they take objects, before the first of them is put onto the packet queue."""
         self.routes.row[track] = row
         self.routes.retiming[track] = retiming
         self.routes.header_size[track] = framing.header_size
@@ -328,18 +328,18 @@ class Player:
         self.routes.is_inserted[track] = is_points
 
     def start(self, epoch_ns: int, clock: StampClock) -> None:
-        """Begin to play.
+        """Start playing.
 
         Args:
-            epoch_ns: CLOCK_MONOTONIC time of the time line's beginning.
-            clock: What stamps show, given a CLOCK_MONOTONIC time.
+            epoch_ns: CLOCK_MONOTONIC time at which the time line begins.
+            clock: Clock that gives the stamp for a CLOCK_MONOTONIC time.
         """
-        self.words[Word.EPOCH_NS] = epoch_ns - self.postponed_ns  # what others have postponed before does not hold for who begins now
+        self.words[Word.EPOCH_NS] = epoch_ns - self.postponed_ns  # earlier postponements of other players do not apply to this one
         self._thread = threading.Thread(target=self._run, args=(clock,), name=f"play-{self.name}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; returns when it has ended, within milliseconds."""
+        """End the thread; returns within milliseconds, when it has ended."""
         publish(self.words, Word.STOP, 1)
         if self._thread is not None:
             self._thread.join()
@@ -351,9 +351,9 @@ class Player:
         return self._thread is not None and self._thread.is_alive()
 
     def pause(self, *, paused: bool) -> None:
-        """Hold the packets back, or let them go on, everything later by as long as the pause was.
+        """Pause the replay, or resume it; after a pause all deadlines are later by its length.
 
-        What is in the rings leaves yet, 20 ms of it at most.
+        Packets already in the rings are still sent, at most 20 ms of them.
         """
         now_ns = time.monotonic_ns()
         with self._changing:
@@ -366,7 +366,7 @@ class Player:
 
     @property
     def line_ns(self) -> int:
-        """Where on the time line it is now; that stands still while it is paused."""
+        """Present place on the time line, constant during a pause."""
         now_ns = time.monotonic_ns()
         with self._changing:
             epoch_ns = int(self.words[Word.EPOCH_NS]) + self.postponed_ns
@@ -374,16 +374,16 @@ class Player:
 
     @property
     def postponed_ns(self) -> int:
-        """By how much everything is later than it was to be."""
+        """Total postponement of the deadlines."""
         return int(self.postponement.by_ns.sum())
 
     def flush(self) -> None:
-        """Throw away what waits on the packet queue; for its producer, between two runs."""
+        """Discard the packets on the packet queue; to be called by its producer between two runs."""
         publish(self.words, Word.FLUSH_TO, int(self.queue.tail[0]))
 
     @property
     def waiting_packets(self) -> int:
-        """Packets on the packet queue."""
+        """Number of packets on the packet queue."""
         return int(waiting(self.queue))
 
     def _warm(self) -> None:

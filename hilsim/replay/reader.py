@@ -1,6 +1,6 @@
-"""From a capture file to runs of cues: packets in order with the time each is due, for ever if looped.
+"""Read a capture file as runs of cues: packets in order, each with its deadline, without end if looped for ever.
 
-This is Python and reads a disk, so it works seconds ahead of the time; nothing here is waited for when a packet is due.
+This code is Python and reads a disk, so it works seconds ahead of the deadlines.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from hilsim.protocols.flow_key import FlowKey
 
 _FIRST_RUN = 512
-"""Datagrams by which clocks are laid along each other at the beginning of a pass."""
+"""Number of datagrams by which clocks are aligned at the beginning of a pass."""
 _RUN = 256
 _RUN_NS = 4_000_000_000
-"""Capture time after which a run ends however few packets it has."""
+"""Capture time after which a run ends, even with few packets."""
 _MOST_HELD = 4096
 _MOST_UNWANTED = 4096
 _ASKED_EVERY = 1024
@@ -37,12 +37,12 @@ _FOREVER_NS = 1 << 62
 
 
 def check_pass(path: Path, duration_ns: int, packets: int) -> None:
-    """Refuse a pass of a loop that this program could not read as fast as it is to be sent.
+    """Raise an error for a pass of a loop that this program cannot read as fast as it should be sent.
 
     Args:
-        path: Of the capture.
-        duration_ns: What the pass takes on the replay's time line, before ``interval_scale`` stretches it: whoever asks for a thousandth gets it.
-        packets: In the pass.
+        path: Path of the capture.
+        duration_ns: Duration of the pass on the replay's time line, before ``interval_scale`` stretches it; the limits do not consider that scale.
+        packets: Number of packets in the pass.
 
     Raises:
         CaptureError: the pass is too short, or holds too many packets.
@@ -53,14 +53,14 @@ def check_pass(path: Path, duration_ns: int, packets: int) -> None:
 
 
 class Cues(NamedTuple):
-    """Packets ready to be played, in order of time; within a pass, also from one run to the next.
+    """Packets ready to be played, in the order of their deadlines, which also holds from one run of a pass to the next.
 
     Attributes:
         due_ns: ``int64[n]``, on the replay's time line.
-        stamp_ns: ``int64[n]``, the instant each one's stamp names.
+        stamp_ns: ``int64[n]``, instant that each packet's stamp shows.
         track: ``int64[n]``, numbers of tracks.
         position_ns: ``int64[n]``, capture times from the capture's first packet.
-        capture_ns: ``int64[n]``, the same for the instant that each one's stamp names: free of the capturing host's jitter, as stamps are.
+        capture_ns: ``int64[n]``, capture times of the stamps' instants, which are free of the capturing host's jitter.
         payloads: ``n`` payloads.
         passes: Passes completed before.
     """
@@ -74,22 +74,21 @@ class Cues(NamedTuple):
     passes: int
 
     def rows(self, chosen: npt.NDArray[np.intp]) -> "Cues":
-        """Some of them."""
+        """Selected cues."""
         payloads = [self.payloads[row] for row in chosen.tolist()]
-        columns = (column[chosen] for column in self[:5])
-        return Cues(*columns, payloads, self.passes)
+        return Cues._make([*(column[chosen] for column in self[:5]), payloads, self.passes])
 
     def followed_by(self, other: "Cues") -> "Cues":
-        """These and then others."""
-        columns = (np.concatenate(pair) for pair in zip(self[:5], other[:5], strict=True))
-        return Cues(*columns, self.payloads + other.payloads, other.passes)
+        """These cues followed by others."""
+        columns = [np.concatenate(pair) for pair in zip(self[:5], other[:5], strict=True)]
+        return Cues._make([*columns, self.payloads + other.payloads, other.passes])
 
 
 class CutFinder(Protocol):
-    """Cut of a seamless loop; None: none, or, without waiting, not known yet."""
+    """Function that finds the cut of a seamless loop; it returns None if there is none, or, without ``wait``, if it is not known yet."""
 
     def __call__(self, *, wait: bool) -> Cut | None:
-        """The cut."""
+        """Find the cut."""
 
 
 class _Run:
@@ -108,18 +107,18 @@ class CaptureReader:
     """Reads one capture for one replay.
 
     Attributes:
-        capture: The file, with the reader's notes on it.
-        tracks: Found so far; a track's number is its place.
-        skipped_datagrams: Belonging to flows that are not replayed.
-        irregularities: How often something was found that the times of the packets had to be bent for, by what.
+        capture: Capture file, with the reader's notes.
+        tracks: Tracks found so far; a track's number is its index.
+        skipped_datagrams: Number of datagrams of flows that are not replayed.
+        irregularities: Numbers of irregularities for which the times of packets were adapted, by their description.
     """
 
     def __init__(
         self, capture: CaptureFile, spec: ReplaySpec, first_ns: int, find_cut: CutFinder, master: str, goes_on: Callable[[], bool] = lambda: True
     ) -> None:
-        """Read ``capture``, whose first datagram was seen at ``first_ns``.
+        """Read ``capture``, whose first datagram has the host stamp ``first_ns``.
 
-        ``find_cut`` finds the cut of a seamless loop for the sensor ``master``; ``goes_on`` is asked now and then whether reading makes sense yet.
+        ``find_cut`` finds the cut of a seamless loop for the sensor ``master``; ``goes_on`` is called now and then and returns whether to continue reading.
         """
         self.capture = capture
         self.tracks: list[Track] = []
@@ -138,15 +137,15 @@ class CaptureReader:
         self._pass_packets = 0
 
     def runs(self, position_ns: int | None = None, at: Callable[[], int] = lambda: 0, passes: int = 0) -> Iterator[Cues]:
-        """Cues from a position of the capture on; for ever if looped for ever.
+        """Yield cues from a position of the capture on, without end if looped for ever.
 
         Args:
-            position_ns: Capture time from the capture's first packet; None: where the replay begins.
-            at: Gives its place on the replay's time line, once the first packets were read.
-            passes: Passes completed before.
+            position_ns: Capture time from the capture's first packet; None: the replay's beginning.
+            at: Function that gives the position's place on the replay's time line, called once the first packets were read.
+            passes: Number of passes completed before.
 
         Raises:
-            CaptureError: the file cannot be read, nothing in it lies where the replay begins, its stamps or a loop's rate are beyond the limits, or the
+            CaptureError: the file cannot be read, has no packets where the replay begins, its stamps or a loop's rate exceed the limits, or the
                 pace needs a rate that is not given.
         """
         begin_ns = round(self._spec.start_s * 1e9)
@@ -161,14 +160,14 @@ class CaptureReader:
             before_ns = self._continuity.due_ns
             played = yield from self._one_pass(begin_ns, cut.start_frame if cut else 0, passes)
             if not played or self._continuity.due_ns <= before_ns:
-                return  # there is nothing to repeat, or it takes no time
+                return  # the pass has no packets, or no duration
             check_pass(self.capture.path, self._continuity.due_ns - before_ns, self._pass_packets)
 
     def _loops_on(self, passes: int) -> bool:
         return self._spec.loop != "none" and not (self._spec.loops and passes + 1 >= self._spec.loops)
 
     def _one_pass(self, begin_ns: int, start_frame: int, passes: int) -> Generator[Cues, None, bool]:
-        """Cues of one pass; returns whether there were any."""
+        """Yield the cues of one pass; returns whether there were any."""
         self._timeline = Timeline(self._spec.pace, self._spec.rate_hz)
         for known in self.tracks:
             self._timeline.add_flow(known.recorded, known.kind)
@@ -198,7 +197,7 @@ class CaptureReader:
         return self._continuity.join(None)
 
     def _datagrams(self, begin_ns: int, start_frame: int) -> Iterator[CapturedDatagram]:
-        """Datagrams of a pass: from ``start_frame`` on, or from a capture time on, to the replay's end."""
+        """Yield the datagrams of a pass: from ``start_frame`` or from a capture time to the replay's end."""
         host_begin_ns = self._first_ns + begin_ns
         host_stop_ns = self._first_ns + round((self._spec.start_s + self._spec.duration_s) * 1e9) if self._spec.duration_s else None
         begun = False
@@ -210,14 +209,14 @@ class CaptureReader:
                 yield datagram
 
     def _track(self, datagram: CapturedDatagram) -> int | None:
-        """Number of a datagram's track; None where its flow is not replayed."""
+        """Number of a datagram's track; None if its flow is not replayed."""
         recorded = datagram.flow
         kind = recognise(datagram.payload)
         number = self._numbers.get((recorded, kind))
         if number is not None or recorded in self._unwanted:
             return number
         if find_rule(self._spec.flow, recorded) is None:
-            if len(self._unwanted) >= _MOST_UNWANTED:  # a busy network's capture has flows without end
+            if len(self._unwanted) >= _MOST_UNWANTED:  # the capture of a busy network has any number of flows
                 self._unwanted.clear()
             self._unwanted.add(recorded)
             return None
@@ -228,7 +227,7 @@ class CaptureReader:
         return self._timeline.add_flow(recorded, kind)
 
     def _cues(self, run: _Run, passes: int, *, is_last: bool = False) -> Iterator[Cues]:
-        """What can be played of a run and of those before, if anything; all of it after the pass's last run."""
+        """Yield the cues that can be played after a run, if any; after the pass's last run, all remaining ones."""
         cues, horizon_ns = self._held, -_FOREVER_NS
         if run.tracks:
             placed = self._placed(run, passes)
@@ -237,7 +236,7 @@ class CaptureReader:
         if cues is None:
             return
         if self._held is None and cues.due_ns.size and int(cues.due_ns[-1]) <= horizon_ns and (np.diff(cues.due_ns) >= 0).all():
-            yield cues  # as of one flow
+            yield cues  # as for one flow
             return
         order = np.argsort(cues.due_ns, kind="stable")
         is_all = is_last or order.size > _MOST_HELD
@@ -247,7 +246,7 @@ class CaptureReader:
             yield cues.rows(order[:count])
 
     def _placed(self, run: _Run, passes: int) -> Cues:
-        """A run with its times, in file order, without what must be left out at a seam."""
+        """Cues of a run in file order, without the packets that must be left out at a seam."""
         recorded = self._recorded(run)
         placed = self._place(recorded)
         payloads = [datagram.payload for datagram in run.datagrams]
@@ -279,14 +278,14 @@ class CaptureReader:
         return Recorded(np.array(capture, np.int64), np.array(run.tracks, np.int64), np.array(stamps, np.int64))
 
     def _seam_ns(self, datagram: CapturedDatagram, track: int) -> int:
-        """Instant of the packet that the next pass's first one replaces; it is not played."""
+        """Instant of the packet that the next pass's first packet replaces, and which is not played."""
         run = _Run()
         run.add(datagram, track)
         recorded = self._recorded(run)
         return int(self._shifted(self._place(recorded), recorded).stamp_ns[0])
 
     def _place(self, recorded: Recorded) -> Placed:
-        """Times on the pass's own line; clocks that leap about by decades, each leap within the limit, end here."""
+        """Place packets on the pass's own time line; raises an error for clocks whose leaps, each within the limit, exceed it in all."""
         try:
             return self._timeline.place(recorded)
         except OverflowError:
@@ -295,7 +294,7 @@ class CaptureReader:
             ) from None
 
     def _shifted(self, placed: Placed, recorded: Recorded) -> Placed:
-        """Times on the replay's line."""
+        """Shift packets to the replay's time line."""
         shifted = self._continuity.shifted(placed, recorded, self._timeline)
         stretched = max(self._spec.interval_scale, 1.0)
         for times in (placed.due_ns, placed.stamp_ns, shifted.due_ns, shifted.stamp_ns):

@@ -1,4 +1,4 @@
-"""Where a recording can be cut so that its end runs on into its beginning: nothing is blended or invented, only the cut is chosen."""
+"""Find where to cut a recording so that its end continues into its beginning. Only the cut is chosen; no packet is blended or invented."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from hilsim.protocols.recognise import PacketKind
 from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
 CLOSE_CDEG = 12
-"""Some 0.3 of a VLP-16's step between blocks at 600 rpm; reading noise alone is 2."""
+"""Phase difference up to which ends fit: some 0.3 of a VLP-16's step between blocks at 600 rpm; the noise of readings alone is 2."""
 _MOST_OF_A_STEP = 0.75
-"""In a whole turn some packet begins within half of what a packet sweeps: ends farther apart are of a recording shorter than that."""
+"""Largest phase difference of the ends in packet steps. A whole turn has a packet within half a step, so only a shorter recording exceeds it."""
 MOST_CANDIDATES = 3000
-"""Of either end."""
+"""Largest number of candidates at either end."""
 
 
 class CutPacket(NamedTuple):
     """A point packet at which a recording may be cut.
 
     Attributes:
-        frame: Its number in the file.
-        phase: Where the sensor is in its cycle: azimuth in 0.01 deg, or for Cepton the point within the packet at which a frame begins.
-        group: Only packets of one group fit each other: the frame parity for Cepton, 0 for Velodyne.
+        frame: Number of the frame in the file.
+        phase: Phase of the sensor's cycle: azimuth in 0.01 deg, or for Cepton the point within the packet at which a frame begins.
+        group: Group within which packets fit each other: the frame parity for Cepton, 0 for Velodyne.
     """
 
     frame: int
@@ -34,12 +34,12 @@ class CutPacket(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A loop: it plays the frames from ``start_frame`` up to, and without, ``stop_frame``.
+    """A loop of the frames from ``start_frame`` to before ``stop_frame``.
 
     Attributes:
         start_frame: First frame of every pass but the first.
-        stop_frame: The frame that the next pass's first one replaces.
-        mismatch: How far their phases differ: 0.01 deg, or points.
+        stop_frame: Frame that the next pass's first frame replaces.
+        mismatch: Difference of the phases of these two frames: 0.01 deg, or points.
     """
 
     start_frame: int
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
 
 
 class CutCandidates:
-    """Gathers packets at which the recording of one sensor may be cut; keeps the latest ``MOST_CANDIDATES``."""
+    """Collector of the latest ``MOST_CANDIDATES`` packets at which the recording of one sensor may be cut."""
 
     def __init__(self, kind: PacketKind) -> None:
         self.packets: deque[CutPacket] = deque(maxlen=MOST_CANDIDATES)
@@ -56,7 +56,7 @@ class CutCandidates:
         self._parity: int | None = None
 
     def look(self, frame: int, payload: bytes) -> None:
-        """Take notice of the sensor's next point packet."""
+        """Add the sensor's next point packet, if the recording may be cut there."""
         if self._kind is PacketKind.VELODYNE_DATA:
             self.packets.append(CutPacket(frame, int.from_bytes(payload[2:4], "little"), 0))
             return
@@ -70,22 +70,23 @@ class CutCandidates:
 
 
 def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPacket]) -> Cut | None:
-    """The longest loop whose ends fit, else the one whose ends fit best.
+    """Find the longest loop whose ends fit, or else the loop whose ends fit best.
 
     Args:
-        kind: What the packets are.
-        first: Packets of the recording's beginning.
-        last: Packets of its end; may overlap ``first`` in a short recording. A loop must be 0.45 of the span from the first to the last: of two turns and a bit, one will do.
+        kind: Kind of the packets.
+        first: Packets at the recording's beginning.
+        last: Packets at its end; may overlap ``first`` in a short recording. A loop must be at least 0.45 of the span from the first to the last, so
+            one turn of two is enough.
 
     Returns:
-        None where no two packets can be each other's stand-in.
+        The loop, or None if no two packets can replace each other.
     """
     if not first or not last:
         return None
     start, stop = _columns(first), _columns(last)
     span = stop[-1, 0] - start[0, 0]
     best: Cut | None = None
-    for frame, phase, group in start.tolist():  # one after the other: all pairs at once would take 300 MB
+    for frame, phase, group in start.tolist():  # row by row, because all pairs at once would take 300 MB
         length = stop[:, 0] - frame
         fitting = np.flatnonzero((stop[:, 2] == group) & (length > 0) & (20 * length >= 9 * span))
         if fitting.size:
@@ -99,7 +100,7 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
 
 
 def seam_note(kind: PacketKind, cut: Cut | None) -> str:
-    """What a person should know of a seamless loop: that it is none, or how far its seam leaps; empty where it fits."""
+    """Remark for the operator if a loop cannot be cut seamlessly, or how far it leaps at the seam; empty if its ends fit."""
     if cut is None:
         return "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
     if cut.mismatch <= CLOSE_CDEG:

@@ -1,6 +1,6 @@
-"""One capture on its way to the wire: a thread that reads ahead onto a packet queue, and the player that takes from it.
+"""Replay of one capture: a thread that reads ahead into a packet queue, and the player that empties it.
 
-The reading thread is Python; it keeps some seconds of packets ahead, so nothing waits for it when a packet is due.
+The reading thread is Python; it stays some seconds ahead, so no packet waits for it at its deadline.
 """
 
 import threading
@@ -31,15 +31,15 @@ from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings
 
 _SEEK_NS = 50_000_000
-"""From when packets were read at a new place to the first of them."""
+"""Time from reading packets at a new place to the deadline of the first of them."""
 _FULL_WAIT_S = 0.02
 _FLUSH_POLL_S = 0.001
 _PREFETCH_S = 5.0
-"""How long a start waits for the first seconds of packets: reading takes milliseconds, on a busy machine more."""
+"""Longest wait at the start for the first seconds of packets; reading them takes milliseconds, more on a busy machine."""
 
 
 class _Place(NamedTuple):
-    """A place on the time line: capture time, passes completed, bytes of the file read by then."""
+    """A place on the time line, with the capture time, the passes completed and the bytes of the file read by then."""
 
     due_ns: int
     position_ns: int
@@ -49,20 +49,20 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceState:
-    """What a replay source is doing.
+    """Present state of a replay source.
 
     Attributes:
-        position_s: Capture time of what is played now, from the capture's first packet.
-        passes: Completed.
-        played_packets: Put into rings.
-        waiting_packets: Read ahead.
-        underruns: How often nothing was read ahead when it was needed.
-        late_packets: Read too late to be sent in time.
-        is_paused: Held back.
-        has_ended: Everything was played.
-        ratio: How far this pass is, 0 to 1.
-        postponed_s: By how much it is later than it was to be, because the host stood still or reading was too slow.
-        fault: Why reading ended early; empty if it did not.
+        position_s: Capture time of the packet played now, from the capture's first packet.
+        passes: Number of completed passes.
+        played_packets: Number of packets put into rings.
+        waiting_packets: Number of packets read ahead.
+        underruns: Number of times the player found no packet read ahead.
+        late_packets: Number of packets read too late to be sent in time.
+        is_paused: Whether the replay is paused.
+        has_ended: Whether all packets were played.
+        ratio: Progress of this pass, 0 to 1.
+        postponed_s: Total postponement, because the host was stalled or reading was too slow.
+        fault: Reason why reading ended early, else empty.
     """
 
     position_s: float
@@ -82,17 +82,17 @@ class ReplaySource:
     """Plays one capture into rings.
 
     Attributes:
-        spec: What and how.
-        path: The file.
-        inserter: Objects that are put into its points; None: there are none.
-        overview: What its beginning shows.
+        spec: Settings of the replay.
+        path: Path of the capture.
+        inserter: Inserter of objects into the points; None for no objects.
+        overview: Summary of the capture's beginning.
     """
 
     def __init__(self, spec: ReplaySpec, path: Path, inserter: Inserter | None = None) -> None:
-        """Look the capture over; ``inserter`` puts objects into its points.
+        """Scan the capture; ``inserter`` puts objects into the points.
 
         Raises:
-            CaptureError: it cannot be replayed; the message gives the reason.
+            CaptureError: the capture cannot be replayed; the message gives the reason.
         """
         self.spec = spec
         self.path = path
@@ -117,7 +117,7 @@ class ReplaySource:
         self._fault = ""
         self._seam_note = ""
 
-    # -- life --------------------------------------------------------------------------------------------------------------------------
+    # -- life cycle --------------------------------------------------------------------------------------------------------------------------
 
     def open(
         self,
@@ -126,13 +126,13 @@ class ReplaySource:
         settings: ThreadSettings,
         postponement: Postponement | None = None,
     ) -> None:
-        """Begin to read ahead; nothing is played yet.
+        """Start reading ahead, without playing yet.
 
         Args:
-            rings: Of the transmitter.
-            open_track: Gives a track's row of ``rings`` and its framing; called by the reading thread when a track is first seen.
+            rings: Rings of the transmitter.
+            open_track: Function that gives a track's row of ``rings`` and its framing; the reading thread calls it when a track is first seen.
             settings: Scheduling of the playing thread.
-            postponement: Of the replays that keep together; None: it is never postponed.
+            postponement: Postponement that this replay shares with others; None: it is never postponed.
 
         Raises:
             CaptureError: the capture cannot be read.
@@ -156,7 +156,7 @@ class ReplaySource:
             else:
                 self._planner = threading.Thread(target=self._plan, args=(master, kind), name=f"plan-{self.spec.name}", daemon=True)
                 self._planner.start()
-                if self.path.stat().st_size < SMALL_FILE_BYTES:  # a cut of a larger file is sought while it plays
+                if self.path.stat().st_size < SMALL_FILE_BYTES:  # the cut of a larger file is searched for while it plays
                     self._planner.join()
         self._open_track = open_track
         self._reader = CaptureReader(CaptureFile(self.path), self.spec, self.overview.first_ns, self._find_cut, master, self._goes_on)
@@ -173,7 +173,7 @@ class ReplaySource:
         self._seam_note = seam_note(kind, self._cut)
 
     def _await_packets(self) -> None:
-        """Until something can be played, or nothing will come."""
+        """Block until a packet can be played, or the reader has ended without one."""
         player = self._open_player()
         until_s = time.monotonic() + _PREFETCH_S
         while not self._has_read_all and not self._fault and player.waiting_packets < self.spec.lookahead_packets // 2:
@@ -184,7 +184,7 @@ class ReplaySource:
             raise CaptureError(self._fault)
 
     def start(self, epoch_ns: int, clock: StampClock) -> None:
-        """Begin to play at CLOCK_MONOTONIC ``epoch_ns``; ``clock`` gives the stamps' time for a CLOCK_MONOTONIC time."""
+        """Start playing at CLOCK_MONOTONIC ``epoch_ns``; ``clock`` gives the stamps' time for a CLOCK_MONOTONIC time."""
         self._open_player().start(epoch_ns, clock)
 
     def stop(self) -> None:
@@ -200,11 +200,11 @@ class ReplaySource:
     # -- at run time -------------------------------------------------------------------------------------------------------------------
 
     def pause(self, *, paused: bool) -> None:
-        """Hold the packets back, or go on from where it was."""
+        """Pause the replay, or resume it."""
         self._open_player().pause(paused=paused)
 
     def seek(self, position_s: float) -> None:
-        """Go on at a capture time, in seconds from the capture's first packet."""
+        """Continue at a capture time, in seconds from the capture's first packet."""
         with self._lock:
             self._seek_ns = max(round(position_s * 1e9), 0)
         self._wake.set()
@@ -216,21 +216,21 @@ class ReplaySource:
 
     @property
     def brake_reason(self) -> str:
-        """Why the playing thread has left real-time scheduling; empty while it has not."""
+        """Reason why the playing thread has left real-time scheduling, else empty."""
         return brake_reason(self._player.brake) if self._player else ""
 
     @property
     def scheduling_mode(self) -> str:
-        """What the playing thread obtained."""
+        """Scheduling that the playing thread obtained."""
         return self._player.scheduling_mode if self._player else ""
 
     @property
     def tracks(self) -> tuple[Track, ...]:
-        """Packets of one kind of one flow, as found so far."""
+        """Tracks found so far."""
         return tuple(self._reader.tracks) if self._reader else ()
 
     def state(self) -> SourceState:
-        """What it is doing now; does not wait."""
+        """Present state; does not block."""
         player = self._open_player()
         words = player.words.tolist()
         place = self._place(words[Word.DUE_NS])
@@ -251,13 +251,13 @@ class ReplaySource:
         )
 
     def _place(self, due_ns: int) -> _Place:
-        """What is played at a time of the time line."""
+        """Place that is played at a time of the time line."""
         places = list(self._positions)
         place = places[max(bisect_right(places, due_ns, key=lambda place: place.due_ns) - 1, 0)]
         return place._replace(position_ns=place.position_ns + max(due_ns - place.due_ns, 0))
 
     def _ratio(self, place: _Place) -> float:
-        """How far a pass is: by time where the capture's end is known, else by bytes."""
+        """Progress of a pass, by time if the capture's end is known, else by bytes."""
         begin_s = self.spec.start_s
         end_s = begin_s + self.spec.duration_s if self.spec.duration_s else self.overview.duration_s
         if end_s is not None:
@@ -266,7 +266,7 @@ class ReplaySource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the capture, one sentence each."""
+        """Remarks on the capture for the operator, one sentence each."""
         reader = self._reader
         if reader is None:
             return ()
@@ -328,14 +328,14 @@ class ReplaySource:
                 passes = self._forget_what_was_read()
 
     def _next_free_ns(self) -> int:
-        """Where on the time line packets can begin: at its beginning before it is played, soon after now else."""
+        """Place on the time line where packets can begin: its beginning before it is played, else soon after the present place."""
         player = self._open_player()
         if not player.alive:
             return 0
         return max(int(player.words[Word.DUE_NS]), player.line_ns) + round(_SEEK_NS / self.spec.interval_scale)
 
     def _forget_what_was_read(self) -> int:
-        """Empty the packet queue; returns passes completed."""
+        """Empty the packet queue; returns the number of completed passes."""
         player = self._open_player()
         self._endings += int(self._has_read_all and player.waiting_packets == 0)
         self._has_read_all = False
@@ -367,7 +367,7 @@ class ReplaySource:
         self._known_tracks = len(reader.tracks)
 
     def _put(self, cues: Cues) -> bool:
-        """Put a run onto the packet queue, waiting while it is full; False if stopped or sought."""
+        """Put a run onto the packet queue, waiting while it is full; returns False on a stop or a seek."""
         player = self._open_player()
         cues = self._without_too_large(cues)
         data = np.frombuffer(b"".join(cues.payloads), np.uint8)

@@ -1,4 +1,4 @@
-"""What can be set about replaying a capture."""
+"""Settings of a replay."""
 
 import math
 from dataclasses import dataclass, fields
@@ -17,49 +17,52 @@ Loop = Literal["none", "plain", "seamless"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySpec:
-    """One capture replayed.
+    """Replay of one capture.
 
     Attributes:
-        name: Unique within the rig; a label of metrics.
-        file: Capture (PCAP, PCAPNG; plain, gzip or zstd), relative to the rig.
-        flow: Which recorded flows are replayed and where each goes; without any, all of them.
-        source: Address that packets leave from: ``auto`` (towards loopback an address of it for each recorded source, else ``recorded``), ``recorded``,
+        name: Name, unique within the rig; a label of metrics.
+        file: Capture file (PCAP, PCAPNG; plain, gzip or zstd), relative to the rig.
+        flow: Rules that select the recorded flows and set their addresses; without rules, all flows.
+        source: Source address of packets: ``auto`` (to loopback destinations one loopback address for each recorded source, else ``recorded``), ``recorded``,
             or an address of this host.
-        source_ports: ``auto``: free ports towards loopback (a receiver on this host can then bind the sensor's port on all addresses), else the
-            recorded ones; ``recorded``; ``any``.
-        destination: Address that packets go to, the name of a host (looked up once at the start and at each reload), or ``recorded``.
-        destination_port: Their destination port; 0: the recorded one.
-        broadcast: Must be true for a broadcast destination: everyone on the network gets it.
-        mode: ``udp``: ordinary sockets; ``ethernet``: whole frames through ``interface`` with the recorded sources, on hosts that do not have these
+        source_ports: Source ports: ``auto``: free ports to loopback destinations (a receiver on this host can then bind the sensor's port on all
+            addresses), else
+            the recorded ones; ``recorded``; ``any``.
+        destination: Destination address of packets, the name of a host (looked up once at the start and at each reload), or ``recorded``.
+        destination_port: Destination port of packets; 0: the recorded one.
+        broadcast: Permission for a broadcast destination, whose packets every host on the network gets.
+        mode: Way of sending: ``udp``: ordinary sockets; ``ethernet``: whole frames through ``interface`` with the recorded sources, on hosts that do
+            not have these
             addresses (needs CAP_NET_RAW).
         interface: Name of the network interface; needed for ``ethernet``, optional for ``udp``.
-        destination_mac: For frames to a unicast address.
-        pace: When packets leave: by the sensor's own time stamps (``device``: free of the capturing host's jitter, and following its clock in the long
-            run), by the capture's times, or at a constant rate (``nominal``). Packets whose stamps are not understood leave by capture time.
-        rate_hz: Packets a second of each flow of a kind that is not known, for pace ``nominal``.
-        interval_scale: Stretches the time between packets: 0.5 replays twice as fast.
-        start_s: Where in the capture to begin.
-        duration_s: How much of it to replay; 0: to its end.
-        offset_s: Rig time at which it begins; its first packet is due 2 ms later.
-        align: ``start``: it begins then; ``capture``: captures that are aligned so begin as far apart as they were recorded, the earliest of them then.
-        retime: What time stamps, NMEA sentences and sequence numbers become: ``utc``: now; ``device``: the rig's device clock (rig time plus
+        destination_mac: MAC address for frames to a unicast address.
+        pace: Source of the send times: the sensor's own time stamps (``device``: free of the capturing host's jitter, and following its clock in the long
+            run), the capture's times (``capture``), or a constant rate (``nominal``). Packets whose stamps are not understood are sent by capture time.
+        rate_hz: Packets a second of each flow of unknown packet kind, for pace ``nominal``.
+        interval_scale: Factor on the time between packets: 0.5 replays twice as fast.
+        start_s: Capture time at which the replay begins.
+        duration_s: Length of capture time to replay; 0: to the capture's end.
+        offset_s: Rig time at which the replay begins; its first packet is due 2 ms later.
+        align: Use of ``offset_s``: ``start``: the replay begins then; ``capture``: the earliest of all captures so aligned begins then, and the
+            others as much later as they were recorded.
+        retime: New time of time stamps, NMEA sentences and sequence numbers: ``utc``: the present UTC; ``device``: the rig's device clock (rig time plus
             ``clock_offset_s``); ``none``: untouched, every payload as it was recorded.
-        clock_offset_s: What stamps show at rig time 0 with ``retime = "device"``.
-        loop: ``none``; ``plain``: again from the start; ``seamless``: cut where the head points the same way (or the frame parity is the same), so that
+        clock_offset_s: Time of the stamps at rig time 0 with ``retime = "device"``.
+        loop: Repetition: ``none``; ``plain``: again from the start; ``seamless``: cut where the head points in the same direction (or the frame
+            parity is equal), so that
             receivers see one continuous stream.
-        loops: How often it is played when looping; 0: for ever.
+        loops: Number of passes of a loop; 0: for ever.
         loop_sensor: Recorded address of the sensor that decides the seamless cut; empty: the one with the most packets.
-        lookahead_packets: How many packets are read ahead of their time.
-        late_policy: What happens when the host stood still for longer than the 20 ms that packets are ready ahead: ``postpone``: everything that follows is
-            due later by as much, for all replays that postpone, so that nothing is lost and nothing sent in a burst; ``keep``: the time line stays as it was,
-            and ``transmit.late_policy`` decides about each packet.
+        lookahead_packets: Number of packets to read ahead.
+        late_policy: Reaction to a stall of the host longer than the 20 ms that packets are ready ahead: ``postpone``: all following deadlines move by
+            that time, for all replays that postpone, so that no packet is lost and none is sent in a burst; ``keep``: the deadlines stay, and
+            ``transmit.late_policy`` decides about each packet.
         overlay: Put the rig's scene into the recorded points: what is nearer than a recorded return replaces it.
-        profile: Sensor profile with the beam and the detector of the recorded unit; empty: the one of its model, if hilsim ships it, else the VLP-16's.
-            Needed for a Cepton. Range noise is measured on the capture.
-        mount_position_m: Position of the recorded sensor in the frame of its carrier, which is the rig's platform.
-        mount_rotation_deg: Its roll, pitch and yaw there.
-        trajectory: File with the poses of the carrier, relative to the rig; its time 0 is the capture's first packet. Empty: the rig's platform, which must be
-            fixed.
+        profile: Sensor profile with the beam and the detector of the recorded unit; empty: the profile of its model, if hilsim ships it, else the VLP-16's.
+            Required for a Cepton. Range noise is measured on the capture.
+        mount_position_m: Position of the recorded sensor in the frame of its carrier.
+        mount_rotation_deg: Roll, pitch and yaw of the recorded sensor in the frame of its carrier.
+        trajectory: File with the carrier's poses, relative to the rig; time 0 is the capture's first packet. Empty: the rig's platform, which must be fixed.
         sub_rays: Rays a beam that are cast against the scene: 1, 7 or 19.
     """
 
@@ -139,7 +142,7 @@ class ReplaySpec:
 
     @property
     def source_addresses(self) -> tuple[str, ...]:
-        """Addresses that it is set to send from."""
+        """Source addresses that the settings name."""
         addresses = (self.source, *(parse_endpoints(rule.send).source for rule in self.flow))
         return tuple(address for address in addresses if is_ipv4(address))
 

@@ -1,4 +1,4 @@
-"""From where to where a recorded flow is sent, and with which headers."""
+"""Source and destination addresses, and headers, of a replayed flow."""
 
 from ipaddress import IPv4Address
 
@@ -29,10 +29,10 @@ _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_PO
 
 
 def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: LoopbackSources) -> FlowKey:
-    """From where to where a recorded flow is sent.
+    """Find the source and destination with which a recorded flow is sent.
 
     Raises:
-        ConfigError: it would be a broadcast without permission.
+        ConfigError: the flow would be a broadcast without permission.
     """
     rule = find_rule(spec.flow, flow)
     rerouted = parse_endpoints(rule.send) if rule else Endpoints()
@@ -56,7 +56,7 @@ def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: Loop
 
 
 def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
-    """How a flow's recorded packets fill their headers; as their kind's sensor does, where the capture does not show the sensor's own headers."""
+    """Header style of a flow's recorded packets; that of the sensor, if the capture does not contain the sensor's own headers."""
     link = first.link
     if link is None or len(link) < _HEADERS or link[-_HEADERS] != _IPV4_WITHOUT_OPTIONS or first.source.startswith("127."):
         return _STYLES.get(kind, PLAIN_STYLE)
@@ -67,10 +67,10 @@ def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
 
 
 def link_framing(spec: ReplaySpec, target: FlowKey, first: CapturedDatagram, kind: PacketKind) -> Framing:
-    """Whole frames of a flow with headers like the recorded ones of its first datagram.
+    """Framing of a flow's whole frames, with headers like those of its first recorded datagram.
 
     Raises:
-        ConfigError: they are to be sent to one host whose MAC address is not known.
+        ConfigError: the frames go to one host whose MAC address is not known.
     """
     recorded = first.link if first.is_ethernet else None
     return build_framing(
@@ -82,7 +82,7 @@ def link_framing(spec: ReplaySpec, target: FlowKey, first: CapturedDatagram, kin
 
 
 def _destination_mac(spec: ReplaySpec, target: FlowKey, recorded: bytes | None) -> str:
-    """MAC address that a flow's frames go to; ``recorded`` are the headers of a frame that went to the same IPv4 address, if there is one."""
+    """Destination MAC address of a flow's frames; ``recorded`` are the headers of a recorded frame to the same IPv4 address, if any."""
     if spec.destination_mac:
         return spec.destination_mac
     if recorded is not None and (spec.broadcast or recorded[:6] != _BROADCAST):
@@ -94,10 +94,10 @@ def _destination_mac(spec: ReplaySpec, target: FlowKey, recorded: bytes | None) 
 
 
 def flow_socket(spec: ReplaySpec, target: FlowKey, style: LinkStyle) -> SocketSpec | FrameSocketSpec:
-    """How a flow is sent.
+    """Socket settings of a flow.
 
     Raises:
-        ConfigError: its settings do not go together.
+        ConfigError: the settings contradict each other.
     """
     if spec.mode == "ethernet":
         return FrameSocketSpec(interface=spec.interface)

@@ -1,9 +1,9 @@
-"""When each recorded packet is due, and which instant its own time stamp names, on one time line of nanoseconds from the replay's beginning.
+"""Place each recorded packet, and the instant its own stamp shows, on one time line in nanoseconds from the replay's beginning.
 
-A capture contains two clocks: the capturing host's, with its jitter and pauses, and each sensor's own, regular but unrelated to anything. A sensor's
-clock is laid along the host's: its stamps are unwrapped, shifted to where they fit on average, and that shift follows the host's clock slowly (a first-order
-loop over blocks of four seconds), so that the line has the sensor's regularity from packet to packet and the host's rate over hours. Several sensors of
-a capture keep their relation that way.
+A capture contains two clocks: the capturing host's, with its jitter and pauses, and each sensor's own, which is regular but has its own zero. A sensor's
+clock is aligned with the host's: its stamps are unwrapped and shifted to fit on average, and that shift follows the host's clock slowly (a first-order
+loop over blocks of four seconds). So the time line has the sensor's regularity from packet to packet and the host's rate over hours, and several sensors
+of a capture keep their relation.
 """
 
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ NO_STAMP = -1
 Times = npt.NDArray[np.int64]
 
 _CLOCKED = {PacketKind.VELODYNE_DATA: HOUR_NS, PacketKind.VELODYNE_POSITION: HOUR_NS, PacketKind.CEPTON_STDV: 1 << 62}
-"""Kinds whose stamps are understood, with what their count runs modulo."""
+"""Kinds whose stamps are understood, with the modulus of their count."""
 POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV))
 
 LEAD_IN_NS = 2_000_000
-"""From the time line's beginning to the first packet of a pass by the host's clock: what a stamp names lies some milliseconds before it is sent."""
+"""Time from the time line's beginning to the first packet of a pass by the host's clock, because the instant of a stamp is some milliseconds before sending."""
 
 _SENDING_NS = 100_000
-"""From a packet's completion to the wire."""
+"""Time from a packet's completion to the wire."""
 _BACKWARD_NS = 20_000_000
 _LEAP_NS = 50_000_000
 _ASTRAY_NS = 250_000_000
@@ -38,13 +38,13 @@ _HOST_LEAP_NS = 100_000_000
 _BLOCK_NS = 4_000_000_000
 _SETTLING_NS = 16_000_000_000
 _SETTLING_BLOCKS = 4
-"""Where packets are so rare that a block takes longer: a loop that corrects more than it has seen would swing."""
+"""Blocks over which a shift settles, if packets are so rare that a block takes longer: a loop that corrects more than it has measured would oscillate."""
 _MOST_RATE = 500e-6
 _MOST_RESIDUAL = 300e-6
-"""Of the time that settling takes: beyond it the host paused, and its clock is not used."""
+"""Largest residual relative to the settling time; above it the host paused, and its clock is not used."""
 _FOREVER_NS = 1 << 62
 _EARLY_PERCENTILE = 5
-"""A host notes packets late, never early: while it pauses, by half a second and more."""
+"""Percentile of the residuals that counts, because a host records packets late, never early: during a pause by half a second and more."""
 _BEHIND_NS = 100_000_000
 _STANDING_PACKETS = 8
 
@@ -53,9 +53,9 @@ class Recorded(NamedTuple):
     """A run of datagrams in file order.
 
     Attributes:
-        capture_ns: ``int64[n]``, the capturing host's stamps.
-        flow: ``int64[n]``, numbers of ``Timeline.add_flow``.
-        stamp_ns: ``int64[n]``, what their own stamps show; ``NO_STAMP`` where there is none.
+        capture_ns: ``int64[n]``, stamps of the capturing host.
+        flow: ``int64[n]``, flow numbers from ``Timeline.add_flow``.
+        stamp_ns: ``int64[n]``, the packets' own stamps; ``NO_STAMP`` where a packet has none.
     """
 
     capture_ns: Times
@@ -67,8 +67,8 @@ class Placed(NamedTuple):
     """Places on the time line.
 
     Attributes:
-        due_ns: ``int64[n]``, when each leaves; never falling within a recorded flow.
-        stamp_ns: ``int64[n]``, the instant its own stamp names; ``due_ns`` where it has none.
+        due_ns: ``int64[n]``, deadlines, which never decrease within a recorded flow.
+        stamp_ns: ``int64[n]``, instant that each packet's own stamp shows; ``due_ns`` where it has none.
     """
 
     due_ns: Times
@@ -93,11 +93,11 @@ class _Flow:
 
 @dataclass(kw_only=True)
 class SensorClock:
-    """One sensor's clock along the host's.
+    """One sensor's clock aligned with the host's.
 
     Attributes:
-        source: Its recorded address.
-        cycle_ns: Mean time between its point packets, 0 while unknown.
+        source: Recorded address of the sensor.
+        cycle_ns: Mean time between point packets, 0 while unknown.
     """
 
     source: str
@@ -116,7 +116,7 @@ class SensorClock:
 
     @property
     def latency_ns(self) -> int:
-        """From the instant a point packet's stamp names, its first firing, to the wire.
+        """Time from the instant of a point packet's stamp, its first firing, to the wire.
 
         An HDL-32E's manual states that its stamp is the end of assembly; in a public capture its position packets' stamps show that it is the first firing.
         """
@@ -124,16 +124,16 @@ class SensorClock:
 
     @property
     def late_ns(self) -> int:
-        """How much later than it should be the host noted the last packet."""
+        """Delay with which the host recorded the last packet."""
         return self.line_ns - self.device_ns - int(self.shift_at(np.array([self.device_ns]))[0]) - self.latency_ns
 
     def shift_at(self, device_ns: Times) -> Times:
-        """Host's time line minus the sensor's clock, ``int64[n]``."""
+        """The host's time line minus the sensor's clock, ``int64[n]``."""
         base = self.shift_ns or 0
         return np.asarray(base + np.rint(self.rate * (device_ns - self.since_ns)).astype(np.int64), dtype=np.int64)
 
     def follow(self, device_ns: int, residual_ns: Times) -> None:
-        """Take notice of how far the host's clock is ahead of the line, ``int64[n]``, and lean the line towards it once a block is full."""
+        """Add residuals of the host's clock relative to the line, ``int64[n]``, and move the line towards it when a block is full."""
         settling_ns = max(_SETTLING_NS, _SETTLING_BLOCKS * (device_ns - self.since_ns))
         limit_ns = _MOST_RESIDUAL * settling_ns
         self.residuals.append(float(np.mean(np.clip(residual_ns, -limit_ns, limit_ns))))
@@ -149,15 +149,15 @@ class SensorClock:
 
 
 class Timeline:
-    """Places the packets of one pass through a capture; a new pass takes a new one.
+    """Time line of the packets of one pass through a capture; each pass has its own.
 
     Attributes:
-        pace: What decides when packets leave.
+        pace: Source of the send times.
         sensors: Clocks by recorded address.
-        host_leaps: How often the capture's times went back by more than 0.1 s: they are then taken to go on.
-        host_steps_back: How often they went back by less: those packets leave right after the one before.
-        clock_leaps: How often a sensor's clock leapt: it is then taken to go on.
-        standing_packets: Packets of sensors whose clocks stood still: they leave by capture time.
+        host_leaps: Number of times the capture's times went back by more than 0.1 s and were continued from there.
+        host_steps_back: Number of times they went back by less; such a packet is sent right after the one before.
+        clock_leaps: Number of times a sensor's clock leapt and was continued from there.
+        standing_packets: Number of packets of sensors with stopped clocks, which are sent by capture time.
     """
 
     def __init__(self, pace: Pace, rate_hz: float = 0.0) -> None:
@@ -177,12 +177,12 @@ class Timeline:
         self._origin_ns: int | None = None
 
     def add_flow(self, recorded: FlowKey, kind: PacketKind) -> int:
-        """Number for the packets of one kind of a recorded flow."""
+        """Add the packets of one kind of a recorded flow; returns their number."""
         self._flows.append(_Flow(recorded=recorded, kind=kind))
         return len(self._flows) - 1
 
     def place(self, recorded: Recorded) -> Placed:
-        """Place the next run of datagrams. The first run should span a few hundred packets: clocks are laid along each other by it.
+        """Place the next run of datagrams. The first run should have a few hundred packets, by which clocks are aligned.
 
         Raises:
             CaptureError: the pace is nominal and the rate of a flow is not known.
@@ -210,7 +210,7 @@ class Timeline:
         return Placed(due, np.where(has_stamp, stamp, due))
 
     def _keep_order(self, flow: FlowKey, rows: Times, has_stamp: npt.NDArray[np.bool_], due: Times) -> None:
-        """Let the packets of one recorded flow leave in their order: those without stamps between their neighbours with stamps."""
+        """Keep the packets of one recorded flow in their order, those without stamps between their neighbours with stamps."""
         next_ns = np.where(has_stamp[rows], due[rows], _FOREVER_NS)
         next_ns = np.minimum.accumulate(next_ns[::-1])[::-1]
         ordered = np.where(has_stamp[rows], due[rows], np.minimum(due[rows], next_ns))
@@ -218,7 +218,7 @@ class Timeline:
         self._last_due_ns[flow] = int(due[rows[-1]])
 
     def _straight(self, capture_ns: Times) -> Times:
-        """The capture's times without steps back; a leap back that is taken back later was a fault of single stamps."""
+        """The capture's times without steps back; a leap back that is reversed later was a fault of single stamps."""
         line = capture_ns + self._host_shift_ns
         before_ns = int(line[0]) if self._host_ns is None else self._host_ns
         steps = np.diff(line, prepend=before_ns)
@@ -242,7 +242,7 @@ class Timeline:
         return line
 
     def _lay(self, sensor: SensorClock, recorded: Recorded, rows: Times, line: Times, stamp: Times, due: Times) -> None:
-        """Lay one sensor's clock along the host's: fill in ``stamp`` and ``due`` of its rows."""
+        """Align one sensor's clock with the host's: fill in ``stamp`` and ``due`` of its rows."""
         flows = recorded.flow[rows]
         is_points = np.array([self._flows[flow].kind in POINTS for flow in flows])
         device = self._unwrapped(sensor, recorded.stamp_ns[rows], line[rows], self._flows[flows[0]].modulus_ns)
@@ -274,7 +274,7 @@ class Timeline:
         sensor.follow(int(device[-1]), line[points] - due[points])
 
     def _unwrapped(self, sensor: SensorClock, raw: Times, line: Times, modulus_ns: int) -> Times:
-        """Stamps as a count that runs on; where a clock leapt, the host's time is taken for that step."""
+        """Stamps as a count without wraps; where a clock leapt, the host's time gives that step."""
         before = raw[0] if sensor.raw_ns is None else sensor.raw_ns
         line_before = line[0] if sensor.raw_ns is None else sensor.line_ns
         step = (np.diff(raw, prepend=before) + modulus_ns // 2) % modulus_ns - modulus_ns // 2
@@ -288,7 +288,7 @@ class Timeline:
         return device
 
     def _space_evenly(self, recorded: Recorded, line: Times, stamp: Times, due: Times) -> None:
-        """Pace nominal: point packets at their model's cycle (others at ``rate_hz``), position packets at their places between these."""
+        """Apply pace ``nominal``: point packets at their model's cycle (others at ``rate_hz``), position packets at their places between these."""
         for row, number in enumerate(recorded.flow.tolist()):
             flow = self._flows[number]
             sensor = self.sensors.get(flow.source)
@@ -307,7 +307,7 @@ class Timeline:
             stamp[row] = due[row] - (flow.latency_ns or 0)
 
     def _next_even_ns(self, flow: _Flow, cycle_ns: float, first_ns: int) -> int:
-        """When a flow's next packet is due at a constant rate; a flow that began late or lost packets leaves cycles out to keep up with the others."""
+        """Deadline of a flow's next packet at a constant rate; a flow that began late or lost packets skips cycles to stay with the others."""
         behind_ns = self._even_ns - first_ns - round(flow.sent * cycle_ns)
         if behind_ns > _BEHIND_NS:
             flow.sent += int(behind_ns // cycle_ns)
@@ -322,14 +322,14 @@ def _earliest(values: Times) -> int:
 
 
 def _find_leaps(step: Times, line_step: Times, late_ns: int | None) -> npt.NDArray[np.bool_]:
-    """Which of a sensor's steps are leaps of its clock.
+    """Find the steps of a sensor's clock that are leaps.
 
-    A step that is much longer than the host's is none where the host was as late before: then packets were lost while it caught up.
+    A step much longer than the host's is no leap if the host was as late before: then packets were lost while it caught up.
 
     Args:
-        step: ``int64[n]``, of the sensor's clock.
-        line_step: ``int64[n]``, of the host's.
-        late_ns: How late the host was with the packet before the first; None where that is not known.
+        step: ``int64[n]``, steps of the sensor's clock.
+        line_step: ``int64[n]``, steps of the host's clock.
+        late_ns: Delay of the host at the packet before the first; None if unknown.
     """
     leapt = step < -_BACKWARD_NS
     late = (late_ns or 0) + np.cumsum(np.where(leapt, 0, line_step - step))
@@ -342,21 +342,21 @@ def _find_leaps(step: Times, line_step: Times, late_ns: int | None) -> npt.NDArr
 
 
 def _regular_step(steps: Times) -> float:
-    """Mean of the steps that are like most."""
+    """Mean of the steps that are close to the median."""
     positive = steps[steps > 0]
     if not positive.size:
         return 0.0
-    middle = np.percentile(positive, 50, method="lower")  # one of them, so that at least one is like it
+    middle = np.percentile(positive, 50, method="lower")  # one of the steps, so that at least one is close to it
     return float(np.mean(positive[np.abs(positive - middle) <= 0.1 * middle + 4000]))
 
 
 def _nominal_cycle_ns(measured_ns: float) -> float:
-    """The cycle of the model that sends at this pace; what was measured where no model does."""
+    """Cycle of the model that sends at this rate; the measured cycle if no model does."""
     cycles = [1000.0 * model.cycle_us(is_dual=is_dual) for model in MODELS for is_dual in (False, True)]
     nearest = min(cycles, key=lambda cycle: abs(cycle - measured_ns))
     return nearest if abs(nearest - measured_ns) < 0.01 * nearest else measured_ns
 
 
 def whole_cycles_ns(step_ns: int, cycle_ns: float) -> int:
-    """The whole number of cycles, at least one, nearest to a step."""
+    """Whole number of cycles, at least one, nearest to a step."""
     return round(max(1, round(step_ns / cycle_ns)) * cycle_ns)

@@ -1,4 +1,4 @@
-"""Packets of one kind of one recorded flow, and what can be read and changed in them."""
+"""Packets of one kind of one recorded flow: read their stamps, and find what can be rewritten."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ _RETIMINGS = {
 _STAMP_PLACES = {PacketKind.VELODYNE_DATA: (1200, 1204), PacketKind.VELODYNE_POSITION: (198, 202), PacketKind.CEPTON_STDV: (8, 16)}
 
 _LATEST_NS = 1 << 62
-"""The year 2116."""
+"""Latest valid stamp, in the year 2116."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +25,9 @@ class Track:
     """Packets of one kind of one recorded flow.
 
     Attributes:
-        recorded: The flow.
-        kind: What its packets are.
-        first: Its first datagram.
+        recorded: Recorded flow.
+        kind: Kind of its packets.
+        first: First datagram.
     """
 
     recorded: FlowKey
@@ -36,19 +36,19 @@ class Track:
 
     @property
     def is_points(self) -> bool:
-        """Whether its packets are made of measurements and stamped."""
+        """Whether the packets contain measurements and a stamp."""
         return self.kind in POINTS
 
     @property
     def retiming(self) -> Retiming:
-        """What can be rewritten in its packets; of sensor information only in the layout that was measured."""
+        """Fields that can be rewritten in the packets; in sensor information only in the measured layout."""
         if self.kind is PacketKind.CEPTON_INFZ and read_info_packet(self.first.payload) is not None:
             return Retiming.CEPTON_INFO
         return _RETIMINGS.get(self.kind, Retiming.NOTHING)
 
 
 def read_stamp_ns(payload: bytes, kind: PacketKind) -> int:
-    """What a packet's own stamp shows; ``NO_STAMP`` for kinds whose stamps are not understood, and for a stamp that names no time."""
+    """Read a packet's own stamp; ``NO_STAMP`` for kinds whose stamps are not understood, and for a stamp without a valid time."""
     place = _STAMP_PLACES.get(kind)
     stamp_ns = NO_STAMP if place is None else 1000 * int.from_bytes(payload[place[0] : place[1]], "little")
     return stamp_ns if stamp_ns < _LATEST_NS else NO_STAMP

@@ -1,7 +1,7 @@
-"""The world as kernels see it: arrays, built once, never changed.
+"""The world for kernels: arrays that are built once and never changed.
 
-Everything that can be hit is an *instance* of a *geometry*. What stands still is merged and cut into tiles, instances that share nothing;
-what moves (or is repeated) is an instance with a pose track, and instances of one ``Mesh`` share one geometry.
+Everything that rays can hit is an *instance* of a *geometry*. Static objects are merged and cut into tiles, instances that share nothing; a moving (or
+repeated) object is an instance with a pose track, and instances of one ``Mesh`` share one geometry.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,26 +22,26 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.tiles import cut_long_edges, extent, fits_one_tile, grid_centre, snap, tile_centres
 
-# A ray that runs exactly within a face of a box (azimuth 0, a wall's rim) leaves it where it enters: boxes have room around their triangles.
+# A ray exactly within a face of a box (azimuth 0, a wall's edge) enters and leaves it at the same place, so boxes have a margin around their triangles.
 _BOX_MARGIN_M = np.float32(2.0**-18)
 _INFINITY = np.float32(np.inf)
 # Boxes of tiles are tested in float32 relative to the tree's origin; the margin covers the rounding of a ray's origin there.
 _TILE_MARGIN_M = 0.001
 _TILE_MARGIN_RATIO = 1e-6
-# Spheres of movers cover the rounding of their vertices to float32 and the tolerance at the edges of triangles.
+# The spheres of movers include the rounding of their vertices to float32 and the tolerance at the edges of triangles.
 _RADIUS_MARGIN_M = 1e-4
 _RADIUS_MARGIN_RATIO = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SceneObject:
-    """Something in the world.
+    """An object in the world.
 
     Attributes:
-        mesh: Its surface, in its own frame.
-        placement: ``PoseTrack`` of a moving object, world from object; ``Pose`` of one that stands still.
+        mesh: Surface in the object's own frame.
+        placement: ``PoseTrack`` of a moving object, ``Pose`` of a static one, world from object.
         label: Class for ground truth, 0 to 255; the rig defines the numbers.
-        name: For people.
+        name: Name for messages and ground truth.
     """
 
     mesh: Mesh
@@ -52,39 +52,39 @@ class SceneObject:
 
 @by_reference
 class World(NamedTuple):
-    """Arrays for kernels; ``build_world`` is the only maker. Nothing in it is ever written.
+    """Arrays for kernels, made only by ``build_world`` and never written afterwards.
 
     Instances are numbered tiles first, then movers: instance ``i`` is mover ``i - tile_count``. A tile never turns; its geometry's origin is
     its place in the world. A mover's geometry is ``geometry_origin_m`` from the origin of the mover's own frame.
 
     Attributes:
-        origin_m: ``float64[3]``, what the boxes of the tile tree are relative to.
-        tile_count: How many instances are tiles.
-        tile_root: Node row of the tree over all tiles, -1 when there is none; its leaves hold instance numbers.
+        origin_m: ``float64[3]``, origin of the boxes of the tile tree.
+        tile_count: Number of instances that are tiles.
+        tile_root: Root row of the tree over all tiles, -1 without tiles; its leaves are instance numbers.
         node_bounds: ``float32[n, 16]``, a node's two child boxes, (low xyz, high xyz) twice; the last four columns are ``node_links``'.
         node_links: ``int32[n, 16]``, **the same memory**: columns 12 and 13 link the children, see ``scene.bvh``.
-        corners: ``float32[m, 9]``, a triangle's first vertex and its two edges from there, relative to its geometry's origin, leaf order.
-        material: ``uint16[m]``, row of ``reflectivity``.
+        corners: ``float32[m, 9]``, a triangle's first vertex and its two edges from there, relative to its geometry's origin, in leaf order.
+        material: ``uint16[m]``, row of the triangle's material in ``reflectivity``.
         owner: ``int32[m]``, object of the triangle in a tile; -1 in a mover's geometry.
         source: ``int32[m]``, row of the triangle in the object's ``Mesh``.
-        geometry_root: ``int32[g]``, node row.
-        geometry_origin_m: ``float64[g, 3]``.
-        instance_geometry: ``int32[i]``.
+        geometry_root: ``int32[g]``, root row of each geometry's tree.
+        geometry_origin_m: ``float64[g, 3]``, origin of each geometry.
+        instance_geometry: ``int32[i]``, geometry of each instance.
         instance_object: ``int32[i]``, object of a mover; -1 for a tile.
-        radius_m: ``float64[k]``, of the sphere about a mover's origin that holds it.
+        radius_m: ``float64[k]``, radius of the sphere about a mover's origin that contains it.
         speed_mps: ``float64[k]``, upper bound of a mover's speed.
         key_first: ``int32[k]``, first key of a mover's track.
-        key_count: ``int32[k]``.
-        period_ns: ``int64[k]``.
-        key_time_ns: ``int64[q]``; this and the following are the movers' tracks, one after another, as in ``PoseTrack``.
-        key_position_m: ``float64[q, 3]``.
-        key_arrival_mps: ``float64[q, 3]``.
-        key_departure_mps: ``float64[q, 3]``.
-        key_orientation: ``float64[q, 4]``.
-        object_label: ``uint8[o]``.
+        key_count: ``int32[k]``, number of keys of a mover's track.
+        period_ns: ``int64[k]``, period of a mover's track, as in ``PoseTrack``.
+        key_time_ns: ``int64[q]``, times of all movers' keys, one track after another, as in ``PoseTrack``.
+        key_position_m: ``float64[q, 3]``, positions of the keys.
+        key_arrival_mps: ``float64[q, 3]``, arriving velocities of the keys.
+        key_departure_mps: ``float64[q, 3]``, leaving velocities of the keys.
+        key_orientation: ``float64[q, 4]``, orientations of the keys.
+        object_label: ``uint8[o]``, label of each object.
         reflectivity: ``uint8[r]``, code of each material.
-        optics: ``float32[r, 5]`` of each material: equivalent reflectivity, 1 for a retro-reflector, porosity, transmission, size of the gaps (m).
-        is_opaque: No material lets light pass.
+        optics: ``float32[r, 5]``, for each material: equivalent reflectivity, 1 for a retro-reflector, porosity, transmission, size of the gaps (m).
+        is_opaque: Whether no material lets light pass.
     """
 
     origin_m: npt.NDArray[np.float64]
@@ -117,17 +117,15 @@ class World(NamedTuple):
 
 
 def build_world(objects: Sequence[SceneObject], unseen: frozenset[int] = frozenset(), materials: Sequence[Material] = ()) -> World:
-    """Build the world of ``objects``; an object's id is its place in the sequence. An empty sequence is a world without echoes.
+    """Build the world of ``objects``, which takes about 2 s a million triangles. An object's id is its index; an empty sequence gives a world without echoes.
 
     Args:
-        objects: What there is.
-        unseen: Ids of objects that are not there, though they keep their ids.
+        objects: Objects of the world.
+        unseen: Ids of objects to leave out; the others keep their ids.
         materials: Materials of the first rows of the world's tables, used or not.
 
-    Takes about 2 s a million triangles.
-
     Raises:
-        ConfigError: there are more triangles than ``SCENE_TRIANGLES``, or long ones that would be cut into more pieces than ``CUT_PIECES``.
+        ConfigError: the objects have more triangles than ``SCENE_TRIANGLES``, or long ones that would be cut into more pieces than ``CUT_PIECES``.
         ValueError: too many materials, a label that is not a byte, or triangles that overlap so badly that their tree is too deep.
     """
     SCENE_TRIANGLES.enforce(sum(len(thing.mesh.triangles) for thing in objects), "scene", ConfigError)
@@ -147,7 +145,7 @@ def build_world(objects: Sequence[SceneObject], unseen: frozenset[int] = frozens
 
 
 def world_materials(objects: Sequence[SceneObject]) -> tuple[Material, ...]:
-    """Materials of the world of ``objects``: row r of its ``reflectivity`` and ``optics`` is of ``world_materials(objects)[r]``."""
+    """Materials of the world of ``objects``, in the order of the rows of its ``reflectivity`` and ``optics``."""
     still_first = sorted(objects, key=lambda thing: not isinstance(thing.placement, Pose))
     return tuple(dict.fromkeys(material for thing in still_first for material in thing.mesh.materials))
 
@@ -156,10 +154,10 @@ class Mover(NamedTuple):
     """An instance that moves.
 
     Attributes:
-        object_id: Object that it is of.
-        geometry: Row of its geometry.
-        radius_m: Radius of the sphere about its frame's origin that holds it.
-        track: World from object.
+        object_id: Id of the object.
+        geometry: Row of the geometry.
+        radius_m: Radius of the sphere about the frame's origin that contains the instance.
+        track: Pose track, world from object.
     """
 
     object_id: int
@@ -170,7 +168,7 @@ class Mover(NamedTuple):
 
 @dataclass
 class WorldParts:
-    """What grows while a world is built, or an existing one is extended."""
+    """Lists that grow while a world is built or extended."""
 
     nodes: list[npt.NDArray[np.float32]] = field(default_factory=list)
     node_count: int = 0
@@ -183,7 +181,7 @@ class WorldParts:
     geometry_root: list[int] = field(default_factory=list)
     geometry_origin_m: list[npt.NDArray[np.float64]] = field(default_factory=list)
     instance_geometry: list[int] = field(default_factory=list)
-    """Of tiles."""
+    """Geometry of each tile."""
     geometry_of: dict[int, int] = field(default_factory=dict)
     """Row of the geometry of each mesh that moves, by the mesh's ``id``."""
 
@@ -206,7 +204,7 @@ class WorldParts:
         )
 
     def mover(self, object_id: int, mesh: Mesh, track: PoseTrack) -> Mover:
-        """A mesh that moves, in its own frame; its geometry is added, unless it has been."""
+        """Mover of a mesh in its own frame; the geometry is added unless it has been added before."""
         if id(mesh) not in self.geometry_of:
             self.geometry_of[id(mesh)] = len(self.geometry_root)
             middle_m = 0.5 * (mesh.vertices_m.min(axis=0) + mesh.vertices_m.max(axis=0))
@@ -217,7 +215,7 @@ class WorldParts:
     def world(
         self, objects: Sequence[SceneObject], movers: Sequence[Mover], *, origin_m: npt.NDArray[np.float64], tile_count: int, tile_root: int
     ) -> World:
-        """The world of all parts, in which these movers move."""
+        """World of all parts, with these movers."""
         if len(self.materials) > 65536:
             raise ValueError(f"materials must be at most 65536, got {len(self.materials)}")
         if len(self.nodes) == 1:
@@ -256,7 +254,7 @@ class WorldParts:
         return np.array(rows, dtype=np.int64)[mesh.material]
 
     def add_nodes(self, tree: Tree, leaf_offset: int) -> int:
-        """Take over a tree's nodes, moved to their rows; returns the row of its root."""
+        """Add a tree's nodes with shifted row numbers; returns the row of its root."""
         root = self.node_count
         moved = tree.bounds.copy()
         links = moved.view(np.int32)[:, 12:14]
@@ -273,7 +271,7 @@ class WorldParts:
         owner: npt.NDArray[np.int64],
         source: npt.NDArray[np.int64],
     ) -> None:
-        """Take up triangles ``float64[m, 3, 3]`` as a geometry about ``origin_m``."""
+        """Add triangles ``float64[m, 3, 3]`` as a geometry about ``origin_m``."""
         near = (corners_m - origin_m).astype(np.float32)
         a, b, c = near[:, 0], near[:, 1], near[:, 2]
         low = np.nextafter(np.minimum(np.minimum(a, b), c) - _BOX_MARGIN_M, -_INFINITY)
@@ -291,7 +289,7 @@ class WorldParts:
 
 
 def _add_tiles(parts: WorldParts, objects: Sequence[SceneObject], unseen: frozenset[int]) -> npt.NDArray[np.float64]:
-    """Merge and cut what stands still; returns the origin of the tile tree."""
+    """Merge and cut static objects; returns the origin of the tile tree."""
     still = [
         (number, thing.mesh, thing.placement) for number, thing in enumerate(objects) if isinstance(thing.placement, Pose) and number not in unseen
     ]
@@ -323,7 +321,7 @@ def _placed(mesh: Mesh, pose: Pose) -> npt.NDArray[np.float64]:
 
 
 def _add_tile_tree(parts: WorldParts, origin_m: npt.NDArray[np.float64]) -> int:
-    """The tree over all tiles; returns its root's row, -1 when there are no tiles."""
+    """Build the tree over all tiles; returns its root's row, -1 without tiles."""
     if not parts.geometry_root:
         return -1
     boxes = []
@@ -360,7 +358,7 @@ def mover_tables(movers: Sequence[Mover]) -> dict[str, Any]:
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]], empty_shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The parts one after another, C-contiguous, also when there are none; a single one of the type itself."""
+    """Concatenate parts to a C-contiguous array, also if there are none; a single part of the right type is returned itself."""
     if len(parts) == 1 and parts[0].dtype == dtype and parts[0].flags.c_contiguous:
         return parts[0]
     return np.ascontiguousarray(np.concatenate([np.zeros(empty_shape, dtype=dtype), *parts]), dtype=dtype)

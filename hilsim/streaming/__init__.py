@@ -1,1 +1,1 @@
-"""The thread that renders a sensor's packets ahead of their deadlines, into the rings they are sent from."""
+"""Render threads: each renders one sensor's packets ahead of their deadlines into rings from which they are sent."""

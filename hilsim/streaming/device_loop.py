@@ -1,7 +1,7 @@
-"""The loop that renders one lidar whose rays a device casts (``render.renderer.DeviceRenderer``), several packets at a time.
+"""Loop that renders one lidar whose rays a device casts (``render.renderer.DeviceRenderer``), several packets at a time.
 
-Python calls the device; all else is kernels without the GIL, those of ``streaming.render_loop``. Python may make the loop wait for milliseconds,
-which the lead covers.
+Python calls the device; the rest are the kernels of ``streaming.render_loop``, without the GIL. Python may delay the loop by milliseconds, which the
+lead covers.
 """
 
 import time
@@ -34,13 +34,13 @@ from hilsim.transmit.ring import Rings, push
 from hilsim.vehicle.platform import Platform
 
 PACKETS_TOGETHER = 8
-"""Cast at once, at most: 10 ms of a VLP-16."""
+"""Largest number of packets cast at once: 10 ms of a VLP-16."""
 
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
 class LoopPlace(NamedTuple):
-    """Where a loop puts its packets, and when; fields as in ``streaming.render_loop.render_ahead``."""
+    """Destination and timing of a loop's packets; fields as in ``streaming.render_loop.render_ahead``."""
 
     rings: Rings
     data_flow: int
@@ -63,7 +63,7 @@ def render_ahead_on(
     """Render packets into both rings of a lidar until stopped, as ``streaming.render_loop.render_ahead`` does.
 
     Returns:
-        Why it ended before that; another loop can go on from there. None: it was stopped.
+        Error that ended the loop, after which another loop can continue; None: the loop was stopped.
     """
     plan, platform, world = lidar.plan, lidar.platform, lidar.world
     rings, data_flow, position_flow, epoch_ns, late_limit_ns, stop_packet = place
@@ -129,7 +129,7 @@ def render_ahead_on(
 
 @kernel
 def _begin(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> bool:
-    """Begin where the former loop has ended; False if this one is stopped before."""
+    """Begin where the former loop has ended; returns False if this loop is stopped before."""
     has_begun = await_former(state)
     if has_begun:
         state.counters[RenderCounter.NEXT_PACKET] = begin_loop(plan, state, goes_on, positions)
@@ -153,7 +153,7 @@ def _await_packets(
     datagram: npt.NDArray[np.uint8],
     positions: npt.NDArray[np.int64],
 ) -> int:
-    """``streaming.render_loop.await_packets``, for Python."""
+    """Call ``streaming.render_loop.await_packets`` from Python."""
     return await_packets(
         plan,
         platform,
@@ -174,7 +174,7 @@ def _await_packets(
 
 @kernel
 def _fire(plan: LidarPlan, platform: Platform, packet: int, workspace: Workspace) -> None:
-    """The rays of a packet, and what a captured background shows to them."""
+    """Make the rays of a packet, and find the captured background that they see."""
     first, sequences = first_sequence_of(plan, packet), plan.sequences_per_packet
     fire(plan, platform, first, sequences, workspace.rays)
     if plan.overlay.rule != _SYNTHETIC_ONLY:
@@ -197,7 +197,7 @@ def _finish(
     pose_ns: int,
     spent_ns: int,
 ) -> None:
-    """Make a packet of what its rays have met, and put it into its ring."""
+    """Make a packet from the hits of its rays, and put it into its ring."""
     begun_ns = monotonic_ns()
     due_ns = epoch_ns + data_deadline_ns(plan, packet)
     respond(plan, first_sequence_of(plan, packet), plan.sequences_per_packet, workspace)
@@ -212,5 +212,5 @@ def _finish(
 
 @kernel
 def _end(plan: LidarPlan, state: RenderState, positions: npt.NDArray[np.int64]) -> None:
-    """Let the next loop begin, and pass on the place where it begins."""
+    """Pass the place where the next loop begins to it, and let it begin."""
     end_loop(plan, state, state.counters[RenderCounter.NEXT_PACKET], positions)

@@ -1,9 +1,9 @@
-"""The loop that renders one lidar just ahead of its deadlines, a kernel without the GIL; ``streaming.render_thread`` gives it a thread.
+"""Loop that renders one lidar just ahead of its deadlines, a kernel without the GIL; ``streaming.render_thread`` runs it in a thread.
 
-It renders what is due within the lead, puts it into the flow's ring, and sleeps. Where poses are known beforehand it sleeps until several packets can be
-rendered in a row: wake-ups, and first packets with nothing in the CPU's caches, took a twentieth of the daemon's processor time. On a vehicle that is flown
-each packet is rendered from the poses of the very moment that is the lead before its deadline. When the ring is full it waits. When it has fallen behind
-it renders what can still be in time (``punctuality``), and counts the rest.
+It renders the packets due within the lead, puts them into the flow's ring, and sleeps. If poses are known beforehand, it sleeps until several packets can
+be rendered in a row: wake-ups, and first packets with cold CPU caches, took a twentieth of the daemon's processor time. On a vehicle that is flown each
+packet is rendered with the poses known exactly the lead before its deadline. When the ring is full the loop waits. When it has fallen behind it
+renders the packets that can still be in time (``punctuality``), and counts the rest.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ def _seek_positions(plan: LidarPlan, from_ns: int, positions: npt.NDArray[np.int
 
 @inlined_kernel
 def begin_loop(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> int:
-    """Index of the first data packet, and in ``positions`` of the first position packets, that are this loop's."""
+    """Find this loop's first packets; returns the index of the first data packet, and writes those of the first position packets to ``positions``."""
     place = state.place
     packet = int(place[Place.PACKET])
     if goes_on != 0:
@@ -65,7 +65,7 @@ def begin_loop(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt
 
 @inlined_kernel
 def end_loop(plan: LidarPlan, state: RenderState, packet: int, positions: npt.NDArray[np.int64]) -> None:
-    """Let the next loop begin, and pass on the place where it begins."""
+    """Pass the place where the next loop begins to it, and let it begin."""
     place = state.place
     place[Place.PACKET] = packet
     for schedule in range(positions.size):
@@ -97,7 +97,7 @@ def note_rendered(state: RenderState, due_ns: int, done_ns: int, taken_ns: int) 
 
 @inlined_kernel
 def await_former(state: RenderState) -> bool:
-    """Wait until the loop before this one has ended; False if this one is stopped meanwhile."""
+    """Wait until the former loop has ended; returns False if this loop is stopped meanwhile."""
     store_release(state.words, (RenderWord.WAITING,), 1)
     is_stopped = False
     while not is_stopped and load_acquire(state.before, (RenderWord.ENDED,)) == 0:
@@ -122,7 +122,7 @@ def _render_position(
     due_ns: int,
     now_ns: int,
 ) -> None:
-    """Encode a position packet into its ring, or skip it: it costs little, so only what the sending loop would throw away is skipped."""
+    """Encode a position packet into its ring; it costs little, so only a packet that the sending loop would drop is skipped."""
     counters = state.counters
     if now_ns > due_ns + late_limit_ns:
         counters[RenderCounter.POSITIONS_SKIPPED] += 1
@@ -139,11 +139,11 @@ def _render_position(
 
 @inlined_kernel
 def _rest(rings: Rings, flow: int, begin_ns: int, due_ns: int, now_ns: int, brake: npt.NDArray[np.int64]) -> bool:
-    """Sleep a while where the next packet is not to be made before ``begin_ns``, or its ring is full and it is not due; False where neither is so."""
+    """Sleep a while if the next packet is not to be made before ``begin_ns``, or its ring is full and it is not due; returns False if neither holds."""
     wait_ns = begin_ns - now_ns
     is_early = wait_ns > 0
     is_held = not is_early and now_ns < due_ns and depth(rings, flow) >= rings.deadline_ns.shape[1]
-    if is_early:  # in one go where it is near; a loop that sleeps longer would find out later that it is to end, or has another lead
+    if is_early:  # in one sleep if it is near; a longer sleep would delay the reaction to a stop or to another lead
         doze_until(now_ns + min(wait_ns, LONGEST_RUN_NS), brake)
     elif is_held:
         doze_until(min(now_ns + _LONGEST_WAIT_NS, due_ns), brake)
@@ -170,23 +170,23 @@ def await_packets(
     """Sleep until data packets are to be rendered, and encode the position packets that are due meanwhile into their ring.
 
     Args:
-        plan: As all that follow, what ``render_ahead`` takes.
-        platform: See there.
-        position_framing: See there.
-        rings: See there.
-        data_flow: See there.
-        position_flow: See there.
-        epoch_ns: See there.
-        late_limit_ns: See there.
-        stop_packet: See there.
-        most: So many packets at most.
-        has_rendered: The packet before was rendered just now.
-        state: See there.
-        datagram: See there.
-        positions: See there.
+        plan: Plan of the lidar.
+        platform: Platform that carries the lidar.
+        position_framing: Framing of position datagrams.
+        rings: Rings to fill.
+        data_flow: Row of the data flow.
+        position_flow: Row of the position flow.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        late_limit_ns: Largest lateness with which the sending loop still sends a datagram.
+        stop_packet: Index of the data packet to end before; -1: none.
+        most: Largest number of packets to return.
+        has_rendered: Whether the packet before was rendered just now.
+        state: State shared with the rest of the daemon.
+        datagram: ``uint8[>= frame]``, working array.
+        positions: ``int64[t]``, working array: next packet of each position schedule.
 
     Returns:
-        How many packets, from ``RenderCounter.NEXT_PACKET`` on, the ring has room for and the lead has begun of; 0: the loop is to end.
+        Number of packets, from ``RenderCounter.NEXT_PACKET`` on, whose lead has begun and for which the ring has room; 0: the loop is to end.
     """
     counters, words = state.counters, state.words
     packet = counters[RenderCounter.NEXT_PACKET]
@@ -208,7 +208,7 @@ def await_packets(
             counters[RenderCounter.LATE_SINCE_NS] = 0
             continue
         slots = rings.deadline_ns.shape[1]
-        is_full = depth(rings, flow) >= slots  # and the packet is due: the sending loop does not take what is due before it
+        is_full = depth(rings, flow) >= slots  # and the packet is due: the sending loop takes no packet before its deadline
         if is_full:
             counters[RenderCounter.RING_FULL] += 1
         if not is_data:
@@ -264,22 +264,23 @@ def render_ahead(
     """Render packets into both rings of a lidar until stopped.
 
     Args:
-        plan: The lidar.
-        platform: Carries the lidar.
-        world: What it sees.
-        data_framing: Bytes of data datagrams.
-        position_framing: Bytes of position datagrams.
-        rings: Where to.
+        plan: Plan of the lidar.
+        platform: Platform that carries the lidar.
+        world: World that the lidar sees.
+        data_framing: Framing of data datagrams.
+        position_framing: Framing of position datagrams.
+        rings: Rings to fill.
         data_flow: Row of the data flow.
         position_flow: Row of the position flow.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-        late_limit_ns: How late the sending loop still sends a datagram.
-        goes_on: Not 0: begin with the very packets before which the former loop ended; 0: with the first ones due from the rig times in ``state.place`` on.
+        late_limit_ns: Largest lateness with which the sending loop still sends a datagram.
+        goes_on: Not 0: continue with exactly the packets before which the former loop ended; 0: begin with the first ones due from the rig times in
+            ``state.place`` on.
         stop_packet: Index of the data packet to end before; -1: none.
-        state: Shared.
+        state: State shared with the rest of the daemon.
         workspace: Working arrays.
-        segments: What the lidar becomes from one rig time after the other; more may be added meanwhile.
-        obstacle_map: Where a packet's returns are noted, once it is in the ring; None: nowhere.
+        segments: Changed lidars that follow by rig time; more may be added meanwhile.
+        obstacle_map: Map in which a packet's returns are entered, once the packet is in the ring; None: no map.
         datagram: ``uint8[>= frame]``, working array.
         positions: ``int64[t]``, working array: next packet of each position schedule.
     """

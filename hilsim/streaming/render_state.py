@@ -1,4 +1,4 @@
-"""What a render thread's loop shares with the rest of the daemon, and with the loop that goes on after it."""
+"""State that a render thread's loop shares with the rest of the daemon and with its successor."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -19,58 +19,58 @@ class RenderCounter(IntEnum):
     """Columns of ``RenderState.counters``."""
 
     RENDERED = 0
-    """Data packets rendered."""
+    """Number of data packets rendered."""
     LATE = 1
-    """Datagrams put into the ring after their deadline."""
+    """Number of datagrams put into the ring after their deadline."""
     SKIPPED = 2
-    """Data packets never rendered, because they could not be in time."""
+    """Number of data packets never rendered, because they would have been late."""
     RING_FULL = 3
-    """Datagrams never rendered, because the ring had no room for them until they were due."""
+    """Number of datagrams never rendered, because the ring had no room for them until they were due."""
     RENDER_SUM_NS = 4
     POSITIONS = 5
-    """Position packets encoded."""
+    """Number of position packets encoded."""
     NEXT_PACKET = 6
     """Index of the next data packet: all before it are in the ring, sent, or counted as skipped."""
     ESTIMATE_NS = 7
     """Running estimate of the time to render and encode a data packet; a gauge."""
     POSITIONS_SKIPPED = 8
-    """Position packets never encoded, because they could not be in time."""
+    """Number of position packets never encoded, because they would have been late."""
     LATE_SINCE_NS = 9
-    """CLOCK_MONOTONIC time since which packets have been late without a rest; 0: they are not. A gauge."""
+    """CLOCK_MONOTONIC time since which packets have been late without a rest, 0 if they are not; a gauge."""
 
 
 class RenderWord(IntEnum):
-    """Columns of ``RenderState.words``: each has a cache line of its own."""
+    """Columns of ``RenderState.words``, each in its own cache line."""
 
     STOP = 0
-    """Set to 1 by anyone: the loop ends after the packet it is at."""
+    """Set to 1 by any thread to end the loop after its present packet."""
     ENDED = 8
-    """Set to 1 by the loop, as the last thing it does: ``place`` then holds where it ended."""
+    """Set to 1 by the loop as its last action, after writing the place where it ended to ``place``."""
     WAITING = 16
-    """Set to 1 by the loop when it is ready, and waits only for the one before it to end."""
+    """Set to 1 by the loop when it is ready and waits only for the former loop to end."""
 
 
 class Place(IntEnum):
     """Columns of ``RenderState.place``."""
 
     PACKET = 0
-    """Index of the next data packet, where the loop ended."""
+    """Index of the first data packet that the loop left to the next one."""
     DATA_FROM_NS = 1
-    """Rig time from which data packets are the next loop's: it renders them or counts them as skipped."""
+    """Rig time from which data packets belong to the next loop, which renders them or counts them as skipped."""
     POSITIONS_FROM_NS = 2
-    """The same of position packets."""
+    """Rig time from which position packets belong to the next loop."""
     SCHEDULES = 6
-    """First of the columns with the next packet of each position schedule, where the loop ended."""
+    """First of the columns with the next packet of each position schedule at the loop's end."""
 
 
 @by_reference
 class RenderState(NamedTuple):
-    """What the loop and the rest of the daemon share. A loop and the one that goes on after it share all but their own ``words`` and ``brake``.
+    """State shared by the loop and the rest of the daemon. A loop and its successor share everything but their own ``words`` and ``brake``.
 
     Attributes:
-        words: ``int64[n]``, columns by ``RenderWord``; of this loop.
-        before: ``words`` of the loop that must have ended before this one begins.
-        lead: ``int64[8]``, column 0: how long before its deadline a packet is rendered, in ns; anyone may change it at any time.
+        words: ``int64[n]``, words of this loop, columns by ``RenderWord``.
+        before: ``words`` of the former loop, which must have ended before this one begins.
+        lead: ``int64[8]``, column 0: time between rendering a packet and its deadline, in ns; any thread may change it at any time.
         counters: ``int64[n]``, columns by ``RenderCounter``; written by the running loop alone.
         emulated: ``int64[n]``, columns by ``EmulatorCount``: ``Workspace.counts`` of each loop.
         render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
@@ -89,7 +89,7 @@ class RenderState(NamedTuple):
 
 
 def allocate_state() -> RenderState:
-    """Of a loop that nothing ran before: all zero."""
+    """Allocate the state of a loop without a former loop, all zero."""
     before = _words()
     before[RenderWord.ENDED] = 1
     return RenderState(
@@ -105,7 +105,7 @@ def allocate_state() -> RenderState:
 
 
 def state_after(state: RenderState) -> RenderState:
-    """Of a loop that goes on where another ends."""
+    """Make the state of a loop that continues where another ends."""
     return state._replace(words=_words(), before=state.words, brake=allocate_brake())
 
 

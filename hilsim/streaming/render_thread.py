@@ -1,4 +1,4 @@
-"""A lidar's render thread: the thread that runs ``streaming.render_loop``, what may be asked of it, and how another takes over from it between two packets."""
+"""Render thread of a lidar: it runs ``streaming.render_loop``, and another render thread can take over from it between two packets."""
 
 import threading
 import time
@@ -42,21 +42,21 @@ class RenderThread:
     """A lidar's render thread.
 
     Attributes:
-        lidar: What it renders.
-        rings: Of the transmitter.
+        lidar: Lidar to render.
+        rings: Rings of the transmitter.
         data_flow: Row of the data flow.
         position_flow: Row of the position flow.
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-        lead_ns: How long before its deadline a packet is rendered, to begin with; ``set_lead_ns`` changes it.
+        lead_ns: Initial time between rendering a packet and its deadline; ``set_lead_ns`` changes it.
         settings: Scheduling of the thread.
-        late_limit_ns: How late the sending loop still sends a datagram.
-        obstacle_map: Where the lidar's returns are noted, for a vehicle's flight controller; None where it wants nothing of them.
-        renderer: The device that casts the lidar's rays; None: the thread's own kernels do.
-        fault: Why the device could not go on; the thread has ended then, and ``recover`` lets another one go on.
-        can_change: Its lidar can be changed while it renders.
-        table: What its lidar becomes, while it renders; the first entry of one that can change is the lidar itself.
-        state: Shared with the loop; after ``hand_over_to`` with the successor too.
-        scheduling_mode: What the thread obtained.
+        late_limit_ns: Largest lateness with which the sending loop still sends a datagram.
+        obstacle_map: Map in which the lidar's returns are entered for a vehicle's flight controller; None: no map.
+        renderer: Device that casts the lidar's rays; None: the thread's own kernels cast them.
+        fault: Error of the device that ended the thread; ``recover`` starts another one.
+        can_change: Whether the lidar can be changed during rendering.
+        table: Changed lidars that follow during rendering; if ``can_change``, the first entry is the lidar itself.
+        state: State shared with the loop; after ``hand_over_to`` also with the successor.
+        scheduling_mode: Scheduling that the thread obtained.
     """
 
     lidar: LidarEmulator
@@ -80,7 +80,7 @@ class RenderThread:
     _goes_on: bool = False
 
     def add_segment(self, from_ns: int, lidar: LidarEmulator) -> int:
-        """Let the lidar become another one from a rig time on, while it renders; returns the segment's number.
+        """Change the lidar from a rig time on during rendering; returns the segment's number.
 
         Raises:
             ValueError: the thread's lidar cannot change, or the lidar is of another kind.
@@ -94,11 +94,11 @@ class RenderThread:
         return allocate_workspace(plan, plan.sequences_per_packet, is_opaque=is_opaque)._replace(counts=self.state.emulated)
 
     def start(self, *, from_ns: int = 0) -> None:
-        """Begin to render; returns when the thread's scheduling is in force.
+        """Start rendering; returns when the thread's scheduling is in force.
 
         Args:
-            from_ns: Rig time from which packets are this render thread's: those due later are rendered, or counted as skipped. The sensor's first packet
-                by default; a sensor that joins later begins at a time to come.
+            from_ns: Rig time from which this render thread renders packets or counts them as skipped; by default from the sensor's first packet on. A sensor
+                that is added later begins at a future time.
 
         Raises:
             TransmitError: the scheduling demanded is not permitted.
@@ -108,7 +108,7 @@ class RenderThread:
         self._enter()
 
     def stop(self) -> None:
-        """End the thread; returns when it has ended, within milliseconds."""
+        """End the thread; returns within milliseconds, when it has ended."""
         publish(self.state.words, int(RenderWord.STOP), 1)
         if self._thread is not None:
             self._thread.join()
@@ -118,19 +118,19 @@ class RenderThread:
             self.table = None
 
     def set_lead_ns(self, lead_ns: int) -> None:
-        """Render packets so long before their deadlines from now on; with a longer lead, all that are due until then at once."""
+        """Set the lead from now on; with a longer lead, all packets due within it are rendered at once."""
         self.lead_ns = lead_ns
         publish(self.state.lead, 0, lead_ns)
 
     def hand_over_to(self, successor: "RenderThread") -> None:
-        """Let another render thread of the same rings go on with exactly the next packet, and end.
+        """End this render thread, and let another one of the same rings continue with exactly the next packet.
 
-        The successor may see another world, render otherwise or head its packets otherwise. Where it fires at other times (rate, return mode) it goes
-        on with its own first packets due after the last ones of this render thread. It is made ready before this one is stopped, so that between the two
-        lies the time to wake a thread. Counters and lead become common to both.
+        The successor may have another world, settings or packet headers. If its firing times differ (rate, return mode), it continues with its own first
+        packets due after the last ones of this render thread. It is prepared before this one is stopped, so that the gap is only the time to wake a
+        thread. Both share counters and lead.
 
         Raises:
-            TransmitError: the successor's scheduling is not permitted; this render thread goes on.
+            TransmitError: the successor's scheduling is not permitted; this render thread continues.
             ValueError: the successor renders for other rings or from another epoch, or this render thread does not run.
         """
         if not self.alive:
@@ -138,11 +138,11 @@ class RenderThread:
         mine, other = (self.data_flow, self.position_flow, self.epoch_ns), (successor.data_flow, successor.position_flow, successor.epoch_ns)
         if successor.rings is not self.rings or other != mine:
             raise ValueError(f"a successor must render for the same rows from the same epoch, {mine}, got {other}")
-        successor._succeed(self)  # noqa: SLF001 - of the same class
+        successor._succeed(self)  # noqa: SLF001 - a method of the same class
         self.stop()
 
     def _succeed(self, former: "RenderThread") -> None:
-        """Get ready to go on where another render thread ends."""
+        """Prepare to continue where another render thread ends."""
         self.warm()
         self.state = state_after(former.state)
         self.lead_ns = former.lead_ns
@@ -158,7 +158,7 @@ class RenderThread:
 
     @property
     def covered_ns(self) -> int:
-        """CLOCK_MONOTONIC time before which every data packet that is due is in the ring, or counted as skipped."""
+        """CLOCK_MONOTONIC time before which every due data packet is in the ring or counted as skipped."""
         return self.epoch_ns + int(data_deadline_ns(self.lidar.plan, int(self.state.counters[RenderCounter.NEXT_PACKET])))
 
     def warm(self) -> None:
@@ -174,9 +174,9 @@ class RenderThread:
         self.set_lead_ns(self.lead_ns)  # loads its kernel too
 
     def measure(self) -> None:
-        """Render some packets from all around without sending them, before the thread starts: the CPU time one takes is the first estimate.
+        """Render some packets from all directions without sending them, before the thread starts; the CPU time of one is the first estimate.
 
-        Takes some 24 packets' time. The median of the places is taken; what other processes take meanwhile does not count.
+        This takes the time of some 24 packets. The median of the places counts; time of other processes does not.
         """
         plan = self.lidar.plan
         turn = max(round(_TURN_NS / (plan.sequences_per_packet * plan.sequence_ns)), _REHEARSED_PLACES)
@@ -186,9 +186,9 @@ class RenderThread:
         self.state.counters[RenderCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
 
     def measure_stretch(self, seconds: float) -> float:
-        """Render the first seconds of the stream without sending them, one packet after the other: the CPU time that one takes on average, in nanoseconds.
+        """Render the first seconds of the stream without sending them, one packet after the other; returns the mean CPU time of one in nanoseconds.
 
-        A host may let a virtual machine stand still and count that as its threads' time: a few packets that took so long count as four ordinary ones each.
+        A host may stall a virtual machine and count that as its threads' time: such packets count as four ordinary ones each.
         """
         plan = self.lidar.plan
         packets = max(round(seconds * 1e9 / (plan.sequences_per_packet * plan.sequence_ns)), 1)
@@ -199,7 +199,7 @@ class RenderThread:
         return sum(min(taken, most_ns * count) for taken, count in zip(taken_ns, counts, strict=True)) / packets
 
     def _rehearse(self, first: int, count: int) -> int:
-        """CPU time to run the loop for so many packets that are not sent."""
+        """Run the loop for a number of packets that are not sent; returns its CPU time."""
         rings = allocate_rings(len(_REHEARSED_FLOWS), 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
         state = allocate_state()
         state.place[Place.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
@@ -210,7 +210,7 @@ class RenderThread:
         return time.thread_time_ns() - begun_ns
 
     def successor(self, lidar: LidarEmulator) -> "RenderThread":
-        """A render thread of another lidar for the same rings, yet to be handed over to."""
+        """Make a render thread of another lidar for the same rings, to which this one can hand over."""
         return RenderThread(
             lidar=lidar,
             rings=self.rings,
@@ -226,19 +226,19 @@ class RenderThread:
         )
 
     def recover(self) -> "RenderThread":
-        """A render thread without the device that has failed, which goes on with exactly the next packet.
+        """Start a render thread without the device that has failed, which continues with exactly the next packet.
 
         Raises:
-            TransmitError: its scheduling is not permitted; nothing renders the lidar then.
+            TransmitError: its scheduling is not permitted; no thread renders the lidar then.
         """
         successor = self.successor(self.lidar)
         successor.renderer = None
-        successor._succeed(self)  # noqa: SLF001 - of the same class
+        successor._succeed(self)  # noqa: SLF001 - a method of the same class
         self.stop()
         return successor
 
     def reschedule(self, settings: ThreadSettings) -> None:
-        """Run the thread otherwise from now on; one that has left real-time scheduling for good stays as it is.
+        """Change the thread's scheduling; a thread that has left real-time scheduling permanently keeps its scheduling.
 
         Raises:
             TransmitError: the scheduling demanded is not permitted; the thread runs as before.
@@ -250,13 +250,13 @@ class RenderThread:
 
     @property
     def cpu_ns(self) -> int | None:
-        """CPU time that the thread has taken; None while it does not run."""
+        """CPU time of the thread; None while it does not run."""
         thread = self._thread
         if thread is None or thread.native_id is None:
             return None
         try:
             return time.clock_gettime_ns((~thread.native_id << 3) | _CPU_CLOCK_OF_THREAD)
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the thread has ended meanwhile
             return None
 
     def _enter(self) -> None:
@@ -283,7 +283,7 @@ class RenderThread:
         self._render(self.state)
 
     def _render(self, state: RenderState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
-        """Run the loop; nothing is sent if the rings are not this render thread's own."""
+        """Run the loop; with other rings than this render thread's own, no packet is sent."""
         lidar = self.lidar
         used_rings, used_epoch_ns = rings or self.rings, self.epoch_ns if epoch_ns is None else epoch_ns
         data_flow, position_flow = _REHEARSED_FLOWS if rings else (self.data_flow, self.position_flow)
@@ -318,7 +318,7 @@ class RenderThread:
 
 
 def _schedule(plan: LidarPlan) -> tuple[object, ...]:
-    """What the deadlines of all packets follow from."""
+    """Settings that determine the deadlines of all packets."""
     stream = plan.position
     schedules = tuple(stream.period_ns.tolist()), tuple(stream.jitter_ns.tolist()), tuple(stream.phase_ns.tolist())
     of_positions = *schedules, stream.minimum_gap_ns, stream.latency_ns, int(stream.seed), stream.stream

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from hilsim.analysis.ground import Ground, Reason
 from hilsim.analysis.inspection.cepton import StdvFlow
+from hilsim.analysis.inspection.ground import GroundSample
 from hilsim.analysis.inspection.result import CaptureSummary, FlowSummary, Place, SensorSummary
 from hilsim.analysis.inspection.statistics import GapLog, Spread
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
@@ -40,6 +42,7 @@ class _Flow:
         self._host_ns: list[int] = []
         self._sizes: list[int] = []
         self._known = _KNOWN[kind]() if kind in _KNOWN else None
+        self._sample = GroundSample(kind)
         self._packets = 0
         self._payload_bytes = 0
         self._smallest = self._largest = len(first.payload)
@@ -57,6 +60,7 @@ class _Flow:
         self._sizes.append(len(datagram.payload))
         if self._known is not None:
             self._known.take(datagram.payload)
+            self._sample.add(datagram.payload)
         if len(self._frames) >= _BLOCK_PACKETS:
             self._look()
 
@@ -85,6 +89,15 @@ class _Flow:
         self._smallest, self._largest = min(self._smallest, *sizes), max(self._largest, *sizes)
         self._last_frame, self._last_ns = int(times.frames[-1]), int(times.host_ns[-1])
         self._latest_ns = max(self._latest_ns, int(times.host_ns.max()))
+
+    @property
+    def source(self) -> str:
+        """Address of the sender."""
+        return self._first.source
+
+    def ground(self) -> Ground | Reason | None:
+        """The ground in the first packets; None where they hold no points."""
+        return self._sample.ground(self._known.geometry if isinstance(self._known, VelodyneDataFlow) else None)
 
     def summary(self) -> FlowSummary:
         """Figures of everything taken so far."""
@@ -164,10 +177,18 @@ class Inspector:
             first_ns=self._first_ns,
             last_ns=self._last_ns,
             duration_s=(self._last_ns - self._first_ns) / 1e9,
-            sensors=tuple(SensorSummary(source=source, flows=tuple(flow for flow in flows if flow.source == source)) for source in sources),
+            sensors=tuple(
+                SensorSummary(source=source, flows=tuple(flow for flow in flows if flow.source == source), ground=self._ground(source))
+                for source in sources
+            ),
             other_flows=tuple(flow for flow in flows if flow.source not in sources),
             unlisted_datagrams=self._unlisted,
         )
+
+    def _ground(self, source: str) -> Ground | Reason | None:
+        """The ground under a sensor, by the first of its flows with points."""
+        found = (flow.ground() for flow in self._flows.values() if flow.source == source)
+        return next((ground for ground in found if ground is not None), None)
 
 
 def inspect(datagrams: Iterable[CapturedDatagram]) -> CaptureSummary:

@@ -135,6 +135,8 @@ def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
         if flow.kind is not PacketKind.OTHER:
             yield Line(_flow_row(flow))
             yield from _detail_lines(flow)
+    if sensor.ground is not None:
+        yield Line(f"  {sensor.ground}")
     verbatim = dict.fromkeys(flow.kind.split()[1] for flow in sensor.flows if flow.kind in _UNKNOWN)
     if any(flow.kind is PacketKind.CEPTON_INFZ for flow in sensor.flows):
         yield _detail(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hilsim.analysis.ground import Ground, Reason
 from hilsim.protocols.recognise import PacketKind
 
 
@@ -252,10 +253,12 @@ class SensorSummary:
     Attributes:
         source: IPv4 address.
         flows: In order of appearance.
+        ground: The ground below the sensor, or why it was not found; None where none of its packets can be decoded.
     """
 
     source: str
     flows: tuple[FlowSummary, ...]
+    ground: Ground | Reason | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,8 @@ from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, LastPacket, packet_run, stacked_packets, stamp_steps_us, whole_cycles
 from hilsim.protocols.velodyne.data import RETURNS_BY_MODE_BYTE
-from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.models import BY_NAME, BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
 from hilsim.protocols.velodyne.steps import GAP_CDEG
 from hilsim.units import TURN_CDEG
@@ -110,6 +111,12 @@ class VelodyneDataFlow:
             if len(typical) > 0.5 * len(step_us):
                 cycle_us = float(typical.mean())
         self._single_cycle_us = cycle_us * (2.0 if mostly_dual else 1.0)
+
+    @property
+    def geometry(self) -> FiringGeometry | None:
+        """Lasers of the model, as far as it is known by now."""
+        model = self._model or BY_NAME.get(self._model_name() or "")
+        return None if model is None else model.geometry
 
     def summary(self) -> VelodyneData:
         """The figures; at least one block must have been looked at."""

@@ -3,9 +3,11 @@
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from hilsim.analysis.ground import Ground
 from hilsim.background.files.archive import write_archive
 from hilsim.background.files.bitmap import write_bitmap
 from hilsim.background.files.cloud import write_ply
@@ -99,9 +101,9 @@ def write_files(found: Generated, name: Path, *, force: bool, grey: str, profile
     try:
         with tempfile.TemporaryDirectory(dir=name.parent, prefix=f".{name.name}-") as directory:
             ready = Path(directory) / name.name
-            for suffix, write in writers(grey).items():
-                write(found.map, file_of(ready, suffix))
             text = _rig(found, name, profile or shipped_profiles().get(found.map.model))
+            for suffix, write in writers(grey).items():
+                write(_in_world(found) if suffix == ".ply" and text is not None else found.map, file_of(ready, suffix))
             if text is not None:
                 file_of(ready, RIG_SUFFIX).write_text(text, encoding="utf-8")
                 suffixes.append(RIG_SUFFIX)
@@ -125,7 +127,15 @@ def _rig(found: Generated, name: Path, profile: NamedProfile | None) -> str | No
         rate_rpm=_rate_rpm(profile.spec, found.sensor.rate_rpm),
         has_pose=found.map.pose is not None,
         captures=tuple(capture.name for capture in found.partial.captures),
+        ground=found.ground if isinstance(found.ground, Ground) else None,
     )
+
+
+def _in_world(found: Generated) -> BackgroundMap:
+    """The map with the pose that the rig gives it: its own, else above the ground that it shows."""
+    if found.map.pose is not None or not isinstance(found.ground, Ground):
+        return found.map
+    return replace(found.map, pose=found.ground.pose)
 
 
 def _as_rigs_say(profile: str, rig_directory: Path) -> str:

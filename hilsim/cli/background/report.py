@@ -1,5 +1,6 @@
 """The report of ``hilsim background`` on a map."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def figures(found: Generated) -> dict[str, Any]:
         "stood_still": _stood_still(found),
         "changed_ratio": None if found.change is None or not found.change.is_judged else found.change.ratio,
         "compared": None if found.change is None else found.change.compared,
+        "ground": asdict(found.ground),
         "captures": [{"name": capture.name, "sha256": capture.sha256, "packets": capture.packets} for capture in partial.captures],
     }
 
@@ -85,6 +87,7 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
         )
     elif found.change is not None:
         lines.append(f"stood still: of {found.change.compared:,} cells {found.change.nearer:,} became nearer, {found.change.farther:,} farther")
+    lines.append(str(found.ground))
     lines += [f"wrote {path}" for path in files]
     rigs = [path for path in files if path.suffix == ".toml"]
     lines.append(f"next: hilsim run {rigs[0]}" if rigs else f"no rig: {_why_no_rig(found)}")

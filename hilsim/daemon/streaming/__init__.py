@@ -1,1 +1,1 @@
-"""Sensors and replays as parts of the daemon: which threads run, how far ahead, with how many rays."""
+"""Sensors and replays as parts of the daemon: their threads, leads and numbers of rays."""

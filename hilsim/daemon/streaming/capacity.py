@@ -1,4 +1,4 @@
-"""What a rig's rendering costs on this machine, measured before anything is sent: does the rig fit?"""
+"""Measure what a rig's rendering costs on this machine before anything is sent, and decide whether the rig fits."""
 
 import os
 from dataclasses import dataclass, replace
@@ -15,17 +15,17 @@ from hilsim.transmit.ring import allocate_rings
 
 _SCRATCH_SLOTS = 4
 _STEPS_AGAIN = 2
-"""The least of so many measurements is taken: nothing makes a packet cheaper than it is."""
+"""Number of repeated measurements; the smallest counts, because disturbances only make a packet look more expensive."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """What a rig's sensors take of this machine.
+    """Processor time that a rig's sensors take on this machine.
 
     Attributes:
-        loads: Of each sensor, with the rays a beam that the rig asks for.
-        cores: That this process may use.
-        real_time_share: Of them, for rendering under SCHED_FIFO, as the rig has it.
+        loads: Load of each sensor with the rays a beam that the rig requests.
+        cores: Number of cores that this process may use.
+        real_time_share: Share of the cores that the rig allows for rendering under SCHED_FIFO.
     """
 
     loads: tuple[SensorLoad, ...]
@@ -34,24 +34,24 @@ class Capacity:
 
     @property
     def needed_cores(self) -> float:
-        """That rendering takes."""
+        """Cores that rendering takes."""
         return total_share(self.loads)
 
     @property
     def fits(self) -> bool:
-        """Whether every packet can be rendered with the rays that the rig asks for."""
+        """Whether every packet can be rendered with the rays that the rig requests."""
         return fits(self.loads, self.cores)
 
     @property
     def is_civil(self) -> bool:
-        """Whether it can be rendered under real-time scheduling and leave others a quarter of each core."""
+        """Whether all packets can be rendered under real-time scheduling while other processes keep a quarter of each core."""
         return self.fits and self.needed_cores <= self.real_time_share * self.cores
 
     @property
     def sentence(self) -> str:
-        """For a person: what is needed, what is here, and what will be given up."""
+        """Sentence for the operator: cores needed, cores present, and what will be given up."""
         sensors = f"{len(self.loads)} sensor(s)" if len(self.loads) != 1 else self.loads[0].name
-        text = f"rendering {sensors} needs {self.needed_cores:.2f} of a core, {self.cores} are here (measured)"
+        text = f"rendering {sensors} needs {self.needed_cores:.2f} of a core, {self.cores} available (measured)"
         if self.is_civil:
             return text
         if self.fits:
@@ -60,7 +60,7 @@ class Capacity:
         rays = ", ".join(f"{load.name}: {load.rays} of {load.wanted_rays}" for load in fitted if load.rays < load.wanted_rays)
         fewer = f"; with fewer rays a beam ({rays}) it needs {total_share(fitted):.2f}" if rays else ""
         if fits(fitted, self.cores):
-            return f"{text}: it does not fit{fewer}, and is rendered so"
+            return f"{text}: it does not fit{fewer}, and is rendered with these"
         return f"{text}: it does not fit{fewer}, and packets will be missing: use fewer sensors or more cores"
 
 
@@ -70,21 +70,21 @@ def measure_capacity(rig: Rig, scenery: Scenery, *, seconds: float = 0.0) -> Cap
     Args:
         rig: The rig.
         scenery: Its scene.
-        seconds: How much of each sensor's stream is rendered, from its beginning; 0: some packets from all around, which takes some tens of milliseconds.
+        seconds: Length of each sensor's stream to render, from its beginning; 0: some packets from all directions, which takes some tens of milliseconds.
     """
     loads = tuple(_load(rig, number, scenery, seconds) for number in range(len(rig.lidars)))
     return Capacity(loads=loads, cores=len(os.sched_getaffinity(0)), real_time_share=rig.spec.render.real_time_share)
 
 
 def carried(load: SensorLoad, cores: int, *, share: float = FULL_SHARE) -> int:
-    """How many sensors like one the cores can render, with at most this share of them, and of one for each."""
+    """Number of sensors with one load that the cores can render with at most this share of all cores, and of one core for each sensor."""
     if not fits((load,), 1, share=max(share, FULL_SHARE)):
         return 0
     return int(share * cores / load.share)
 
 
 def carried_sentence(load: SensorLoad, cores: int, real_time_share: float = REAL_TIME_SHARE) -> str:
-    """For a person: what one sensor like this takes, and how many of them the cores carry."""
+    """Sentence for the operator: what one sensor with this load takes, and how many such sensors the cores carry."""
     rays = f"{load.rays} ray{'s' if load.rays > 1 else ''} a beam"
     return (
         f"{load.share:.2f} of a core with {rays} ({carried(load, cores, share=real_time_share)} of them fit under real-time scheduling,"
@@ -93,7 +93,7 @@ def carried_sentence(load: SensorLoad, cores: int, real_time_share: float = REAL
 
 
 def with_one_ray(rig: Rig) -> Rig:
-    """The rig with a single ray a beam: what it would cost then."""
+    """Copy of the rig with a single ray a beam, to measure what it would cost then."""
     return replace(rig, lidars=tuple(lidar.with_sub_rays(1) for lidar in rig.lidars))
 
 

@@ -1,6 +1,6 @@
-"""Timed changes of a running rig: made ready aside, published to every render thread for one rig time, and recorded with the time at which they began.
+"""Timed changes of a running rig: prepared beside the stream, published to every render thread for one rig time, and recorded with the time they began.
 
-A change begins with a firing that no render thread has rendered yet, some milliseconds ahead of the newest. A thread that has rendered beyond it by the
+A change begins with a firing that no render thread has rendered yet, some milliseconds after the newest one. A thread that has rendered beyond it by the
 time it sees the change (the machine stood still in between) begins later; the change is then recorded with that thread's own time.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hilsim.emulator.lidar import LaterLidar
 
 _MARGIN_NS = 3_000_000
-"""From the newest firing that may have been rendered to the one that a change begins with: publishing takes a fraction of it."""
+"""Time from the newest firing that may have been rendered to the firing that a change begins with; publishing takes a fraction of it."""
 _REFUSED_MARGIN_NS = 20_000_000
 _TRIES = 5
 _ANSWER_S = 5.0
@@ -36,7 +36,7 @@ class MadeChange:
     """A change that has been made.
 
     Attributes:
-        change: The change, with ``at_s`` and ``late_s`` as a script needs them to give the same packets.
+        change: The change, with the ``at_s`` and ``late_s`` that a script needs to give the same packets.
         at_ns: Rig time at which it began.
         begun_ns: Rig time at which it began for each sensor that it concerns.
     """
@@ -48,12 +48,12 @@ class MadeChange:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedChange:
-    """What a change makes of a rig, made ready before its time.
+    """A rig's state after a change, prepared before its time.
 
     Attributes:
-        former: The state that it was made of.
-        state: The state after it.
-        lidars: Each lidar that is another one then, or sees another world, by its name.
+        former: State before the change.
+        state: State after the change.
+        lidars: Lidars that change or see another world, by name.
     """
 
     former: RigState
@@ -66,12 +66,12 @@ class Changer:
     """Makes timed changes of the sensors of a running rig.
 
     Attributes:
-        context: The rig.
-        streams: Its sensors, by name.
-        pacing: Held while lidars change: the pacer makes other render threads of them.
-        made: The changes since the rig was started or loaded anew, in their order.
-        has_changed: The rig is not as its file has it.
-        lock: Held while a change is made or prepared; a reload holds it until the rig is the new one.
+        context: Context of the rig.
+        streams: Sensors of the rig, by name.
+        pacing: Lock held while lidars change, because the pacer replaces their render threads.
+        made: Changes since the rig was started or reloaded, in their order.
+        has_changed: Whether the rig differs from its file.
+        lock: Lock held while a change is made or prepared; a reload holds it until the new rig runs.
     """
 
     context: RigContext
@@ -84,7 +84,7 @@ class Changer:
     _bases: dict[str, LidarEmulator] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Begin anew with the rig's file, which has been loaded."""
+        """Forget all changes, after the rig's file has been loaded again."""
         self.made = []
         self.has_changed = False
         self._state = None
@@ -96,17 +96,17 @@ class Changer:
         return bool(self.streams) and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
 
     def object_names(self) -> list[str]:
-        """Names of the objects that there are now."""
+        """Names of the objects that exist now."""
         if self._state is not None:
             return self._state.object_names
         return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams else []
 
     def earliest_ns(self) -> int:
-        """The rig time from which a change that is published now takes effect for every sensor at once."""
+        """Earliest rig time at which a change published now takes effect for all sensors together."""
         return max((_frontier_ns(streaming) for streaming in dict(self.streams).values()), default=0) + _MARGIN_NS
 
     def prepare(self, change: ChangeSpec) -> PreparedChange:
-        """Make a change ready for ``make``; nothing is changed. It is of use only if no other change is made in between.
+        """Prepare a change for ``make`` without changing the rig. The result is valid until another change is made.
 
         Raises:
             ConfigError: the change cannot be made of the rig as it is.
@@ -116,15 +116,15 @@ class Changer:
             return self._prepared(change)
 
     def make(self, change: ChangeSpec, *, is_scheduled: bool = False, prepared: PreparedChange | None = None) -> MadeChange:
-        """Make a change; returns when every render thread has begun with it, some milliseconds later.
+        """Make a change; returns some milliseconds later, when every render thread has begun with it.
 
         Args:
             change: The change, now or at a rig time not far ahead.
-            is_scheduled: It was accepted for a time that may have passed meanwhile, and is made late then.
-            prepared: Of ``prepare``, if it was called for this change.
+            is_scheduled: Whether the change was accepted for a time that may have passed meanwhile; it is then made late.
+            prepared: Result of ``prepare`` for this change, if it was called.
 
         Raises:
-            ConfigError: it cannot be made of the rig as it is, or is to begin with firings that have been rendered; nothing was changed.
+            ConfigError: the change cannot be made of the rig as it is, or would begin with firings that have been rendered; nothing was changed.
             AssetError: a file cannot be used; nothing was changed.
             TransmitError: a render thread does not answer.
         """
@@ -153,7 +153,7 @@ class Changer:
         return PreparedChange(former=self._state, state=state, lidars=self._changed_lidars(self._state, state))
 
     def _changed_lidars(self, former: RigState, state: RigState) -> dict[str, LidarEmulator]:
-        """Each lidar that is another one in a state, or sees another world."""
+        """Lidars that differ, or see another world, in the new state."""
         found = {}
         for number, setting in enumerate(state.settings):
             if not is_changed(former, state, number):
@@ -165,7 +165,7 @@ class Changer:
         return found
 
     def _publish(self, lidars: Mapping[str, LidarEmulator], at_ns: int) -> dict[str, int]:
-        """Let render threads go on with other lidars; returns the rig time at which each begins."""
+        """Switch render threads to other lidars; returns the rig time at which each begins."""
         begun_ns: dict[str, int] = {}
         missing = dict.fromkeys(lidars, at_ns)
         for _ in range(_TRIES):
@@ -185,7 +185,7 @@ class Changer:
 
     @staticmethod
     def _await_beginning(streaming: Streaming, number: int, later: "LaterLidar") -> int:
-        """Block until the thread has rendered up to where a segment begins; returns that rig time, or ``REFUSED``."""
+        """Block until the thread has rendered up to the beginning of a segment; returns that rig time, or ``REFUSED``."""
         thread, until_s = streaming.render_thread, time.monotonic() + _ANSWER_S
         while (begun_ns := thread.table.begun_ns(number) if thread.table else None) is None or _is_ahead(streaming, begun_ns):
             if time.monotonic() > until_s or not thread.alive:
@@ -203,7 +203,7 @@ def _frontier_ns(streaming: Streaming) -> int:
 
 
 def _is_ahead(streaming: Streaming, begun_ns: int) -> bool:
-    """Whether the thread has yet to render up to a rig time; what is seen then is in its packets."""
+    """Whether the thread has not yet rendered up to a rig time, so that its packets will show what is visible then."""
     return begun_ns != REFUSED and _frontier_ns(streaming) < begun_ns
 
 
@@ -215,5 +215,5 @@ def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int]) -> Ma
 
 
 def script_of(made: Sequence[MadeChange]) -> tuple[ChangeSpec, ...]:
-    """Changes as a script that gives the same packets."""
+    """Script of changes that gives the same packets."""
     return tuple(each.change for each in made)

@@ -1,4 +1,4 @@
-"""The GPU that casts rays for sensors of a running rig: which sensors, since when, and what becomes of them where it fails."""
+"""The GPU that casts rays for sensors of a running rig: choose its sensors, and move them to the cores if it fails."""
 
 import threading
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from hilsim.telemetry.faults import Fault, Level
 
 
 def open_gpu() -> DeviceRenderer:
-    """The machine's GPU.
+    """Open the machine's GPU.
 
     Raises:
-        DeviceError: there is none that can be used.
+        DeviceError: the machine has no usable GPU.
     """
     from hilsim.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
 
@@ -26,12 +26,12 @@ def open_gpu() -> DeviceRenderer:
 
 @dataclass(kw_only=True, eq=False)
 class RenderDevice:
-    """What casts rays beside the cores.
+    """Device that casts rays instead of the cores.
 
     Attributes:
-        backend: What the rig asks for.
-        say: Called with what was decided.
-        lock: Held while sensors are moved from or to the device; the pacer's.
+        backend: Backend that the rig requests.
+        say: Callback that reports each decision.
+        lock: Lock of the pacer, held while sensors are moved to or from the device.
     """
 
     backend: Backend
@@ -42,13 +42,13 @@ class RenderDevice:
     _reason: str = ""
 
     def of(self, name: str) -> DeviceRenderer | None:
-        """What casts a sensor's rays from its start on; None: the cores."""
+        """Renderer that casts a sensor's rays from its start on; None: the cores."""
         if self.backend == "cuda" and not self._reason:
             self._names.add(name)
         return self._open() if name in self._names else None
 
     def settle(self, streams: Mapping[str, Streaming], pacer: Pacer) -> None:
-        """Warm and measure every sensor, before it starts: on the cores where they can render everything, else on the device what it makes cheaper."""
+        """Warm and measure every sensor before it starts; if the cores cannot render everything, move the sensors to the device that it renders cheaper."""
         self._measure(streams)
         if self.backend == "auto" and not pacer.fits(streams) and self._open() is not None:
             moved = {name: streaming for name, streaming in streams.items() if streaming.rays > 1}
@@ -60,7 +60,7 @@ class RenderDevice:
             self.say("rendering.on_device", {"device": self._renderer.name, "sensors": sorted(self._names)})
 
     def pace(self, streams: Mapping[str, Streaming]) -> None:
-        """Let the cores go on with the sensors of a device that has failed."""
+        """Move the sensors of a device that has failed to the cores."""
         with self.lock:
             failed = [streaming for streaming in streams.values() if streaming.render_thread.fault is not None and not streaming.render_thread.alive]
             for streaming in failed:
@@ -71,7 +71,7 @@ class RenderDevice:
                     self.say("rendering.recovery_refused", {"sensor": streaming.spec.name, "reason": str(error)})
 
     def fault(self) -> Fault | None:
-        """Why sensors that were to be rendered on the device are not."""
+        """Fault of the device, if sensors that should be rendered on it are not."""
         if not self._reason or (self.backend == "auto" and not self._names):
             return None
         return Fault(key="device_missing", text=f"{self._reason}; the cores cast the rays", level=Level.DEGRADED)

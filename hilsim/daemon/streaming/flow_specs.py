@@ -1,4 +1,4 @@
-"""What the transmitter and the rendering threads need to know of a rig's flows."""
+"""Settings of a rig's flows for the transmitter and the render threads."""
 
 import math
 from typing import NamedTuple
@@ -11,18 +11,18 @@ from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec
 
 _PRIORITY_BELOW = 10
-"""Of rendering threads below the sending loop."""
+"""Priority of the sending loop minus the priority of the render threads."""
 RENDERING_SLICE_US = 2000.0
-"""Longer than one packet takes to render, or the next timer tick interrupts it."""
+"""Time slice of render threads. It is longer than one packet takes to render, otherwise the next timer tick would interrupt it."""
 
 
 class LeadBounds(NamedTuple):
     """Bounds of a sensor's lead; equal if the rig sets it.
 
     Attributes:
-        shortest_ns: To begin with.
-        longest_ns: At most.
-        tolerated_ratio: Of the packets between two looks, that may be late without a longer lead.
+        shortest_ns: Initial and shortest lead.
+        longest_ns: Longest lead.
+        tolerated_ratio: Share of the packets of a step that may be late before the lead grows.
     """
 
     shortest_ns: int
@@ -31,17 +31,17 @@ class LeadBounds(NamedTuple):
 
 
 AUTO_LEAD = LeadBounds(40_000_000, 60_000_000, 0.0)
-"""Where it is left to hilsim: standstills of a virtual machine's host are shorter."""
+"""Bounds if the rig leaves the lead to hilsim: stalls of a virtual machine's host are shorter."""
 
 AUTO_LEAD_FLYING = LeadBounds(2_500_000, 12_000_000, 0.01)
-"""The same where a vehicle flies: poses are known only up to now, so a longer lead is a later picture, which is worse than a late packet now and then."""
+"""Bounds if a vehicle flies: poses are known only up to now, so a longer lead gives older poses, which is worse than an occasional late packet."""
 
 _SLOTS = (64, 4096)
 _SLOTS_PER_LEAD = 1.25
 
 
 def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: float) -> FlowSpec:
-    """What the transmitter needs to know of a flow."""
+    """Settings of a flow for the transmitter."""
     network = sensor.network
     if network.mode == "ethernet":
         return FlowSpec(name=flow.name, socket=FrameSocketSpec(interface=network.interface), packet_rate_hz=packet_rate_hz)
@@ -55,12 +55,12 @@ def flow_spec(flow: Flow, sensor: SensorSpec, style: LinkStyle, packet_rate_hz: 
 
 
 def data_packet_rate_hz(rig: Rig) -> float:
-    """Of all sensors together."""
+    """Data packets a second of all sensors together."""
     return sum(lidar.packet_rate_hz for lidar in rig.lidars)
 
 
 def lead_bounds(rig: Rig) -> LeadBounds:
-    """How long before its deadline a packet is rendered."""
+    """Bounds of the time between rendering a packet and its deadline."""
     if rig.spec.lead_ms != AUTO_LEAD_MS:
         lead_ns = round(rig.spec.lead_ms * 1e6)
         return LeadBounds(lead_ns, lead_ns, 0.0)
@@ -68,7 +68,7 @@ def lead_bounds(rig: Rig) -> LeadBounds:
 
 
 def ring_slots(rig: Rig) -> int:
-    """Packets that each ring holds: as set in the rig, or what is rendered ahead of the fastest sensor, and a quarter more."""
+    """Capacity of each ring in packets: as set in the rig, or the packets rendered ahead for the fastest sensor plus a quarter."""
     if rig.spec.transmit.slots:
         return rig.spec.transmit.slots
     fastest_hz = max((lidar.packet_rate_hz for lidar in rig.lidars), default=0.0)
@@ -77,10 +77,10 @@ def ring_slots(rig: Rig) -> int:
 
 
 def rendering_priority(rig: Rig) -> int:
-    """Of rendering threads under SCHED_FIFO."""
+    """Priority of render threads under SCHED_FIFO."""
     return max(rig.spec.transmit.priority - _PRIORITY_BELOW, 1)
 
 
 def render_settings(rig: Rig) -> ThreadSettings:
-    """How a rig's rendering threads are scheduled to begin with; ``daemon.streaming.pacer`` changes it by what they cost."""
+    """Initial scheduling of a rig's render threads; ``daemon.streaming.pacer`` changes it by their measured cost."""
     return ThreadSettings(scheduling=rig.spec.transmit.scheduling, priority=rendering_priority(rig), slice_us=RENDERING_SLICE_US)

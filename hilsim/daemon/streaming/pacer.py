@@ -1,6 +1,6 @@
-"""Measures what rendering costs, and keeps it within what the machine has: scheduling, lead and rays of each sensor, twice a second.
+"""Measure what rendering costs, and keep it within the machine: set scheduling, lead and rays of each sensor twice a second.
 
-What is decided, and why, is in ``daemon.streaming.pacing``.
+The rules and their reasons are in ``daemon.streaming.pacing``.
 """
 
 import os
@@ -21,7 +21,7 @@ from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import SchedulingChoice
 
 _ENOUGH_PACKETS = 20
-"""Rendered between two looks, for their cost to be taken for the sensor's."""
+"""Number of packets rendered in one step from which their cost counts as the sensor's."""
 
 _LOOKS = 5
 _RING_SPARE = 4
@@ -29,7 +29,7 @@ _RING_SPARE = 4
 
 @dataclass(kw_only=True)
 class _Account:
-    """What is known of one sensor."""
+    """Measurements and decisions of one sensor."""
 
     lead: LeadRule
     cost_ns: float
@@ -47,14 +47,14 @@ class Pacer:
     """Keeps a rig's rendering within the machine.
 
     Attributes:
-        requested: Scheduling that the rig asks for; only ``auto`` leaves the choice.
-        real_time_share: Of the cores, for rendering under SCHED_FIFO where it is left.
-        priority: Of SCHED_FIFO, for rendering.
+        requested: Scheduling that the rig requests; with ``auto`` the pacer chooses.
+        real_time_share: Share of the cores for rendering under SCHED_FIFO, if the pacer chooses.
+        priority: SCHED_FIFO priority of rendering.
         lead: Bounds of all sensors' leads.
-        ring_slots: What a ring holds: no lead is longer.
-        say: Called with what was decided, in the thread that calls ``step``.
-        cores: Of the machine.
-        lock: Held while the pacer looks at sensors and changes them; whoever else changes them holds it too.
+        ring_slots: Capacity of a ring in packets, which limits the lead.
+        say: Callback that reports each decision, in the thread that calls ``step``.
+        cores: Number of cores of the machine.
+        lock: Lock held while the pacer reads and changes sensors; other code that changes them holds it too.
     """
 
     requested: SchedulingChoice
@@ -76,14 +76,14 @@ class Pacer:
         self._rays = RaysRule(cores=self.cores)
 
     def fits(self, streams: Mapping[str, Streaming]) -> bool:
-        """Before sensors start: whether the machine can render all that the rig asks for, by what ``RenderThread.measure`` has found."""
+        """Whether the machine can render all that the rig requests, by the results of ``RenderThread.measure``; for use before sensors start."""
         return fits(
             [self._load(name, streaming, streaming.render_thread.state.counters[RenderCounter.ESTIMATE_NS]) for name, streaming in streams.items()],
             self.cores,
         )
 
     def settle(self, streams: Mapping[str, Streaming]) -> None:
-        """Before sensors start: choose rays and scheduling by what ``RenderThread.measure`` has found, and report a machine that is too small."""
+        """Choose rays and scheduling by the results of ``RenderThread.measure``, before sensors start, and report a machine that is too small."""
         with self.lock:
             loads = [self._look(name, streaming) for name, streaming in streams.items()]
             fitted = fit_rays(loads, self.cores)
@@ -99,7 +99,7 @@ class Pacer:
             self._schedule(streams, fitted, 0)
 
     def step(self, streams: Mapping[str, Streaming], now_ns: int) -> None:
-        """Look at what was rendered since the last step, and change what has to be changed; takes a millisecond, where rays change some ten."""
+        """Evaluate what was rendered since the last step, and adapt the settings; takes 1 ms, or some 10 ms if rays change."""
         with self.lock:
             loads = [self._look(name, streaming) for name, streaming in streams.items()]
             for name in [name for name in self._accounts if name not in streams]:
@@ -113,19 +113,19 @@ class Pacer:
                 self._set_rays(streams[name], rays, "packets were not rendered in time" if rays < streams[name].rays else "there is room again")
 
     def leave_real_time(self, streams: Mapping[str, Streaming]) -> None:
-        """Take rendering off SCHED_FIFO for good, whatever the rig asks for; waits for nothing, so a signal's handler may call it."""
+        """Take rendering off SCHED_FIFO permanently, whatever the rig requests; never blocks, so a signal handler may call it."""
         self._is_braked = True
         for streaming in streams.values():
             self._reschedule(streaming, self._settings(is_fifo=False, nice=nice_for(len(streams), self.cores)))
 
     def set_lead(self, bounds: LeadBounds) -> None:
-        """Keep other leads from the next step on."""
+        """Use other bounds of the leads from the next step on."""
         if bounds != self.lead:
             self.lead = bounds
             self._accounts.clear()
 
     def lead_rule(self, streaming: Streaming) -> LeadRule:
-        """For one sensor: within the bounds and what its ring holds."""
+        """Rule for one sensor's lead, within the bounds and its ring's capacity."""
         held_ns = int(max(self.ring_slots - _RING_SPARE, 1) / streaming.lidar.setting.packet_rate_hz * 1e9)
         shortest_ns, longest_ns = min(self.lead.shortest_ns, held_ns), min(self.lead.longest_ns, held_ns)
         return LeadRule(shortest_ns=shortest_ns, longest_ns=longest_ns, tolerated_ratio=self.lead.tolerated_ratio)
@@ -137,7 +137,7 @@ class Pacer:
         lost = int(counters[RenderCounter.SKIPPED])
         cpu_ns = render_thread.cpu_ns or 0
         account = self._accounts.get(name)
-        if account is None or account.rendered > rendered:  # it is new, or was begun anew
+        if account is None or account.rendered > rendered:  # the sensor is new, or its render thread was replaced
             estimate_ns = float(counters[RenderCounter.ESTIMATE_NS])
             account = _Account(
                 lead=self.lead_rule(streaming),
@@ -167,7 +167,7 @@ class Pacer:
 
     @staticmethod
     def _update_cost(account: _Account, render_thread: RenderThread, rays: int, cpu_ns: int, fresh: int) -> None:
-        """Find out what a packet costs: the median of the last looks, for a host that stands still is counted as the thread's time."""
+        """Update the cost of a packet: the median of the last steps, because a stall of the host counts as the thread's time."""
         if rays != account.rays:
             account.cost_ns *= relative_cost(rays) / relative_cost(account.rays)
             account.costs_ns.clear()

@@ -1,6 +1,6 @@
-"""How sensors share the machine: what is decided from what their rendering has cost. Pure rules; ``daemon.streaming.pacer`` measures and applies.
+"""Rules by which sensors share the machine, given the cost of their rendering. Pure functions; ``daemon.streaming.pacer`` measures and applies.
 
-Costs are CPU time a packet, measured; shares are cores: what a sensor takes when every one of its packets is rendered.
+Costs are measured CPU time a packet; shares are the cores that a sensor takes if all its packets are rendered.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,20 @@ from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
 
 FIFO_ROOM_SHARE = 0.1
 FIFO_AGAIN_NS = 10_000_000_000
-"""A sensor comes back under SCHED_FIFO when there would have been so much room beside it, of the cores, for so long."""
+"""A sensor returns to SCHED_FIFO when the cores would have had room for it for this long."""
 
 BUSY_SHARE = 0.29
-"""Of a core, that an ordinary busy process is left by the weight of rendering threads with short slices: a quarter, and what sending and the kernel take."""
+"""Share of a core that render threads with short slices leave to a busy process by their weight: a quarter, plus what sending and the kernel take."""
 
 FULL_SHARE = 0.95
-"""Of the cores (and of one core, for one sensor): rendering that takes more cannot keep up."""
+"""Largest share of the cores (and of one core, for one sensor) with which rendering keeps up."""
 
 ROOM_SHARE = 0.75
-"""Of the same: below this with the next more rays a beam, they are given back."""
+"""Share of the cores below which a sensor gets back the next larger number of rays a beam, as estimated with these rays."""
 
 _WEIGHT_OF_NICE = (1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15)  # kernel/sched/core.c, from nice 0 on
 _SUB_RAY_COST_RATIO = 0.31
-"""What a further sub-ray costs, in costs of a beam of one: 2.9 fold for 7, 6.4 fold for 19, measured in the demo street."""
+"""Cost of each further sub-ray relative to a beam of one ray: 2.9 fold for 7, 6.4 fold for 19, measured in the demo street."""
 
 _LOST_RATIO = 0.01
 _SHORT_STEPS = 2
@@ -35,17 +35,17 @@ _MOST_SETBACKS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class SensorLoad:
-    """What one sensor's rendering has cost and come to since the last look.
+    """Cost and results of one sensor's rendering since the last step.
 
     Attributes:
-        name: Of the sensor.
-        rate_hz: Its data packets a second.
+        name: Name of the sensor.
+        rate_hz: Data packets a second.
         cost_ns: CPU time a packet.
         rays: Rays a beam now.
-        wanted_rays: That the rig asks for.
+        wanted_rays: Rays a beam that the rig requests.
         rendered_packets: Data packets rendered.
-        lost_packets: Data packets not rendered, because they could not be in time.
-        late_packets: Rendered too late, but sent.
+        lost_packets: Data packets not rendered, because they would have been late.
+        late_packets: Data packets rendered too late, but sent.
     """
 
     name: str
@@ -59,31 +59,31 @@ class SensorLoad:
 
     @property
     def share(self) -> float:
-        """Cores that it takes."""
+        """Cores that the sensor takes."""
         return self.rate_hz * self.cost_ns / 1e9
 
     @property
     def loses(self) -> bool:
-        """Whether so many packets are lost that it is no single standstill of the machine."""
+        """Whether more packets are lost than by a single stall of the machine."""
         return self.lost_packets > _LOST_RATIO * (self.rendered_packets + self.lost_packets) + 1
 
     def with_rays(self, rays: int) -> "SensorLoad":
-        """With other rays a beam, at what they are expected to cost."""
+        """Load with another number of rays a beam, at their expected cost."""
         return replace(self, rays=rays, cost_ns=self.cost_ns * relative_cost(rays) / relative_cost(self.rays))
 
 
 def total_share(loads: Sequence[SensorLoad]) -> float:
-    """Cores that all take together."""
+    """Cores that all sensors take together."""
     return sum(load.share for load in loads)
 
 
 def relative_cost(rays: int) -> float:
-    """What a packet is expected to cost, in costs of one with a single ray a beam."""
+    """Expected cost of a packet relative to one with a single ray a beam."""
     return 1.0 + _SUB_RAY_COST_RATIO * (rays - 1)
 
 
 def fewer_rays(rays: int) -> int:
-    """The next smaller number of rays a beam; the same for 1."""
+    """The next smaller number of rays a beam; 1 for 1."""
     return max((count for count in SUB_RAY_COUNTS if count < rays), default=rays)
 
 
@@ -93,12 +93,12 @@ def more_rays(rays: int, wanted: int) -> int:
 
 
 def fits(loads: Sequence[SensorLoad], cores: int, *, share: float = FULL_SHARE) -> bool:
-    """Whether the cores can render all of it: no sensor needs more than ``share`` of one core, nor all together of all cores."""
+    """Whether the cores can render all packets: no sensor takes more than ``share`` of one core, nor all together more than ``share`` of all cores."""
     return total_share(loads) <= share * cores and all(load.share <= share for load in loads)
 
 
 def fit_rays(loads: Sequence[SensorLoad], cores: int) -> tuple[SensorLoad, ...]:
-    """With as many rays a beam as the machine is expected to render: the most expensive sensors give theirs up first."""
+    """Loads with as many rays a beam as the machine is expected to render; the most expensive sensors lose rays first."""
     fitted = list(loads)
     while not fits(fitted, cores):
         givers = [load for load in fitted if load.rays > 1]
@@ -111,11 +111,11 @@ def fit_rays(loads: Sequence[SensorLoad], cores: int) -> tuple[SensorLoad, ...]:
 
 
 def nice_for(sensors: int, cores: int, fifo_share: float = 0.0) -> int:
-    """How nice rendering threads with short slices are, for a busy process to keep ``BUSY_SHARE`` of each core beside them.
+    """Nice value of render threads with short slices with which a busy process keeps ``BUSY_SHARE`` of each core.
 
     Args:
-        sensors: Rendered by such threads.
-        cores: Of the machine.
+        sensors: Number of sensors rendered by such threads.
+        cores: Number of cores of the machine.
         fifo_share: Cores that other sensors take under SCHED_FIFO.
     """
     if sensors == 0:
@@ -127,12 +127,12 @@ def nice_for(sensors: int, cores: int, fifo_share: float = 0.0) -> int:
 
 @dataclass(kw_only=True)
 class FifoRule:
-    """Which sensors are rendered under SCHED_FIFO: as many as fit into its share of the machine, the first ones of the rig.
+    """Rule that chooses the sensors rendered under SCHED_FIFO: the first ones of the rig, as many as fit into its share of the machine.
 
     Attributes:
-        cores: Of the machine.
-        most_share: Of the cores, that all of them may take.
-        names: Of them; None before the first step.
+        cores: Number of cores of the machine.
+        most_share: Share of the cores that these sensors may take together.
+        names: Names of these sensors; None before the first step.
     """
 
     cores: float
@@ -141,7 +141,7 @@ class FifoRule:
     _room_since_ns: int | None = None
 
     def step(self, loads: Sequence[SensorLoad], now_ns: int) -> frozenset[str]:
-        """Which ones from now on."""
+        """Choose the sensors for SCHED_FIFO from now on; returns their names."""
         kept: list[str] = []
         share = 0.0
         for load in loads:
@@ -163,13 +163,13 @@ class FifoRule:
 
 @dataclass(kw_only=True)
 class LeadRule:
-    """How long before its deadline a sensor's packets are rendered.
+    """Rule for the time between rendering a sensor's packets and their deadlines.
 
     Attributes:
-        shortest_ns: To begin with.
-        longest_ns: As far as it may grow.
-        tolerated_ratio: Of the packets of a step, that may be late or lost without that.
-        lead_ns: Now.
+        shortest_ns: Initial and shortest lead.
+        longest_ns: Longest lead.
+        tolerated_ratio: Share of the packets of a step that may be late or lost before the lead grows.
+        lead_ns: Present lead.
     """
 
     shortest_ns: int
@@ -182,7 +182,7 @@ class LeadRule:
         self.lead_ns = self.shortest_ns
 
     def step(self, load: SensorLoad, now_ns: int) -> int:
-        """The lead from now on: half as much more when packets came late or not at all, a tenth less after a quiet half minute."""
+        """Choose the lead from now on: half as long again when packets were late or lost, a tenth shorter after half a minute without; returns it."""
         if load.late_packets + load.lost_packets > self.tolerated_ratio * (load.rendered_packets + load.lost_packets):
             self.lead_ns = min(self.lead_ns * 3 // 2, self.longest_ns)
             self._calm_since_ns = now_ns
@@ -194,10 +194,10 @@ class LeadRule:
 
 @dataclass(kw_only=True)
 class RaysRule:
-    """Which sensors give up rays, so that no packet is given up, and when they get them back.
+    """Rule that takes rays from sensors so that no packet is lost, and gives them back later.
 
     Attributes:
-        cores: Of the machine.
+        cores: Number of cores of the machine.
     """
 
     cores: int
@@ -208,7 +208,7 @@ class RaysRule:
     _setbacks: int = 0
 
     def step(self, loads: Sequence[SensorLoad], now_ns: int) -> Mapping[str, int]:
-        """Rays a beam from now on, of the sensor that changes; at most one does."""
+        """Choose the sensor that changes, if any, and its rays a beam from now on."""
         is_short = any(load.loses for load in loads) or not fits(loads, self.cores)
         self._short_steps = self._short_steps + 1 if is_short else 0
         if is_short:

@@ -1,4 +1,4 @@
-"""One replay that is running."""
+"""One replay of a running rig."""
 
 from dataclasses import dataclass, field
 
@@ -12,22 +12,22 @@ from hilsim.telemetry.readings import ReplayReading
 
 @dataclass(kw_only=True, eq=False)
 class Playing:
-    """One replay that plays: its replay source, and the transmitter's rows of its flows."""
+    """One replay: its replay source, and the rows of its flows in the transmitter."""
 
     spec: ReplaySpec
     replay_source: ReplaySource
     number: int = -1
-    """Of its element in ``Postponement``."""
+    """Number of its element in ``Postponement``."""
     rows: dict[FlowKey, int] = field(default_factory=dict)
 
     @property
     def seen(self) -> dict[FlowKey, tuple[PacketKind, CapturedDatagram]]:
-        """Flows in the capture's beginning: what each carries most, and its first datagram."""
+        """Flows in the capture's beginning: the most frequent packet kind and the first datagram of each."""
         overview = self.replay_source.overview
         return {flow: (kinds.most_common(1)[0][0], overview.firsts[flow]) for flow, kinds in overview.kinds.items()}
 
     def reading(self) -> ReplayReading:
-        """What a scrape shows."""
+        """Values for the metrics."""
         state = self.replay_source.state()
         return ReplayReading(
             replay=self.spec.name,

@@ -35,7 +35,7 @@ _PLAYER_SLICE_US = 1000.0
 _UNKNOWN_RATE_HZ = 100.0
 _LARGEST_DATAGRAM = 65_535
 _JOIN_NS = 100_000_000
-"""A replay that joins while packets flow begins this much later."""
+"""Delay of a replay that is added while packets flow."""
 _LABELS = {
     PacketKind.VELODYNE_DATA: "data",
     PacketKind.VELODYNE_POSITION: "position",
@@ -59,23 +59,23 @@ class Replays(Part):
     # -- the life cycle ----------------------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Look over the captures.
+        """Scan the captures.
 
         Raises:
-            CaptureError: naming each that cannot be replayed.
+            CaptureError: captures cannot be replayed; the message names each.
         """
         self._playing = self._look_over(self.context.rig)
 
     def needs(self) -> Needs:
-        """What was found in the captures' beginnings."""
+        """Requirements of the flows found in the captures' beginnings."""
         return Needs(flows=self.flow_count, capacity_bytes=self.capacity, packet_rate_hz=self.packet_rate_hz)
 
     def _look_over(self, rig: Rig) -> dict[str, Playing]:
-        """The captures of a rig that do not play yet; nothing is changed by it.
+        """Scan the captures of a rig that do not play yet, without changing anything.
 
         Raises:
-            CaptureError: naming each that cannot be replayed.
-            ConfigError: one has larger datagrams than this transmitter was made for.
+            CaptureError: captures cannot be replayed; the message names each.
+            ConfigError: a capture has larger datagrams than this transmitter was made for.
         """
         if len(rig.spec.replay) >= MOST_PLAYERS:
             raise ConfigError(f"{rig.path}: replay must have fewer than {MOST_PLAYERS} entries, got {len(rig.spec.replay)}")
@@ -98,11 +98,11 @@ class Replays(Part):
         return found
 
     def change(self, rig: Rig) -> "ReplayChange":
-        """Make ready what another rig replays, while packets flow; nothing is changed by it.
+        """Prepare the replays of another rig while packets flow, without changing anything.
 
         Raises:
-            CaptureError: naming each that cannot be replayed.
-            ConfigError: one has larger datagrams than this transmitter was made for.
+            CaptureError: captures cannot be replayed; the message names each.
+            ConfigError: a capture has larger datagrams than this transmitter was made for.
         """
         prepared = self._look_over(rig)
         self._sources.leave_to_others(taken_addresses(rig))
@@ -111,10 +111,10 @@ class Replays(Part):
         return ReplayChange(replays=self, kept=kept, prepared=prepared, opened=opened)
 
     def become(self, change: "ReplayChange") -> tuple[str, ...]:
-        """Become the replays of another rig, whose sockets are held; the same ones play on. New ones begin at once.
+        """Become the replays of another rig, whose sockets are held. Replays that both rigs have continue; new ones begin at once.
 
         Returns:
-            What was done, one sentence a replay.
+            One sentence for each replay that states what was done.
 
         Raises:
             TransmitError: a flow cannot be opened; that replay does not play.
@@ -144,7 +144,7 @@ class Replays(Part):
 
     @property
     def flow_count(self) -> int:
-        """Flows seen so far."""
+        """Number of flows seen so far."""
         return sum(len(playing.replay_source.overview.kinds) for playing in self._playing.values())
 
     @property
@@ -155,7 +155,7 @@ class Replays(Part):
 
     @property
     def packet_rate_hz(self) -> float:
-        """Of all flows seen so far together."""
+        """Packets a second of all flows seen so far together."""
         return sum(rate for playing in self._playing.values() for rate in playing.replay_source.overview.rate_hz.values())
 
     def open(self) -> None:
@@ -169,7 +169,7 @@ class Replays(Part):
             self._open_flows(playing)
 
     def warm(self) -> None:
-        """Load the kernels and begin to read ahead.
+        """Load the kernels and start reading ahead.
 
         Raises:
             CaptureError: a capture cannot be read.
@@ -178,7 +178,7 @@ class Replays(Part):
             self._read_ahead(playing)
 
     def rehearse(self) -> None:
-        """Load or compile the kernels that replaying needs, without a port."""
+        """Load or compile the kernels that replaying needs, without opening a socket."""
         if self._playing:
             rings = self.context.transmitter.rings
             Player(name="", rings=rings, slots=64, capacity=self.capacity, scale=1.0, settings=ThreadSettings(scheduling="plain"))
@@ -188,9 +188,9 @@ class Replays(Part):
         self._read_ahead(playing)
 
     def _open_flows(self, playing: Playing) -> None:
-        # Every flow seen in the beginning is opened here, so that a socket that cannot be had is a fault of starting.
+        # Every flow seen in the beginning is opened here, so that a socket that cannot be opened is reported at the start.
         for flow, (kind, first) in playing.seen.items():
-            with self._changing:  # others' reading threads may find new flows at the same time
+            with self._changing:  # reading threads of other replays may find new flows at the same time
                 self._row(playing, flow, kind, first)
 
     def _read_ahead(self, playing: Playing) -> None:
@@ -211,7 +211,7 @@ class Replays(Part):
         return Postponement(by_ns=self._postponed_ns, own=playing.number)
 
     def start(self) -> None:
-        """Begin to play."""
+        """Start playing."""
         begin_ns = begin_times_ns([(playing.spec, playing.replay_source.overview.first_ns) for playing in self._playing.values()])
         for playing, after_ns in zip(self._playing.values(), begin_ns, strict=True):
             self._start_one(playing, self.context.clock.epoch_ns + after_ns)
@@ -247,14 +247,14 @@ class Replays(Part):
         return row
 
     def _flow_spec(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> FlowSpec:
-        """How a recorded flow is sent."""
+        """Transmit settings of a recorded flow."""
         spec = playing.spec
         rate_hz = min(playing.replay_source.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
         socket = flow_socket(spec, find_target(spec, flow, kind, self._sources), link_style(first, kind))
         return FlowSpec(name=self._name(playing, flow, kind), socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone")
 
     def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
-        """``<replay>/<flow>``, with the recorded source between where the capture has several."""
+        """Name of a flow: ``<replay>/<flow>``, or ``<replay>/<source>/<flow>`` if the capture has several sources."""
         sensor = playing.spec.name if len(playing.replay_source.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
         label = _LABELS.get(kind, f"port-{flow.destination_port}")
         taken = set(self.context.rows.values())
@@ -270,14 +270,14 @@ class Replays(Part):
 
     @property
     def playing(self) -> dict[str, Playing]:
-        """By name."""
+        """Replays that play, by name."""
         return dict(self._playing)
 
     def choose(self, name: str) -> list[ReplaySource]:
-        """The replay source of a name; all of them for an empty one.
+        """Replay source of a name; all replay sources for an empty name.
 
         Raises:
-            ConfigError: there is none of this name.
+            ConfigError: no replay has this name.
         """
         if name and name not in self._playing:
             raise ConfigError(f"a replay must be one of {', '.join(self._playing) or '(none)'}, got {name}")
@@ -285,7 +285,7 @@ class Replays(Part):
 
     @property
     def has_begun(self) -> bool:
-        """Whether each replay that begins at once has sent, or has ended."""
+        """Whether each replay that begins at once has sent packets, or has ended."""
         counters = self.context.transmitter.statistics.counters
         return all(
             playing.spec.offset_s > 0
@@ -296,42 +296,42 @@ class Replays(Part):
 
     @property
     def summary(self) -> str:
-        """How many there are."""
+        """Text with the number of replays, empty for none."""
         count = len(self.context.rig.spec.replay)
         return f"{count} replay(s)" if count else ""
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """Every replay, and how its thread is scheduled."""
+        """Add the values of every replay, and the scheduling of its thread."""
         del now_ns
         return replace(reading, replays=self.readings(), scheduling={**reading.scheduling, **self.scheduling})
 
     @property
     def have_ended(self) -> bool:
-        """Whether everything was played and put into rings."""
+        """Whether all packets were played and put into rings."""
         return all(playing.replay_source.state().has_ended or playing.replay_source.state().fault for playing in self._playing.values())
 
     def readings(self) -> tuple[ReplayReading, ...]:
-        """What a scrape shows of them."""
+        """Values of the replays for the metrics."""
         return tuple(playing.reading() for playing in self.playing.values())
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
-        """What a person should know of the captures: name of the replay and a sentence."""
+        """Remarks on the captures for the operator: name of the replay and a sentence."""
         return tuple((name, note) for name, playing in self.playing.items() for note in playing.replay_source.notes)
 
     @property
     def routes(self) -> tuple[tuple[str, FlowKey, FlowSpec], ...]:
-        """Of each flow: the replay's name, what was recorded, and how it is sent."""
+        """Name of the replay, recorded flow and transmit settings of each flow."""
         flows = self.context.transmitter.flows
         return tuple((name, recorded, flows[row]) for name, playing in self.playing.items() for recorded, row in dict(playing.rows).items())
 
     @property
     def scheduling(self) -> dict[str, str]:
-        """What each playing thread obtained."""
+        """Scheduling that each playing thread obtained."""
         return {f"play-{name}": playing.replay_source.scheduling_mode for name, playing in self.playing.items()}
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Why they are not well."""
+        """Faults of the replays."""
         del now_ns
         found = []
         for name, playing in self.playing.items():
@@ -347,13 +347,13 @@ class Replays(Part):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReplayChange(Change):
-    """What another rig changes of the replays, made ready.
+    """Prepared change to the replays of another rig.
 
     Attributes:
-        replays: That change.
-        kept: Names of those that play on.
-        prepared: Those that begin, by name; all others end.
-        opened: Flows of these.
+        replays: Replays that change.
+        kept: Names of the replays that continue.
+        prepared: Replays that begin, by name; all others end.
+        opened: Flows of the replays that begin.
     """
 
     replays: Replays
@@ -368,15 +368,15 @@ class ReplayChange(Change):
 
     @property
     def retired(self) -> tuple[FlowSpec, ...]:
-        """Flows of those that end."""
+        """Flows of the replays that end."""
         flows = self.replays.context.transmitter.flows
         return tuple(flows[row] for name, playing in self.replays.playing.items() if name not in self.kept for row in dict(playing.rows).values())
 
     def make(self) -> tuple[str, ...]:
-        """End some, begin others."""
+        """End some replays and begin others."""
         return self.replays.become(self)
 
 
 def taken_addresses(rig: Rig) -> set[str]:
-    """Addresses that the rig sets for its sensors and replays to send from."""
+    """Source addresses that the rig sets for its sensors and replays."""
     return {sensor.network.source for sensor in rig.spec.sensor} | {address for replay in rig.spec.replay for address in replay.source_addresses}

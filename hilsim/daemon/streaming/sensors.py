@@ -1,7 +1,7 @@
 """The sensors of a rig that are rendered: opened, started together without a loss, changed while they stream, stopped.
 
-A change is made ready aside, down to its sockets and its thread, before anything that streams is touched; then the new takes over from the old
-between two packets.
+A change is prepared completely, down to its sockets and its thread, before anything that streams is touched; then the new sensor takes over from the
+old one between two packets.
 """
 
 import time
@@ -32,21 +32,21 @@ from hilsim.transmit.specs import FlowSpec
 from hilsim.transmit.statistics import Counter
 
 PRIMED_NS = 20_000_000
-"""Length of stream that the rings hold when rig time begins: the longest standstill of the machine then without a loss."""
+"""Length of stream that the rings hold when rig time begins: the longest stall of the machine at that moment without a lost packet."""
 
 _JOIN_NS = 50_000_000
-"""A sensor that joins while packets flow sends its first packet this much later."""
+"""Delay of the first packet of a sensor that is added while packets flow."""
 _POLL_S = 0.001
 
 
 class Sensors(Part):
-    """What streams of a rig's sensors.
+    """The streaming sensors of a rig.
 
     Attributes:
-        streams: By the sensor's name.
-        pacer: Keeps their rendering within the machine.
-        device: Casts their rays, where the cores do not.
-        changer: Changes them, and what they see, at rig times.
+        streams: Sensors by name.
+        pacer: Pacer that keeps their rendering within the machine.
+        device: Device that casts their rays where the cores do not.
+        changer: Maker of timed changes of the sensors and of what they see.
     """
 
     def __init__(self, context: RigContext) -> None:
@@ -67,13 +67,13 @@ class Sensors(Part):
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Build the scene, where there is a sensor to see it."""
+        """Build the scene, if the rig has a sensor."""
         rig = self.context.rig
         if rig.spec.sensor:
             check_script(rig, self.context.scenery(rig))
 
     def needs(self) -> Needs:
-        """Two flows a sensor."""
+        """Requirements of the sensors: two flows each."""
         rig = self.context.rig
         capacity = HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX))
         return Needs(flows=2 * len(rig.lidars), capacity_bytes=capacity, packet_rate_hz=data_packet_rate_hz(rig))
@@ -83,7 +83,7 @@ class Sensors(Part):
         for number in range(len(self.context.rig.lidars)):
             streaming = self._make(self.context.rig, number, (0, 1))
             streaming.render_thread.warm()
-            streaming.reading(now_ns=0)  # a scrape asks kernels too: what the sensor's clock shows, and when packets are due
+            streaming.reading(now_ns=0)  # metrics call kernels too: for the sensor's clock, and the deadlines of packets
             streaming.fault(last_sent_ns=0, now_ns=0)
             depth(streaming.render_thread.rings, 0)  # as `prime` does
 
@@ -91,7 +91,7 @@ class Sensors(Part):
         """Open every sensor's flows; nothing is sent before ``start``.
 
         Raises:
-            TransmitError: a socket cannot be had.
+            TransmitError: a socket cannot be opened.
         """
         rig = self.context.rig
         for number, sensor in enumerate(rig.spec.sensor):
@@ -100,18 +100,18 @@ class Sensors(Part):
             self.streams[sensor.name] = streaming
 
     def warm(self) -> None:
-        """Load every kernel, and find out what a packet of each sensor costs."""
+        """Load every kernel, and measure what a packet of each sensor costs."""
         self.device.settle(self.streams, self.pacer)
         self.pacer.settle(self.streams)
 
     def prime(self, until_ns: int) -> bool:
-        """Fill the rings with what is due first; what is due then is ready, and nothing is sent yet.
+        """Fill the rings with the first packets, without sending any.
 
         Args:
             until_ns: CLOCK_MONOTONIC time by which the rings must be filled.
 
         Returns:
-            Whether they were. If not, what was rendered is forgotten, and the caller chooses a later epoch.
+            Whether the rings were filled in time. If not, what was rendered is discarded, and the caller chooses a later epoch.
 
         Raises:
             TransmitError: the scheduling demanded is not permitted.
@@ -150,7 +150,7 @@ class Sensors(Part):
         return False
 
     def start(self) -> None:
-        """Let the sending loop serve the sensors' flows."""
+        """Make the sending loop serve the sensors' flows."""
         for streaming in self.streams.values():
             for row in streaming.rows:
                 self.context.transmitter.release_flow(row)
@@ -167,13 +167,13 @@ class Sensors(Part):
         self.pacer.step(self.streams, now_ns)
 
     def leave_real_time(self) -> None:
-        """Take rendering off real-time scheduling for good."""
+        """Take rendering off real-time scheduling permanently."""
         self.pacer.leave_real_time(dict(self.streams))
 
     # -- changing ----------------------------------------------------------------------------------------------------------------------
 
     def change(self, rig: Rig) -> "SensorChange":
-        """Make ready what another rig's sensors need, while packets flow; nothing is changed by it."""
+        """Prepare the sensors of another rig while packets flow, without changing anything."""
         requested = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
         same_scenery = self.context.shows(rig)
         is_as_loaded = same_scenery and not self.changer.has_changed
@@ -188,11 +188,11 @@ class Sensors(Part):
     def become(self, change: "SensorChange") -> tuple[str, ...]:
         """Become the sensors of another rig, whose sockets are held.
 
-        A sensor that goes on under its name goes on with its very next packet, in whatever world, with whatever destination; where it fires at other
-        times, with its first packets after that.
+        A sensor that keeps its name continues with exactly its next packet, whatever its new world and destination are; if its firing times differ, it
+        continues with its first packets after the last ones sent.
 
         Returns:
-            What was done, one sentence a sensor.
+            One sentence for each sensor that states what was done.
         """
         with self.pacer.lock:
             done = [f"{name}: unchanged" for name in change.kept]
@@ -206,7 +206,7 @@ class Sensors(Part):
         return tuple(done)
 
     def _put_in_place(self, streaming: Streaming, flows: "tuple[_Flow, ...]") -> str:
-        """Let a sensor take over from the one of its name, or begin; returns which."""
+        """Let a sensor take over from the one of its name, or begin; returns a text that states which."""
         transmitter, former = self.context.transmitter, self.streams.get(streaming.spec.name)
         if former is not None and len(former.rows) == len(flows):
             streaming.rows = former.rows
@@ -217,7 +217,7 @@ class Sensors(Part):
                     transmitter.retarget_flow(row, flow.spec, self._introduced(flow))
             self.streams[streaming.spec.name] = streaming
             return "goes on with its new settings"
-        if former is not None:  # it has information packets now, or has them no longer
+        if former is not None:  # it now has information packets and had none before, or the reverse
             self._close(self.streams.pop(streaming.spec.name))
         self._open_flows(streaming, flows, held=False)
         streaming.render_thread.start(from_ns=time.monotonic_ns() + _JOIN_NS - self.context.clock.epoch_ns)
@@ -225,7 +225,7 @@ class Sensors(Part):
         return "started" if former is None else "started with its new settings"
 
     def _introduced(self, flow: "_Flow") -> Callable[[int], None]:
-        """Announces a flow's new number to the followers of the stream."""
+        """Callback that announces a flow's new number to the sinks."""
         return lambda number: self.context.introduce_flow(number, flow.spec.name, flow.framing)
 
     def _close(self, streaming: Streaming) -> None:
@@ -244,18 +244,18 @@ class Sensors(Part):
 
     @property
     def summary(self) -> str:
-        """How many there are."""
+        """Text with the number of sensors, empty for none."""
         count = len(self.context.rig.spec.sensor)
         return f"{count} sensor(s)" if count else ""
 
     def totals(self) -> dict[str, int]:
-        """Packets that were never rendered."""
+        """Numbers of packets that were never rendered."""
         columns = [RenderCounter.SKIPPED, RenderCounter.POSITIONS_SKIPPED]
         return {"skipped_packets": sum(int(streaming.render_thread.state.counters[columns].sum()) for streaming in self.streams.values())}
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """Every sensor, and how its thread is scheduled."""
-        streams = dict(self.streams)  # a scrape runs in a worker thread while a reload may change them
+        """Add the values of every sensor, and the scheduling of its thread."""
+        streams = dict(self.streams)  # metrics are read in a worker thread, while a reload may change the sensors
         scheduling = {f"render-{name}": streaming.render_thread.scheduling_mode for name, streaming in streams.items()}
         return replace(
             reading,
@@ -264,7 +264,7 @@ class Sensors(Part):
         )
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Sensors that are silent, or less than the rig asks for."""
+        """Faults of sensors that are silent, or rendered with fewer rays than the rig requests."""
         counters = self.context.transmitter.statistics.counters
         found = [self.device.fault()]
         for streaming in dict(self.streams).values():
@@ -275,12 +275,12 @@ class Sensors(Part):
     # -- one sensor --------------------------------------------------------------------------------------------------------------------
 
     def _make(self, rig: Rig, number: int, rows: tuple[int, ...]) -> Streaming:
-        """One sensor with its render thread, which does not run yet.
+        """Make one sensor with its render thread, which does not run yet.
 
         Args:
             rig: The rig.
-            number: Which of its sensors.
-            rows: Of its flows in the transmitter, the data first.
+            number: Number of the sensor in the rig.
+            rows: Rows of its flows in the transmitter, the data flow first.
         """
         sensor = rig.spec.sensor[number]
         lidar = build_lidar(
@@ -314,7 +314,7 @@ class Sensors(Part):
         streaming.render_thread.epoch_ns = self.context.clock.epoch_ns
 
     def _flows(self, rig: Rig, number: int, streaming: Streaming) -> "tuple[_Flow, ...]":
-        """A sensor's flows, the data first."""
+        """A sensor's flows, the data flow first."""
         sensor, setting, plan = rig.spec.sensor[number], rig.lidars[number], streaming.lidar.plan
         flows = sensor_flows(sensor, setting)
         infos_hz = float(np.sum(1e9 / plan.position.period_ns))
@@ -328,7 +328,7 @@ class Sensors(Part):
         )
 
     def _open_flows(self, streaming: Streaming, flows: "tuple[_Flow, ...]", *, held: bool) -> None:
-        """Open a sensor's flows; either all of them, or none."""
+        """Open all of a sensor's flows, or none if one of them fails."""
         transmitter = self.context.transmitter
         rows: list[int] = []
         try:
@@ -345,7 +345,7 @@ class Sensors(Part):
 
 
 class _Flow(NamedTuple):
-    """A flow to be opened: how it is sent, and the headers that a recording puts before its datagrams."""
+    """A flow to be opened: its transmit settings, and the headers that a recording puts before its datagrams."""
 
     spec: FlowSpec
     framing: Framing
@@ -353,14 +353,14 @@ class _Flow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SensorChange(Change):
-    """What another rig changes of the sensors, made ready.
+    """Prepared change to the sensors of another rig.
 
     Attributes:
-        sensors: That change.
-        rig: What they become.
-        kept: Names of sensors that stream on untouched.
+        sensors: Sensors that change.
+        rig: The other rig.
+        kept: Names of sensors that continue unchanged.
         streams: Sensors that begin or take over, by name; all others end.
-        opened: Flows of these.
+        opened: Flows of the sensors that begin or take over.
     """
 
     sensors: Sensors
@@ -376,7 +376,7 @@ class SensorChange(Change):
 
     @property
     def retired(self) -> tuple[FlowSpec, ...]:
-        """Flows of all sensors that do not stream on untouched."""
+        """Flows of all sensors that do not continue unchanged."""
         flows = self.sensors.context.transmitter.flows
         return tuple(flows[row] for name, streaming in self.sensors.streams.items() if name not in self.kept for row in streaming.rows)
 
@@ -386,6 +386,6 @@ class SensorChange(Change):
 
 
 def _is_same(streaming: Streaming, rig: Rig) -> bool:
-    """Whether a sensor that streams is in a rig just as it is."""
-    setting = streaming.lidar.setting.with_sub_rays(streaming.wanted_rays)  # the machine may not be able to render as many as the rig wants
+    """Whether a rig contains a streaming sensor unchanged."""
+    setting = streaming.lidar.setting.with_sub_rays(streaming.wanted_rays)  # the machine may render fewer than the rig requests
     return (streaming.spec, setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))

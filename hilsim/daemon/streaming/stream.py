@@ -1,4 +1,4 @@
-"""One sensor that streams, and its readings while it does."""
+"""One streaming sensor and its metrics."""
 
 from dataclasses import dataclass, replace
 
@@ -17,20 +17,20 @@ from hilsim.telemetry.readings import SensorReading
 from hilsim.transmit.brake import brake_reason
 
 STALLED_S = 1.0
-"""What has not moved for so long is at fault."""
+"""Time without progress after which a sensor is at fault."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Streaming:
-    """One sensor that streams."""
+    """One streaming sensor."""
 
     spec: SensorSpec
     lidar: LidarEmulator
     render_thread: RenderThread
     rows: tuple[int, ...]
-    """Its flows in the transmitter, the data first."""
+    """Rows of its flows in the transmitter, the data flow first."""
     wanted_rays: int = 0
-    """Rays a beam that the rig asks for."""
+    """Rays a beam that the rig requests."""
 
     def __post_init__(self) -> None:
         self.wanted_rays = self.wanted_rays or self.lidar.setting.setup.sub_rays
@@ -44,7 +44,7 @@ class Streaming:
         """Render with other rays a beam from the next packet on, without a gap.
 
         Raises:
-            TransmitError: another thread cannot be had; the sensor streams as before.
+            TransmitError: no other thread can be started; the sensor streams as before.
         """
         lidar = replace(self.lidar, setting=self.lidar.setting.with_sub_rays(rays))
         if self.render_thread.alive:
@@ -56,7 +56,7 @@ class Streaming:
         self.lidar = lidar
 
     def reading(self, now_ns: int) -> SensorReading:
-        """What a scrape at CLOCK_MONOTONIC ``now_ns`` shows; wait-free."""
+        """Values for the metrics at CLOCK_MONOTONIC ``now_ns``; wait-free."""
         setting, state = self.lidar.setting, self.render_thread.state
         counters = state.counters.tolist()
         return SensorReading(
@@ -75,7 +75,7 @@ class Streaming:
         )
 
     def fault(self, last_sent_ns: int, now_ns: int) -> Fault | None:
-        """Why the sensor does not stream, None if it does; ``last_sent_ns`` is when its last data packet left, 0 for none."""
+        """Fault of a sensor that does not stream, None if it streams; ``last_sent_ns`` is when its last data packet left, 0 for none."""
         first_due_ns = self.render_thread.epoch_ns + int(data_deadline_ns(self.lidar.plan, 0))
         silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
         if not self.render_thread.alive:
@@ -87,12 +87,12 @@ class Streaming:
         return Fault(key="sensor_silent", subject=self.spec.name, text=f"no data packet for {silent_s:.1f} s")
 
     def shortfall(self) -> Fault | None:
-        """What the machine cannot render of what the rig asks for."""
+        """Fault of a sensor that the machine renders with fewer rays than the rig requests, else None."""
         if self.rays >= self.wanted_rays:
             return None
         text = f"rendered with {self.rays} of {self.wanted_rays} rays a beam: this machine is too small for more (hilsim doctor --rig)"
         return Fault(key="rays_given_up", subject=self.spec.name, text=text, level=Level.DEGRADED)
 
     def _clock_offset_s(self, now_ns: int) -> float:
-        """How far the sensor's own clock is ahead."""
+        """Time by which the sensor's own clock is ahead."""
         return self.lidar.setting.family.clock_offset_s(self.lidar.plan.clock, now_ns - self.render_thread.epoch_ns, self.lidar.utc_epoch_ns)

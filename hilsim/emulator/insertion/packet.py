@@ -126,14 +126,14 @@ def _choose(unit: RecordedUnit, payload: npt.NDArray[np.uint8], choice: npt.NDAr
 @kernel
 def _recorded_energy(unit: RecordedUnit, recorded: RecordedFirings, firing: int, number: int) -> float:
     """Energy of a recorded return, by its reflectivity byte and its range."""
-    range_m = recorded.range_m[firing, number]
+    range_m = float(recorded.range_m[firing, number])
     return float(unit.ratio[recorded.byte[firing, number]]) / (range_m * range_m)
 
 
 @kernel
 def _is_copy(recorded: RecordedFirings, firing: int) -> bool:
     """Whether both returns of a firing report one echo."""
-    return recorded.range_m[firing, 0] == recorded.range_m[firing, 1]
+    return bool(recorded.range_m[firing, 0] == recorded.range_m[firing, 1])
 
 
 @kernel

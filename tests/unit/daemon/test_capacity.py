@@ -28,20 +28,20 @@ def of(*shares, rays=1, cores=2):
 @pytest.mark.parametrize(
     ("capacity", "said"),
     [
-        (of(0.6), "rendering s0 needs 0.60 of a core, 2 are here (measured)"),
+        (of(0.6), "rendering s0 needs 0.60 of a core, 2 available (measured)"),
         (
             of(0.8, 0.8),
-            "rendering 2 sensor(s) needs 1.60 of a core, 2 are here (measured): it fits, but not under real-time scheduling, so packets are less punctual on a busy machine",
+            "rendering 2 sensor(s) needs 1.60 of a core, 2 available (measured): it fits, but not under real-time scheduling, so packets are less punctual on a busy machine",
         ),
         (
             of(*[0.3] * 10),
-            "rendering 10 sensor(s) needs 3.00 of a core, 2 are here (measured): it does not fit, and packets will be missing: use fewer sensors or more cores",
+            "rendering 10 sensor(s) needs 3.00 of a core, 2 available (measured): it does not fit, and packets will be missing: use fewer sensors or more cores",
         ),
         (
             of(0.9, 0.9, 0.9, rays=7),
             (
-                "rendering 3 sensor(s) needs 2.70 of a core, 2 are here (measured): it does not fit; with fewer rays a beam (s0: 1 of 7, s1: 1 of 7) it needs 1.53, "
-                "and is rendered so"
+                "rendering 3 sensor(s) needs 2.70 of a core, 2 available (measured): it does not fit; with fewer rays a beam (s0: 1 of 7, s1: 1 of 7) it needs 1.53, "
+                "and is rendered with these"
             ),
         ),
     ],

@@ -211,7 +211,7 @@ def test_a_swept_sensor_changes_too():
 
 def test_a_renderer_refuses_a_lidar_that_changes():
     base = lidar()
-    with pytest.raises(ValueError, match="must be rendered by the CPU's kernels"):
+    with pytest.raises(ValueError, match="must be rendered by the CPU kernels"):
         following(base, (0, base)).data_packets(0, 1, renderer=object())
 
 

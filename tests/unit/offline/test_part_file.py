@@ -53,5 +53,5 @@ def test_what_cannot_be_put_in_its_place_is_named_with_where_it_is(tmp_path):
             part.write_bytes(b"whole")
             path.mkdir()
 
-    with pytest.raises(CaptureError, match=r"a\.pcap: cannot be created: .*; the recording is whole in .*a\.pcap\.part"):
+    with pytest.raises(CaptureError, match=r"a\.pcap: cannot be created: .*; the complete recording is in .*a\.pcap\.part"):
         hindered()

@@ -45,7 +45,7 @@ class Bench:
         payloads = [payload if payload is not None else (self.put_packets + number).to_bytes(8, "little") for number in range(due.size)]
         stops = np.cumsum([len(each) for each in payloads], dtype=np.int64)
         data = np.frombuffer(b"".join(payloads), np.uint8)
-        count = put_run(self.player.queue, np.full(due.size, track, np.int64), due, stamp, data, stops, 0)
+        count = put_run(self.player.queue, np.full(due.size, track, np.int64), due, stamp, stamp, data, stops, 0, self.player.capture_ns)
         self.put_packets += count
         return count
 
@@ -277,11 +277,11 @@ def test_a_full_packet_queue_takes_the_rest_of_a_run_later(bench):
     stops = 8 * np.arange(1, 101)
     data = np.frombuffer(b"".join(number.to_bytes(8, "little") for number in range(100)), np.uint8)
     track = np.zeros(100, np.int64)
-    assert put_run(player.player.queue, track, due_ns, due_ns, data, stops, 0) == 64
-    assert put_run(player.player.queue, track, due_ns, due_ns, data, stops, 64) == 0
+    assert put_run(player.player.queue, track, due_ns, due_ns, due_ns, data, stops, 0, player.player.capture_ns) == 64
+    assert put_run(player.player.queue, track, due_ns, due_ns, due_ns, data, stops, 64, player.player.capture_ns) == 0
     player.start_in_the_past()
     await_that(lambda: player.player.waiting_packets == 0)
-    assert put_run(player.player.queue, track, due_ns, due_ns, data, stops, 64) == 36
+    assert put_run(player.player.queue, track, due_ns, due_ns, due_ns, data, stops, 64, player.player.capture_ns) == 36
     assert numbers_of(player.played(100)) == list(range(100))
 
 
