@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
@@ -16,7 +17,7 @@ from hilsim.config.rig import Rig
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.config.toml_file import read_toml
 from hilsim.emulator.insertion.insertion import MOST_OBJECTS, Inserter
-from hilsim.emulator.insertion.unit import RecordedUnit, build_cepton_unit, build_velodyne_unit
+from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit, build_cepton_unit, build_velodyne_unit
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import PoseTrack, fixed_track
@@ -24,7 +25,7 @@ from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.models import BY_NAME, Model
 from hilsim.replay.flows import find_rule
 from hilsim.replay.specs import ReplaySpec
-from hilsim.replay.unit_noise import ONSET_M, UnitNoise, measure_cepton, measure_velodyne
+from hilsim.replay.unit_noise import UnitStatistics, measure_cepton, measure_velodyne
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.response import Response, build_response
@@ -125,16 +126,18 @@ def _unit(rig: Rig, spec: ReplaySpec, stream: int, recording: _Recording, mount:
     profile = _profile(rig, spec.profile or _PROFILES.get(model.name if model else "", _OTHER_PROFILE), where)
     beam = build_beam(profile.beam, spec.sub_rays)
     if model is None:
-        noise = measure_cepton(recording.payloads)
-        return build_cepton_unit(_response(rig, profile, stream, noise, None), beam, mount)
-    noise = measure_velodyne(recording.payloads, model.geometry)
+        response = build_response(profile, seed=rig.spec.seed, stream=stream)
+        return build_cepton_unit(response, beam, mount, _noise_m(measure_cepton(recording.payloads), response))
+    statistics = measure_velodyne(recording.payloads, model.geometry)
+    response = _velodyne_response(build_response(profile, seed=rig.spec.seed, stream=stream), model)
     return build_velodyne_unit(
         model.geometry,
-        _response(rig, profile, stream, noise, model),
+        response,
         beam,
         mount,
+        _noise_m(statistics, response),
         stamps_last_firing=model.stamps_last_firing,
-        no_return=np.array(noise.no_return, np.uint8),
+        no_return=np.array(statistics.no_return, np.uint8),
     )
 
 
@@ -146,14 +149,16 @@ def _profile(rig: Rig, name: str, where: str) -> LidarSpec:
     return parse_profile(read_toml(path), str(path))
 
 
-def _response(rig: Rig, profile: LidarSpec, stream: int, noise: UnitNoise, model: Model | None) -> Response:
-    """Response of the profile, with the noise that the capture shows and the range that the model's packets have."""
-    response = build_response(profile, seed=rig.spec.seed, stream=stream)
-    if noise.runs:
-        response = response._replace(noise_m=noise.strong_m, weak_noise_m=noise.weak_m, noise_onset_m=ONSET_M)
-    if model is None:
-        return response
+def _velodyne_response(response: Response, model: Model) -> Response:
+    """Response of a profile with the unit and the limits of a model's ranges."""
     unit_m = model.geometry.distance_unit_mm * 1e-3
     return response._replace(
         unit_m=unit_m, range_min_m=model.floor_raw * unit_m, range_max_m=model.farthest_raw * unit_m, code_max=model.limit_raw, is_cepton=False
     )
+
+
+def _noise_m(statistics: UnitStatistics, response: Response) -> npt.NDArray[np.float64]:
+    """Range noise as measured, or the profile's for strong echoes where the recording is too short."""
+    if statistics.noise_m is not None:
+        return statistics.noise_m
+    return np.full((len(BYTE_CLASSES) + 1, len(RANGE_CLASSES_M) + 1), response.noise_m)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference, constant, kernel, signed, stage_kernel
 from hilsim.emulator.insertion.firings import RETURNS, RecordedFirings, allocate_recorded_firings, read_firings
 from hilsim.emulator.insertion.rays import FiringRays, allocate_firing_rays, cast_firings, find_objects, place_firings
-from hilsim.emulator.insertion.unit import RecordedUnit
+from hilsim.emulator.insertion.unit import RANGE_CLASSES_M, RecordedUnit
 from hilsim.emulator.plan import Family
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_UNIT_M, PointFlag
@@ -33,7 +33,7 @@ from hilsim.sensor.echoes import (
     group_echoes,
     is_detected,
 )
-from hilsim.sensor.response import CHANNELS_PER_STREAM, brightness, distance_code, noise_sd_m, range_noise
+from hilsim.sensor.response import CHANNELS_PER_STREAM, brightness, distance_code, range_noise
 
 _CEPTON, _RETURNS = constant(Family.CEPTON), constant(RETURNS)
 _LAST_MODE, _DUAL_MODE, _CONFIDENCE_MODE = constant(ReturnMode.LAST), constant(ReturnMode.DUAL), constant(ReturnMode.DUAL_CONFIDENCE)
@@ -44,6 +44,7 @@ _OF_ECHO = constant(PointFlag.SATURATED | PointFlag.NOISE)
 _COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1), constant(-COUNT_MAX - 1)
 _UNIT_M = POINT_UNIT_M
 _FROM_OBJECT, _DARK = constant(-1), constant(0)
+_FIRST_RANGE_M, _LAST_CLASS = RANGE_CLASSES_M[0], constant(len(RANGE_CLASSES_M))
 _NO_LIGHT = 1e-6
 """Share of its light below which a recorded echo is gone."""
 
@@ -213,6 +214,12 @@ def _find_echoes(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace)
 
 
 @kernel
+def _range_class(range_m: float) -> int:
+    """Class of a range in ``RANGE_CLASSES_M``: each class is twice as far as the one before."""
+    return min(max(math.floor(math.log2(range_m / _FIRST_RANGE_M)) + 1, 0), _LAST_CLASS)
+
+
+@kernel
 def _detect(unit: RecordedUnit, firing: int, index: int, count: int, workspace: InsertionWorkspace) -> int:
     """Write the distance codes of a firing's echoes and the numbers of those that the unit detects; returns how many it does."""
     found, recorded, response = workspace.found, workspace.recorded, unit.response
@@ -229,7 +236,8 @@ def _detect(unit: RecordedUnit, firing: int, index: int, count: int, workspace: 
         if is_as_recorded:
             code = math.floor(range_m / response.unit_m + 0.5)
         else:
-            error = found.object_share[at] * range_noise(response, channel, index, at) * noise_sd_m(response, energy, range_m)
+            byte, _ = brightness(response, energy, range_m, found.echo[at, ECHO_RETRO])
+            error = found.object_share[at] * range_noise(response, channel, index, at) * unit.noise_m[byte, _range_class(range_m)]
             code = distance_code(response, range_m + error)
         if code > 0:
             found.code[at] = code

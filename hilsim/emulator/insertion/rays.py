@@ -6,17 +6,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import constant, inlined_kernel, kernel
+from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.insertion.firings import MOST_FIRINGS, RecordedFirings
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.workspace import LAYERS
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import multiply, rotate
 from hilsim.geometry.tracks import PoseTrack, keyed_position, track_state
-from hilsim.render.cast import RAY_STACK_SIZE, cast_span
-from hilsim.render.truth import hit_normal
+from hilsim.render.packets import cast_packets, packets_of
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
+from hilsim.sensor.optics.beam import Beam
 
 _FAINTEST_SHARE = 1e-4
 """Smallest share of a firing's light with which its rays are traced further."""
@@ -44,8 +45,8 @@ class FiringRays(NamedTuple):
         ahead: ``float64[F, 3]``, its direction in the world.
         turn: ``float64[F, 4]``, world from sensor at its time.
         spheres: ``float64[k, 4]``, centre and squared radius of each object that the packet may meet.
-        movers: ``int32[k]``, their numbers.
-        stack: ``int32[RAY_STACK_SIZE]``.
+        cosine: ``float64[n]``, cosine of the incidence on the hit.
+        packets: ``int32[p, 16]``, rays that are cast together.
         hits: Hits of each firing.
         blocked: ``float64[F, m]``, share of the firing's light that ends at each hit.
     """
@@ -64,8 +65,8 @@ class FiringRays(NamedTuple):
     ahead: npt.NDArray[np.float64]
     turn: npt.NDArray[np.float64]
     spheres: npt.NDArray[np.float64]
-    movers: npt.NDArray[np.int32]
-    stack: npt.NDArray[np.int32]
+    cosine: npt.NDArray[np.float64]
+    packets: npt.NDArray[np.int32]
     hits: Hits
     blocked: npt.NDArray[np.float64]
 
@@ -88,8 +89,8 @@ def allocate_firing_rays(sub_rays: int, most_objects: int) -> FiringRays:
         ahead=np.zeros((MOST_FIRINGS, 3)),
         turn=np.zeros((MOST_FIRINGS, 4)),
         spheres=np.zeros((most_objects, 4)),
-        movers=np.zeros(most_objects, np.int32),
-        stack=np.zeros(RAY_STACK_SIZE, np.int32),
+        cosine=np.zeros(rays),
+        packets=packets_of(np.arange(rays)),
         hits=allocate_hits(MOST_FIRINGS, most_hits),
         blocked=np.zeros((MOST_FIRINGS, most_hits)),
     )
@@ -128,18 +129,19 @@ def place_firings(unit: RecordedUnit, track: PoseTrack, capture_ns: int, recorde
     (x1, y1, z1), stop_q = track_state(track, capture_ns + stop_ns)
     mount_m, mount_q = unit.mount_position_m, unit.mount_orientation
     mount = (mount_q[0], mount_q[1], mount_q[2], mount_q[3])
+    time_ns, direction, height_m = recorded.time_ns, recorded.direction, recorded.height_m
+    start_m, toward, turn = rays.start_m, rays.ahead, rays.turn
     for firing in range(count):
-        share = (recorded.time_ns[firing] - begin_ns) / (stop_ns - begin_ns) if stop_ns > begin_ns else 0.0
+        share = (time_ns[firing] - begin_ns) / (stop_ns - begin_ns) if stop_ns > begin_ns else 0.0
         body = _between(start_q, stop_q, share)
         turned = multiply(body, mount)
-        ahead = rotate(turned, (recorded.direction[firing, 0], recorded.direction[firing, 1], recorded.direction[firing, 2]))
-        ux, uy, uz = rotate(turned, (0.0, 0.0, recorded.height_m[firing]))
+        ux, uy, uz = rotate(turned, (0.0, 0.0, height_m[firing]))
         mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
-        rays.start_m[firing, 0] = x0 + share * (x1 - x0) + mx + ux
-        rays.start_m[firing, 1] = y0 + share * (y1 - y0) + my + uy
-        rays.start_m[firing, 2] = z0 + share * (z1 - z0) + mz + uz
-        rays.ahead[firing, 0], rays.ahead[firing, 1], rays.ahead[firing, 2] = ahead
-        rays.turn[firing, 0], rays.turn[firing, 1], rays.turn[firing, 2], rays.turn[firing, 3] = turned
+        start_m[firing, 0] = x0 + share * (x1 - x0) + mx + ux
+        start_m[firing, 1] = y0 + share * (y1 - y0) + my + uy
+        start_m[firing, 2] = z0 + share * (z1 - z0) + mz + uz
+        toward[firing, 0], toward[firing, 1], toward[firing, 2] = rotate(turned, (direction[firing, 0], direction[firing, 1], direction[firing, 2]))
+        turn[firing, 0], turn[firing, 1], turn[firing, 2], turn[firing, 3] = turned
 
 
 @kernel
@@ -171,7 +173,7 @@ def find_objects(unit: RecordedUnit, world: World, rig_ns: int, recorded: Record
         rig_ns: Rig time of the packet's stamp.
         recorded: The packet's firings.
         count: Number of firings.
-        rays: ``spheres`` and ``movers`` are written.
+        rays: ``spheres`` are written.
     """
     axis, half_angle = _half_angle(unit, count, rays)
     first_ns, last_ns = rig_ns + recorded.time_ns[0], rig_ns + recorded.time_ns[count - 1]
@@ -203,99 +205,127 @@ def find_objects(unit: RecordedUnit, world: World, rig_ns: int, recorded: Record
             beside = math.acos(max(min((axis[0] * x + axis[1] * y + axis[2] * z) / distance, 1.0), -1.0))
             if beside > half_angle + math.asin((radius + apart_m) / distance):
                 continue
-        if found == rays.movers.size:
+        if found == rays.spheres.shape[0]:
             break
         rays.spheres[found, 0], rays.spheres[found, 1], rays.spheres[found, 2], rays.spheres[found, 3] = cx, cy, cz, radius * radius
-        rays.movers[found] = mover
         found += 1
     return found
 
 
-@kernel
-def _may_meet(unit: RecordedUnit, rays: FiringRays, firing: int, objects: int) -> bool:
-    """Whether any ray of a firing's beam may meet one of the objects' spheres."""
-    dx, dy, dz = rays.ahead[firing, 0], rays.ahead[firing, 1], rays.ahead[firing, 2]
+@inlined_kernel
+def _may_meet(
+    beam: Beam,
+    spheres: npt.NDArray[np.float64],
+    objects: int,
+    start: Vector,
+    ahead: Vector,
+) -> bool:
+    """Whether any ray of a beam may meet one of the objects' spheres."""
+    found = False
     for at in range(objects):
-        x, y, z = (
-            rays.spheres[at, 0] - rays.start_m[firing, 0],
-            rays.spheres[at, 1] - rays.start_m[firing, 1],
-            rays.spheres[at, 2] - rays.start_m[firing, 2],
-        )
-        along, radius = x * dx + y * dy + z * dz, math.sqrt(rays.spheres[at, 3])
-        squared = x * x + y * y + z * z
-        room = radius + unit.beam.width_m + unit.beam.spread * math.sqrt(squared)
-        if squared <= room * room or (along > 0.0 and squared - along * along <= room * room):
-            return True
-    return False
+        x, y, z = spheres[at, 0] - start[0], spheres[at, 1] - start[1], spheres[at, 2] - start[2]
+        along, squared = x * ahead[0] + y * ahead[1] + z * ahead[2], x * x + y * y + z * z
+        room = math.sqrt(spheres[at, 3]) + beam.width_m + beam.spread * math.sqrt(squared)
+        found |= squared <= room * room or (along > 0.0 and squared - along * along <= room * room)
+    return found
 
 
-@kernel
-def _fire(unit: RecordedUnit, rays: FiringRays, firing: int, time_ns: int, first: int) -> int:
-    """Write the rays of a firing's beam behind ``first`` rays; returns how many there are then."""
-    dx, dy, dz = rays.ahead[firing, 0], rays.ahead[firing, 1], rays.ahead[firing, 2]
-    turn = (rays.turn[firing, 0], rays.turn[firing, 1], rays.turn[firing, 2], rays.turn[firing, 3])
+@inlined_kernel
+def _across(turn: Quaternion, ahead: Vector) -> Vector:
+    """Unit vector to the right of a beam, level in the sensor's frame."""
+    dx, dy, dz = ahead
     ux, uy, uz = rotate(turn, (0.0, 0.0, 1.0))
     hx, hy, hz = dy * uz - dz * uy, dz * ux - dx * uz, dx * uy - dy * ux
     level = math.sqrt(hx * hx + hy * hy + hz * hz)
     if level == 0.0:
         hx, hy, hz = rotate(turn, (1.0, 0.0, 0.0))
         level = 1.0
-    hx, hy, hz = hx / level, hy / level, hz / level
-    vx, vy, vz = hy * dz - hz * dy, hz * dx - hx * dz, hx * dy - hy * dx
-    tangent, offset_m, share = unit.beam.tangent, unit.beam.offset_m, unit.beam.share
-    for number in range(share.size):
-        ray = first + number
-        u, v = tangent[number, 0], tangent[number, 1]
-        scale = 1.0 / math.sqrt(1.0 + u * u + v * v)
-        rays.direction[ray, 0], rays.direction[ray, 1], rays.direction[ray, 2] = (
-            (dx + u * hx + v * vx) * scale,
-            (dy + u * hy + v * vy) * scale,
-            (dz + u * hz + v * vz) * scale,
-        )
-        u, v = offset_m[number, 0], offset_m[number, 1]
-        rays.origin_m[ray, 0] = rays.start_m[firing, 0] + u * hx + v * vx
-        rays.origin_m[ray, 1] = rays.start_m[firing, 1] + u * hy + v * vy
-        rays.origin_m[ray, 2] = rays.start_m[firing, 2] + u * hz + v * vz
-        rays.time_ns[ray], rays.firing[ray], rays.sub_ray[ray] = time_ns, firing, number
-        rays.share[ray], rays.travelled_m[ray] = share[number], 0.0
-    return first + int(share.size)
+    return hx / level, hy / level, hz / level
+
+
+@kernel
+def _fire(
+    unit: RecordedUnit,
+    rig_ns: int,
+    recorded: RecordedFirings,
+    count: int,
+    objects: int,
+    begin_ns: int,
+    stop_ns: int,
+    rays: FiringRays,
+) -> int:
+    """Write the rays of the firings that may meet an object; returns their number. Arguments as of ``cast_firings``."""
+    # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.
+    tangent, offset_m, share, beam = unit.beam.tangent, unit.beam.offset_m, unit.beam.share, unit.beam
+    start_m, toward, turns, spheres, offset_ns = rays.start_m, rays.ahead, rays.turn, rays.spheres, recorded.time_ns
+    origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
+    share_of, travelled_m = rays.share, rays.travelled_m
+    ray = 0
+    for firing in range(count):
+        fired_ns = rig_ns + offset_ns[firing]
+        start = (start_m[firing, 0], start_m[firing, 1], start_m[firing, 2])
+        ahead = (toward[firing, 0], toward[firing, 1], toward[firing, 2])
+        is_aimed = ahead[0] != 0.0 or ahead[1] != 0.0 or ahead[2] != 0.0
+        if not is_aimed or fired_ns < begin_ns or fired_ns >= stop_ns or not _may_meet(beam, spheres, objects, start, ahead):
+            continue
+        dx, dy, dz = ahead
+        hx, hy, hz = _across((turns[firing, 0], turns[firing, 1], turns[firing, 2], turns[firing, 3]), ahead)
+        vx, vy, vz = hy * dz - hz * dy, hz * dx - hx * dz, hx * dy - hy * dx
+        for number in range(share.size):
+            u, v = tangent[number, 0], tangent[number, 1]
+            scale = 1.0 / math.sqrt(1.0 + u * u + v * v)
+            direction[ray, 0] = (dx + u * hx + v * vx) * scale
+            direction[ray, 1] = (dy + u * hy + v * vy) * scale
+            direction[ray, 2] = (dz + u * hz + v * vz) * scale
+            u, v = offset_m[number, 0], offset_m[number, 1]
+            origin_m[ray, 0] = start[0] + u * hx + v * vx
+            origin_m[ray, 1] = start[1] + u * hy + v * vy
+            origin_m[ray, 2] = start[2] + u * hz + v * vz
+            time_ns[ray], firing_of[ray], sub_ray[ray] = fired_ns, firing, number
+            share_of[ray], travelled_m[ray] = share[number], 0.0
+            ray += 1
+    return ray
 
 
 @kernel
 def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
     """Add what rays met to their firings' hits; rays that go on behind it are moved to the front; returns their number."""
-    hits, optics, going_on = rays.hits, world.optics, 0
+    # Taken out of the loop, as in ``_fire``.
+    optics, material, hits, blocked = world.optics, world.material, rays.hits, rays.blocked
+    hit_count, value, what, room = hits.hit_count, hits.value, hits.what, hits.value.shape[1]
+    origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
+    share_of, travelled_m, range_m, instance, triangle = rays.share, rays.travelled_m, rays.range_m, rays.instance, rays.triangle
+    cosine_of, going_on = rays.cosine, 0
     for ray in range(count):
-        row = rays.triangle[ray]
+        row = triangle[ray]
         if row < 0:
             continue
-        surface, firing, share = world.material[row], rays.firing[ray], rays.share[ray]
+        surface, firing, share, ray_m = material[row], firing_of[ray], share_of[ray], float(range_m[ray])
         porosity, transmission = float(optics[surface, 2]), float(optics[surface, 3])
-        nx, ny, nz = hit_normal(world, rays.instance[ray], row, rays.time_ns[ray])
-        cosine = abs(nx * rays.direction[ray, 0] + ny * rays.direction[ray, 1] + nz * rays.direction[ray, 2])
-        hit_m = rays.travelled_m[ray] + float(rays.range_m[ray])
+        cosine = cosine_of[ray]
+        hit_m = travelled_m[ray] + ray_m
         far_m = max(hit_m, _NEAREST_M)
         passing = share * (porosity + (1.0 - porosity) * transmission * transmission)
-        at = hits.hit_count[firing]
-        if at < hits.value.shape[1] and porosity < 1.0:
-            hits.value[firing, at, RANGE] = hit_m
-            hits.value[firing, at, ENERGY] = share * (1.0 - porosity) * float(optics[surface, 0]) * cosine / (far_m * far_m)
-            hits.value[firing, at, COSINE] = cosine
-            hits.value[firing, at, RETRO] = optics[surface, 1]
-            hits.what[firing, at, RAY] = rays.sub_ray[ray]
-            hits.what[firing, at, INSTANCE] = rays.instance[ray]
-            hits.what[firing, at, TRIANGLE] = row
-            rays.blocked[firing, at] = share - passing
-            hits.hit_count[firing] = at + 1
+        at = hit_count[firing]
+        if at < room and porosity < 1.0:
+            value[firing, at, RANGE] = hit_m
+            value[firing, at, ENERGY] = share * (1.0 - porosity) * float(optics[surface, 0]) * cosine / (far_m * far_m)
+            value[firing, at, COSINE] = cosine
+            value[firing, at, RETRO] = optics[surface, 1]
+            what[firing, at, RAY] = sub_ray[ray]
+            what[firing, at, INSTANCE] = instance[ray]
+            what[firing, at, TRIANGLE] = row
+            blocked[firing, at] = share - passing
+            hit_count[firing] = at + 1
         if passing * sub_rays < _FAINTEST_SHARE:
             continue
-        step_m = float(rays.range_m[ray]) + _STEP_M
+        step_m = ray_m + _STEP_M
         for axis in range(3):
-            rays.origin_m[going_on, axis] = rays.origin_m[ray, axis] + step_m * rays.direction[ray, axis]
-            rays.direction[going_on, axis] = rays.direction[ray, axis]
-        rays.travelled_m[going_on] = rays.travelled_m[ray] + step_m
-        rays.time_ns[going_on], rays.firing[going_on], rays.sub_ray[going_on] = rays.time_ns[ray], firing, rays.sub_ray[ray]
-        rays.share[going_on] = passing
+            origin_m[going_on, axis] = origin_m[ray, axis] + step_m * direction[ray, axis]
+            direction[going_on, axis] = direction[ray, axis]
+        travelled_m[going_on] = travelled_m[ray] + step_m
+        time_ns[going_on], firing_of[going_on], sub_ray[going_on] = time_ns[ray], firing, sub_ray[ray]
+        share_of[going_on] = passing
         going_on += 1
     return going_on
 
@@ -327,29 +357,21 @@ def cast_firings(
     """
     rays.hits.hit_count[:count] = 0
     sub_rays = int(unit.beam.share.size)
-    going_on = 0
-    for firing in range(count):
-        time_ns = rig_ns + recorded.time_ns[firing]
-        is_aimed = recorded.direction[firing, 0] != 0.0 or recorded.direction[firing, 1] != 0.0 or recorded.direction[firing, 2] != 0.0
-        if is_aimed and begin_ns <= time_ns < stop_ns and _may_meet(unit, rays, firing, objects):
-            going_on = _fire(unit, rays, firing, time_ns, going_on)
+    going_on = _fire(unit, rig_ns, recorded, count, objects, begin_ns, stop_ns, rays)
     layer = 0
     while going_on > 0 and layer < _LAYERS:
-        cast_span(
+        cast_packets(
             world,
-            rays.origin_m,
-            rays.direction,
-            rays.time_ns,
+            rays.packets[: (going_on + WIDTH - 1) // WIDTH],
+            rays.origin_m[:going_on],
+            rays.direction[:going_on],
+            rays.time_ns[:going_on],
             unit.cast_range_m,
-            0,
-            going_on,
-            rays.spheres,
-            rays.movers,
-            objects,
-            rays.stack,
-            rays.range_m,
-            rays.instance,
-            rays.triangle,
+            False,  # noqa: FBT003 - kernels take their arguments by place
+            rays.range_m[:going_on],
+            rays.instance[:going_on],
+            rays.triangle[:going_on],
+            rays.cosine[:going_on],
         )
         going_on = _collect(world, rays, going_on, sub_rays)
         layer += 1

@@ -15,6 +15,10 @@ from hilsim.sensor.response import Response, cepton_ratios, velodyne_ratios
 
 _CHANNELS = 256
 _NOISE_MARGIN_SIGMAS = 8.0
+BYTE_CLASSES = (2, 4, 8, 16, 32, 64)
+"""First reflectivity bytes of the classes of noise behind the first one."""
+RANGE_CLASSES_M = (5.0, 10.0, 20.0, 40.0, 80.0)
+"""First ranges of the classes of noise behind the first one."""
 
 
 @by_reference
@@ -29,6 +33,7 @@ class RecordedUnit(NamedTuple):
         record_channel: ``int64[r]``, laser of each record of a group.
         origin_height_m: ``float64[r]``, height of each record's laser above the sensor's origin.
         stamps_last_firing: A data packet's stamp is the time of its last firing.
+        noise_m: ``float64[256, r]``, standard deviation of a range, by reflectivity byte and by class of ranges.
         no_return: ``uint8[256]``, reflectivity byte of a record without a return, by laser.
         ratio: ``float64[256]``, share of a white diffuse target for each reflectivity byte.
         mount_position_m: ``float64[3]``, sensor's origin in the frame of the carrier.
@@ -43,6 +48,7 @@ class RecordedUnit(NamedTuple):
     record_channel: npt.NDArray[np.int64]
     origin_height_m: npt.NDArray[np.float64]
     stamps_last_firing: bool
+    noise_m: npt.NDArray[np.float64]
     no_return: npt.NDArray[np.uint8]
     ratio: npt.NDArray[np.float64]
     mount_position_m: npt.NDArray[np.float64]
@@ -54,8 +60,20 @@ def _cast_range_m(response: Response) -> float:
     return response.range_max_m + _NOISE_MARGIN_SIGMAS * response.noise_m
 
 
+def _by_byte(noise_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Noise by reflectivity byte, of noise by class of bytes."""
+    return np.ascontiguousarray(noise_m[np.searchsorted(BYTE_CLASSES, np.arange(_CHANNELS), side="right")])
+
+
 def build_velodyne_unit(
-    geometry: FiringGeometry, response: Response, beam: Beam, mount: Pose, *, stamps_last_firing: bool, no_return: npt.NDArray[np.uint8]
+    geometry: FiringGeometry,
+    response: Response,
+    beam: Beam,
+    mount: Pose,
+    noise_m: npt.NDArray[np.float64],
+    *,
+    stamps_last_firing: bool,
+    no_return: npt.NDArray[np.uint8],
 ) -> RecordedUnit:
     """Build the kernel-side unit of a Velodyne.
 
@@ -64,6 +82,7 @@ def build_velodyne_unit(
         response: Response to an object's echo.
         beam: Beam of each laser.
         mount: Carrier from sensor.
+        noise_m: ``float64[b, r]``, standard deviation of a range, by class of reflectivity bytes and of ranges.
         stamps_last_firing: A data packet's stamp is the time of its last firing.
         no_return: ``uint8[c]``, reflectivity byte of a record without a return, by laser.
     """
@@ -78,6 +97,7 @@ def build_velodyne_unit(
         record_channel=channel,
         origin_height_m=height_m[channel],
         stamps_last_firing=stamps_last_firing,
+        noise_m=_by_byte(noise_m),
         no_return=np.pad(no_return, (0, _CHANNELS - no_return.size)),
         ratio=velodyne_ratios(),
         mount_position_m=np.array(mount.position_m, np.float64),
@@ -86,7 +106,7 @@ def build_velodyne_unit(
     )
 
 
-def build_cepton_unit(response: Response, beam: Beam, mount: Pose) -> RecordedUnit:
+def build_cepton_unit(response: Response, beam: Beam, mount: Pose, noise_m: npt.NDArray[np.float64]) -> RecordedUnit:
     """Build the kernel-side unit of a Cepton, whose points contain their directions; arguments as of ``build_velodyne_unit``."""
     nothing = np.zeros(0)
     return RecordedUnit(
@@ -97,6 +117,7 @@ def build_cepton_unit(response: Response, beam: Beam, mount: Pose) -> RecordedUn
         record_channel=nothing.astype(np.int64),
         origin_height_m=nothing,
         stamps_last_firing=False,
+        noise_m=_by_byte(noise_m),
         no_return=np.zeros(_CHANNELS, np.uint8),
         ratio=cepton_ratios(),
         mount_position_m=np.array(mount.position_m, np.float64),
