@@ -178,10 +178,6 @@ def test_touched_firings_are_those_of_an_independent_ray_caster(name, capture, t
     assert abs(np.median(error_m[is_reported])) < 0.004
     if new.raw.shape[1] == 2:
         assert (new.raw[is_covered][:, 0] == new.raw[is_covered][:, 1]).all()
-    print(
-        name,
-        f"{len(old.raw)} firings, {is_covered.sum()} covered, {is_clear.sum()} clear, {is_changed.sum()} changed, sd {1000 * error_m[is_reported].std():.1f} mm",
-    )
 
 
 BYTES, RANGES_M = (2, 4, 8, 16, 32, 64, 101), (0.0, 5.0, 10.0, 20.0, 40.0)
