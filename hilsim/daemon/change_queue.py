@@ -1,4 +1,4 @@
-"""Changes that wait for their rig times: of a script, and those that clients ask for; each is made by a worker thread, in the order of their times."""
+"""Changes of a script and of clients that wait for their rig times; a worker thread makes each, in the order of their times."""
 
 import asyncio
 import heapq
@@ -18,12 +18,12 @@ from hilsim.telemetry.guarded import guarded
 log = structlog.get_logger("hilsim")
 
 _AHEAD_NS = 50_000_000
-"""From publishing a change to its rig time: more than a worker thread waits for the GIL. Other changes wait as long."""
+"""Time from publishing a change to its rig time, longer than a worker thread waits for the GIL. It also delays other changes."""
 _PREPARED_AHEAD_NS = 1_000_000_000
-"""From making a change ready to its rig time."""
+"""Time from preparing a change to its rig time."""
 _LONGEST_SLEEP_S = 0.5
 _START_POLL_S = 0.01
-_ENDS = "the rig must run until a change is made, and it ends"
+_ENDS = "the rig must run until a change is made, but it ends"
 
 
 @dataclass(order=True, kw_only=True)
@@ -37,27 +37,27 @@ class _Waiting:
 
 
 class ChangeQueue:
-    """Changes of a rig that wait for their times."""
+    """Queue of a rig's changes that wait for their times."""
 
     def __init__(self, changer: Changer) -> None:
-        """A queue of what ``changer`` makes."""
+        """Create a queue for ``changer``."""
         self._changer = changer
         self._waiting: list[_Waiting] = []
         self._count = 0
-        self._asked = 0  # of those that wait, by clients: a script may have more
+        self._asked = 0  # waiting changes of clients; those of a script are not limited
         self._news = asyncio.Event()
         self._has_ended = False
 
     def add_script(self, changes: Sequence[ChangeSpec]) -> None:
-        """Add the changes of a script, by their times."""
+        """Add the changes of a script."""
         for change in changes:
             self._push(change, None)
 
     async def make(self, change: ChangeSpec) -> MadeChange:
-        """Make a change at its time, or now; returns when packets show it.
+        """Make a change at its time, or now; returns when packets contain it.
 
         Raises:
-            ConfigError: it cannot be made, its time has passed, or too many changes wait.
+            ConfigError: the change cannot be made, its time has passed, or too many changes wait.
             AssetError: a file cannot be used.
             TransmitError: the rig ends before that, or a render thread does not answer.
         """
@@ -113,14 +113,14 @@ class ChangeQueue:
             await self._make(heapq.heappop(self._waiting))
 
     def _wait_s(self) -> float:
-        """Until the first change is to be handed to its worker."""
+        """Time until the first change must be passed to its worker thread."""
         first = self._waiting[0]
         if not self._changer.is_running:
             return _START_POLL_S
         return 0.0 if first.at_ns < 0 else (first.at_ns - self._changer.earliest_ns() - _AHEAD_NS) / 1e9
 
     async def _prepare(self, waiting: _Waiting) -> None:
-        """Make a change ready; where it cannot be made, ``_make`` reports it at its time: another change may come before."""
+        """Prepare a change. An error is ignored: ``_make`` reports it at the change's time, because another change may come before."""
         waiting.was_prepared = True
         with suppress(HilsimError):
             waiting.prepared = await asyncio.to_thread(self._changer.prepare, waiting.change)
@@ -131,14 +131,14 @@ class ChangeQueue:
             made = await asyncio.to_thread(self._changer.make, waiting.change, is_scheduled=waiting.at_ns >= 0, prepared=waiting.prepared)
         except HilsimError as error:
             if waiting.made is None:
-                log.error("rig.change_refused", kind=waiting.change.kind, at_s=waiting.change.at_s, reasons=str(error).split("\n"))  # noqa: TRY400 - no fault of this program
+                log.error("rig.change_refused", kind=waiting.change.kind, at_s=waiting.change.at_s, reasons=str(error).split("\n"))  # noqa: TRY400 - not an error of this program
             elif not waiting.made.done():
                 waiting.made.set_exception(error)
             return
-        except BaseException:  # a fault of this program, which the guard logs; or the rig ends
+        except BaseException:  # an error of this program, which the guard logs, or the end of the rig
             if waiting.made is not None and not waiting.made.done():
                 waiting.made.set_exception(
-                    TransmitError(f"a change must be made without a fault of the daemon, got one: see its log ({waiting.change.kind})")
+                    TransmitError(f"a change must be made without an error of the daemon, got one: see its log ({waiting.change.kind})")
                 )
             raise
         log.info("rig.changed", kind=made.change.kind, at_s=made.change.at_s, took_s=round(time.monotonic() - begun_s, 4))

@@ -1,7 +1,8 @@
-"""A daemon that ends when another process has ended, however that one ended: for a child that must not outlive who started it.
+"""End the daemon when another process has ended in any way: for a child that must not outlive the process that started it.
 
-``prctl(PR_SET_PDEATHSIG)`` ends a child with the thread that made it, which may end long before its process, and knows only the parent. A pidfd (pidfd_open(2), Linux 5.3)
-becomes readable when the whole process has ended. Where there is none, its number is looked for each half second.
+``prctl(PR_SET_PDEATHSIG)`` ends a child with the thread that made it, which may end long before its process, and knows only the parent. A pidfd
+(pidfd_open(2), Linux 5.3)
+becomes readable when the whole process has ended. Without pidfd, the process number is checked every half second.
 """
 
 import os
@@ -14,21 +15,21 @@ from hilsim.errors import ConfigError
 
 _LOOK_S = 0.5
 _GRACE_S = 10.0
-"""A stop takes a fraction of a second; kernels that are being loaded hold it up for some."""
+"""Time allowed for a stop, which takes a fraction of a second, or some seconds while kernels are loaded."""
 
 
 def end_with_process(pid: int) -> None:
-    """Send this process SIGTERM when another has ended, and SIGKILL if that did not do; a thread that only sleeps waits for it.
+    """Start a thread that sends this process SIGTERM when another process has ended, and SIGKILL if SIGTERM had no effect.
 
     Raises:
-        ConfigError: there is no such process.
+        ConfigError: no such process exists.
     """
     try:
         descriptor: int | None = os.pidfd_open(pid)
     except ProcessLookupError:
-        raise ConfigError(f"--end-with must be the number of a process that runs, got {pid}") from None
+        raise ConfigError(f"--end-with must be the number of a running process, got {pid}") from None
     except (OSError, AttributeError):
-        descriptor = None  # an old kernel, a sandbox, or a C library without it
+        descriptor = None  # an old kernel, a sandbox, or a C library without pidfd
     threading.Thread(target=_end, args=(pid, descriptor), name="end-with", daemon=True).start()
 
 

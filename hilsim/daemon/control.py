@@ -1,17 +1,17 @@
-"""Commands to a running daemon: one line a command, one line an answer, over a Unix socket (by UDP: ``control_datagrams``).
+"""Commands to a running daemon over a Unix socket: one line for each command and each answer (by UDP: ``control_datagrams``).
 
 =====================  =====================================================
 command                answer
 =====================  =====================================================
-``pause [NAME]``       ``ok`` when the replay (or all of them) is held back
-``resume [NAME]``      ``ok`` when it goes on from where it was
-``seek SECONDS [NAME]``  ``ok``; it goes on at that capture time
+``pause [NAME]``       ``ok`` when the replay (or all of them) is paused
+``resume [NAME]``      ``ok`` when it continues
+``seek SECONDS [NAME]``  ``ok``; it continues at that capture time
 ``status``             one JSON object: each replay's position and state
 ``health``             one JSON object: level, faults, the last minute of
                        counters, now and as it was at the latest faults
 =====================  =====================================================
 
-What cannot be done is answered by ``error: …``. A line that begins with a brace is a request in JSON (``control_requests``).
+The answer to a refused command is ``error: …``. A line that begins with a brace is a request in JSON (``control_requests``).
 """
 
 import asyncio
@@ -36,10 +36,10 @@ _PROBE_S = 1.0
 
 
 def obey(running: RunningRig, line: str) -> str:
-    """Execute a command line; returns the text of the answer.
+    """Execute a command line; returns the answer.
 
     Raises:
-        ConfigError: it is not understood, or names a replay that is not there.
+        ConfigError: the command is unknown, or its replay does not exist.
     """
     match line.split():
         case ["pause" | "resume" as verb, *names] if len(names) <= 1:
@@ -71,10 +71,10 @@ def _position(text: str) -> float:
 
 @asynccontextmanager
 async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator[None]:
-    """Obey commands at a Unix socket until the block is left; without a path do nothing.
+    """Execute commands from a Unix socket until the block is left; without a path do nothing.
 
     Raises:
-        TransmitError: the socket cannot be made.
+        TransmitError: the socket cannot be created.
     """
     if path is None:
         yield
@@ -126,10 +126,10 @@ async def _answer(running: RunningRig, reader: asyncio.StreamReader, subscriber:
 
 
 def _listen(path: Path) -> socket.socket:
-    """A socket at a path, for this user alone from the beginning.
+    """Create a socket at a path that only this user can open.
 
     Raises:
-        TransmitError: it cannot be made, or something that must not be replaced is there.
+        TransmitError: the socket cannot be created, or the path is in use.
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -146,7 +146,7 @@ def _listen(path: Path) -> socket.socket:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the socket of a daemon that ended without doing so; nothing else."""
+    """Remove the socket that an ended daemon has left; leave other files and used sockets."""
     if not path.is_socket():
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -158,4 +158,4 @@ def _remove_abandoned(path: Path) -> None:
             return
         except TimeoutError:
             pass
-    raise TransmitError(f"the control socket must be one daemon's alone, got {path}, where another listens")
+    raise TransmitError(f"the control socket must belong to one daemon only, got {path}, where another one listens")

@@ -1,4 +1,4 @@
-"""The other end of a daemon's control socket or port: one command, one answer, without an event loop. Imports nothing slow."""
+"""Client of a daemon's control socket or port: one command, one answer, without an event loop. It imports no slow module."""
 
 import socket
 import time
@@ -19,19 +19,19 @@ _SOCKET_ANSWER_S = 10.0
 _DATAGRAM_ANSWER_S = 5.0
 _LONGEST_ANSWER = 1 << 22
 _LONGEST_DATAGRAM = 65_507
-"""Bytes that a UDP datagram over IPv4 holds."""
+"""Largest payload of a UDP datagram over IPv4, in bytes."""
 
 
 def sender(address: str, token: str | None = None, token_file: str | Path | None = None) -> Callable[[str], str]:
-    """What gives the daemon at an address one command, and returns its answer.
+    """Make a function that sends one command to the daemon at an address, and returns its answer.
 
     Args:
         address: ``udp:HOST:PORT`` (``[control] listen``), ``http://HOST:PORT`` (``[control] http``), or the path of a Unix socket (``[control] socket``).
-        token: Token of the daemon, for ``http://`` alone.
+        token: Token of the daemon, only for ``http://``.
         token_file: File with the token (``[control] token_file``), instead.
 
     Raises:
-        ConfigError: it is in none of these forms, or the token is missing or cannot be one.
+        ConfigError: the address has none of these forms, or the token is missing or malformed.
     """
     if address.startswith(_HTTP):
         client = _http_client(address, token, token_file)
@@ -48,17 +48,17 @@ def sender(address: str, token: str | None = None, token_file: str | Path | None
 
 
 def send_request(address: str, line: str, wait_until_s: float = 0.0, token: str | None = None, token_file: str | Path | None = None) -> str:
-    """Give the daemon at a Unix socket or an ``http://`` address one request in JSON; returns the line of its answer.
+    """Send one request in JSON to the daemon at a Unix socket or an ``http://`` address; returns the line of its answer.
 
     Args:
         address: Path of the socket, or ``http://HOST:PORT``.
-        line: The request.
-        wait_until_s: Rig time (s) up to which the answer may take, in addition to the usual time-out.
-        token: Token of the daemon, for ``http://`` alone.
+        line: Request.
+        wait_until_s: Rig time (s) to which the usual time-out is added.
+        token: Token of the daemon, only for ``http://``.
         token_file: File with the token, instead.
 
     Raises:
-        ConfigError: the address is of a port for datagrams, which take no such requests; or the token is missing or cannot be one.
+        ConfigError: the address is a port for datagrams, which accepts no such requests, or the token is missing or malformed.
         TransmitError: no daemon listens there, or no answer arrives.
     """
     if address.startswith(_UDP):
@@ -77,10 +77,10 @@ def _http_client(address: str, token: str | None, token_file: str | Path | None)
 
 
 def done(answer: str) -> str:
-    """The answer of a command that was obeyed.
+    """Return the answer if the command was executed.
 
     Raises:
-        ConfigError: it was not.
+        ConfigError: the command was refused.
     """
     if answer.startswith("error: "):
         raise ConfigError(answer.removeprefix("error: "))
@@ -88,11 +88,11 @@ def done(answer: str) -> str:
 
 
 def send_by_socket(path: Path, line: str, answer_s: float = _SOCKET_ANSWER_S) -> str:
-    """Give a running daemon one command at its Unix socket; returns its answer.
+    """Send a running daemon one command through its Unix socket; returns its answer.
 
     Args:
-        path: The socket.
-        line: The command, or a request in JSON.
+        path: Path of the socket.
+        line: Command, or request in JSON.
         answer_s: Time-out.
 
     Raises:
@@ -117,7 +117,7 @@ def send_by_socket(path: Path, line: str, answer_s: float = _SOCKET_ANSWER_S) ->
 
 
 def _line(asking: socket.socket, answer_s: float) -> bytes:
-    """What comes up to the end of a line, or of the connection."""
+    """Read bytes up to the end of a line, or of the connection."""
     until_s = time.monotonic() + answer_s
     answer = bytearray()
     while not answer.endswith(b"\n") and len(answer) <= _LONGEST_ANSWER:
@@ -130,7 +130,7 @@ def _line(asking: socket.socket, answer_s: float) -> bytes:
 
 
 def send_by_datagram(host: str, port: int, line: str) -> str:
-    """Give a running daemon one command by UDP; returns its answer.
+    """Send a running daemon one command by UDP; returns its answer.
 
     Raises:
         TransmitError: the host has no address, no daemon listens there, or no answer arrived: a datagram may be lost.
@@ -147,7 +147,7 @@ def send_by_datagram(host: str, port: int, line: str) -> str:
             return asking.recv(_LONGEST_DATAGRAM).decode(errors="replace").rstrip("\n")
         except TimeoutError:
             raise TransmitError(
-                f"the daemon at udp:{host}:{port} must answer within {_DATAGRAM_ANSWER_S:.0f} s, got nothing; does it listen there ([control] listen), and obey this host (peers)?"
+                f"the daemon at udp:{host}:{port} must answer within {_DATAGRAM_ANSWER_S:.0f} s, got nothing; does it listen there ([control] listen), and accept this host (peers)?"
             ) from None
         except OSError as error:
             raise TransmitError(

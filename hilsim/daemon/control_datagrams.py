@@ -1,7 +1,7 @@
-"""Commands by UDP, for what cannot open a Unix socket: one datagram a command, one datagram an answer (``hilsim.daemon.control`` lists them).
+"""Commands by UDP, for programs that cannot open a Unix socket: one datagram for each command and each answer (listed in ``hilsim.daemon.control``).
 
-Served by asyncio-dgram on the daemon's event loop. Its queue has no bound, so nothing here makes a datagram wait: each is obeyed or refused at once, without
-awaiting anything but the next one, and answers go out with the socket's own non-blocking send. What is refused is counted, and logged the first time.
+asyncio-dgram receives them on the daemon's event loop. Its queue has no bound, so no datagram may wait: each is executed or refused at once, the only await
+is for the next one, and answers are sent with the socket's own non-blocking send. Refused datagrams are counted, and the first one is logged.
 """
 
 import asyncio
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 log = structlog.get_logger("hilsim")
 
 _LONGEST_ANSWER = 65_507
-"""Bytes that a UDP datagram over IPv4 holds."""
+"""Largest payload of a UDP datagram over IPv4, in bytes."""
 _RECEIVE_BUFFER_BYTES = 65_536
-"""What comes faster than it is read is lost in the kernel, not kept in memory."""
+"""Receive buffer; datagrams that arrive faster than they are read are dropped by the kernel, not stored in memory."""
 
 
 @dataclass(kw_only=True, eq=False)
 class CommandPort:
-    """Obeys datagrams.
+    """Port that executes commands from datagrams.
 
     Attributes:
-        running: That is commanded; its ``commands`` are counted here.
-        peers: Addresses whose commands are obeyed; empty: any.
-        now_s: A clock.
+        running: Rig that the commands control; its ``commands`` are counted here.
+        peers: Addresses whose commands are executed; empty: any.
+        now_s: Clock in seconds.
     """
 
     running: RunningRig
@@ -54,11 +54,11 @@ class CommandPort:
         self._allowance = Allowance(most=CONTROL_COMMANDS_A_SECOND.bound, now_s=self.now_s)
 
     def answer(self, datagram: bytes, sender: str) -> bytes:
-        """Execute the command of a datagram; returns the answer, empty if it gets none.
+        """Execute the command of a datagram; returns the answer, empty for none.
 
         Args:
-            datagram: Its payload.
-            sender: IPv4 address it came from.
+            datagram: Payload of the datagram.
+            sender: IPv4 address of the sender.
         """
         if (reason := self._turned_away(datagram, sender)) is not None:
             return self._refuse(reason, sender)
@@ -71,11 +71,11 @@ class CommandPort:
         return (
             reply
             if len(reply) <= _LONGEST_ANSWER
-            else _error(f"the answer has {len(reply)} bytes, more than a datagram holds: ask at the control socket")
+            else _error(f"the answer has {len(reply)} bytes, more than fit into a datagram: use the control socket")
         )
 
     def _turned_away(self, datagram: bytes, sender: str) -> Refusal | None:
-        """Why a datagram is not even read, if so."""
+        """Reason to discard a datagram unread, or None."""
         if self.peers and sender not in self.peers:
             return Refusal.STRANGER
         if not self._allowance.take():
@@ -83,7 +83,7 @@ class CommandPort:
         return Refusal.TOO_LONG if len(datagram) > CONTROL_LINE_BYTES.bound else None
 
     def _refuse(self, reason: Refusal, sender: str, answer: str = "") -> bytes:
-        """Count it; who does not keep to the rules gets no answer."""
+        """Count a refused datagram; returns the answer, empty for a sender that breaks the rules."""
         refused = self.running.commands.refused
         if not refused[reason]:
             advice = "further ones are counted only: hilsim_control_refused_commands_total"
@@ -93,10 +93,10 @@ class CommandPort:
 
 
 def _line(datagram: bytes) -> str:
-    """The command in a datagram, with an end of line or without.
+    """Command in a datagram, with or without an end of line.
 
     Raises:
-        ConfigError: it is no text of one line.
+        ConfigError: the datagram is not one line of text.
     """
     line = datagram.decode("ascii", errors="replace").removesuffix("\n").removesuffix("\r")
     if not line.isascii() or not line.isprintable():
@@ -110,10 +110,10 @@ def _error(text: str) -> bytes:
 
 @asynccontextmanager
 async def serve_datagrams(running: RunningRig, spec: ControlSpec) -> AsyncIterator[tuple[str, int] | None]:
-    """Obey datagrams while the block runs; yields address and port, or None where the rig wants none.
+    """Execute commands from datagrams while the block runs; yields address and port, or None if the rig has no such port.
 
     Raises:
-        TransmitError: the port cannot be had.
+        TransmitError: the port cannot be opened.
     """
     if not spec.listen:
         yield None
@@ -147,8 +147,8 @@ async def _serve(stream: "DatagramServer", listener: socket.socket, port: Comman
         try:
             datagram, peer = await stream.recv()
         except OSError:
-            continue  # network error of an answer that no process received
+            continue  # network error because no process received an answer
         answer = port.answer(datagram, str(peer[0]) if isinstance(peer, tuple) else "")
         if answer:
-            with suppress(OSError):  # a full buffer, or a peer that has gone: it asks again
+            with suppress(OSError):  # a full buffer, or a peer that has ended: a client repeats its command
                 listener.sendto(answer, peer)

@@ -1,11 +1,11 @@
-"""Requests in JSON to a running daemon: one object a line, one answer a line.
+"""Requests in JSON to a running daemon: one line for each request and each answer.
 
-A request names what is to be done, and may have an ``id``, which its answer repeats::
+A request names its action, and may have an ``id``, which its answer repeats::
 
     {"id": 1, "do": "change", "change": {"kind": "move", "name": "walker", "position_m": [4, 1, 0.9]}}
     {"id": 1, "ok": true, "at_s": 12.480512, "sensors": {"roof": 12.480512}}
 
-An answer says ``"ok": false`` and ``error`` where it was not done. ``{"do": "help"}`` lists the requests; ``docs/reference/control.md`` describes them.
+The answer to a refused request has ``"ok": false`` and ``error``. ``{"do": "help"}`` lists the requests; ``docs/reference/control.md`` describes them.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from hilsim.telemetry.readings import Reading
 
 PROTOCOL = 1
-"""Version of the requests and answers; one that is read by older clients keeps it."""
+"""Version of the requests and answers; a change that older clients can read keeps it."""
 
 
 class Request(NamedTuple):
     """A kind of request.
 
     Attributes:
-        keys: Keys that it may have, beside ``do`` and ``id``, with what each holds.
-        answer: Keys of the answer.
-        text: What it does.
-        run: Does it.
+        keys: Keys beside ``do`` and ``id``, with a description of each.
+        answer: Keys of the answer, with a description of each.
+        text: Description of the request.
+        run: Function that executes the request.
     """
 
     keys: Mapping[str, str]
@@ -46,22 +46,22 @@ class Request(NamedTuple):
 
 
 class Subscriber(Protocol):
-    """A connection that can be sent events."""
+    """A connection that can receive events."""
 
     def subscribe(self, every_s: float) -> None:
-        """Send the state at an interval, from now on."""
+        """Start sending the state at an interval."""
 
     def unsubscribe(self) -> None:
-        """Send no more events."""
+        """Stop sending events."""
 
 
 async def answer_request(running: RunningRig, line: str, subscriber: Subscriber | None = None) -> str:
-    """Do what a line asks for; returns the line of the answer.
+    """Execute the request in a line; returns the line of the answer.
 
     Args:
-        running: The rig.
-        line: A request in JSON.
-        subscriber: The connection that it came by; None where that can be sent no events.
+        running: Running rig.
+        line: Request in JSON.
+        subscriber: Connection of the request; None if it cannot receive events.
     """
     try:
         request = parse_request(line)
@@ -71,7 +71,7 @@ async def answer_request(running: RunningRig, line: str, subscriber: Subscriber 
 
 
 async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None = None) -> str:
-    """Do what a request asks for; returns the line of the answer."""
+    """Execute a request; returns the line of the answer."""
     number = request.get("id")
     try:
         answer = {"ok": True, **await _run(running, request, subscriber)}
@@ -81,15 +81,15 @@ async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscri
 
 
 def refusal(error: str) -> str:
-    """The answer to what is no request."""
+    """Make the answer to an invalid request."""
     return json.dumps({"ok": False, "error": error})
 
 
 def parse_request(line: str) -> dict[str, Any]:
-    """The request of a line.
+    """Parse the request in a line.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the line is not a request.
     """
     try:
         request = json.loads(line, parse_constant=_refused_constant)
@@ -101,7 +101,7 @@ def parse_request(line: str) -> dict[str, Any]:
 
 
 def _refused_constant(text: str) -> None:
-    raise ValueError(f"the number {text}, which JSON does not have")
+    raise ValueError(f"the number {text}, which JSON does not allow")
 
 
 async def _run(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None) -> dict[str, Any]:
@@ -194,11 +194,11 @@ def _unsubscribe(subscriber: Subscriber, request: Mapping[str, Any]) -> None:
 
 async def _not_subscribed(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
     del running
-    raise ConfigError(f"{request['do']} must come over a WebSocket (/v1/stream) or the control socket, which can be sent events")
+    raise ConfigError(f"{request['do']} must come over a WebSocket (/v1/stream) or the control socket, which can receive events")
 
 
 def state_answer(running: RunningRig) -> dict[str, Any]:
-    """What runs and how well, for JSON."""
+    """State of the sensors, objects and replays, for JSON."""
     reading: Reading = running.reading()
     now_ns = time.monotonic_ns()
     flows: dict[str, dict[str, Any]] = {}
@@ -237,28 +237,33 @@ _SUBSCRIPTION: dict[str, Callable[[Subscriber, Mapping[str, Any]], None]] = {"su
 _NAME_KEY = {"replay": "name of a replay; all of them where it is missing"}
 REQUESTS: dict[str, Request] = {
     "help": Request(
-        {}, {"protocol": "version of the requests", "requests": "each of them", "changes": "kinds of changes"}, "List the requests.", _help
+        {}, {"protocol": "version of the requests", "requests": "description of each", "changes": "kinds of changes"}, "List the requests.", _help
     ),
     "change": Request(
         {"change": "an object with the keys of a [[change]] of a script; at_s may be missing: as soon as possible"},
-        {"at_s": "rig time at which it began", "sensors": "rig time at which it began for each sensor that it concerns"},
-        "Change the rig at a rig time; the answer comes when it has begun.",
+        {"at_s": "rig time at which it began", "sensors": "rig time at which it began for each affected sensor"},
+        "Change the rig at a rig time; the answer is sent when the change has begun.",
         _change,
     ),
-    "script": Request({}, {"changes": "as a script has them"}, "List the changes made so far.", _script),
-    "state": Request({}, {"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions"}, "Describe what runs.", _state),
+    "script": Request({}, {"changes": "changes in the form of a script"}, "List the changes made so far.", _script),
+    "state": Request(
+        {},
+        {"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions"},
+        "Describe the running sensors, objects and replays.",
+        _state,
+    ),
     "health": Request(
-        {}, {"healthy": "whether there is no fault", "faults": "each fault"}, "Describe faults and the last minute of counters.", _health
+        {}, {"healthy": "whether there is no fault", "faults": "all faults"}, "Describe faults and the last minute of counters.", _health
     ),
     "pause": Request(_NAME_KEY, {}, "Pause replays.", _pause),
-    "resume": Request(_NAME_KEY, {}, "Let replays go on.", _pause),
-    "seek": Request({**_NAME_KEY, "position_s": "capture time"}, {}, "Let replays go on at a capture time.", _seek),
+    "resume": Request(_NAME_KEY, {}, "Continue paused replays.", _pause),
+    "seek": Request({**_NAME_KEY, "position_s": "capture time"}, {}, "Continue replays at a capture time.", _seek),
     "subscribe": Request(
         {"every_s": f"time between two events, {EVENT_SHORTEST_S.bound:g} to {EVENT_LONGEST_S.bound:g} s; {_EVERY_S:g} where it is missing"},
         {},
         'Send {"event": "state", …}, with the keys of the answer to state, at an interval over this connection.',
         _not_subscribed,
     ),
-    "unsubscribe": Request({}, {}, "Send no more events over this connection.", _not_subscribed),
+    "unsubscribe": Request({}, {}, "Stop sending events over this connection.", _not_subscribed),
 }
-"""Every request, by what ``do`` says."""
+"""All requests, by the value of ``do``."""

@@ -1,4 +1,4 @@
-"""Which Python distribution this program comes from."""
+"""Check the Python distribution from which this program is installed."""
 
 import importlib.metadata
 

@@ -1,4 +1,4 @@
-"""How the daemon is: successive readings are judged, and each fault is logged once when it begins and once when it ends."""
+"""Health of the daemon: judge successive readings, and log each fault once when it begins and once when it ends."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -22,12 +22,12 @@ _STATUS_NS = 10 * NS_PER_S
 
 
 class Changes(NamedTuple):
-    """What one look found new.
+    """Changes of faults since the last reading.
 
     Attributes:
-        began: Faults that were not there before.
-        worsened: Faults that are unhealthy for the first time since they began.
-        ended: Faults that are gone, with how long they lasted, in seconds.
+        began: New faults.
+        worsened: Faults that became unhealthy for the first time since they began.
+        ended: Faults that have ended, with their duration in seconds.
     """
 
     began: tuple[Fault, ...]
@@ -36,7 +36,7 @@ class Changes(NamedTuple):
 
 
 class HealthMonitor:
-    """Judges successive readings; time is an argument. One thread observes, any thread may ask."""
+    """Judge of successive readings, which takes the time as an argument. One thread calls ``observe``, any thread may call the rest."""
 
     def __init__(self) -> None:
         self._history = CounterHistory()
@@ -48,7 +48,7 @@ class HealthMonitor:
         self._records: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_RECORDS_KEPT)
 
     def observe(self, reading: Reading, now_ns: int) -> Changes:
-        """Take a reading into account, at CLOCK_MONOTONIC ``now_ns``; about twice a second."""
+        """Judge a reading at CLOCK_MONOTONIC ``now_ns``; to be called about twice a second."""
         self._history.note(now_ns, own_counters(reading), kernel_counters(reading))
         self._judged = judge(self._history.grown(WINDOW_S * NS_PER_S), reading)
         former, worst = self._active, self._worst
@@ -65,21 +65,21 @@ class HealthMonitor:
         )
 
     def complete(self, reading: Reading, now_ns: int) -> Reading:
-        """A reading with what was judged of those before it, and since when each fault is there."""
+        """Add to a reading the faults found in those before it, and the time when each fault began."""
         active, observed_ns = self._active, self._observed_ns
         faults = [*_found(reading), *self._judged]
         if observed_ns is not None and now_ns - observed_ns > _UNWATCHED_NS:
             faults.append(
-                Fault(key="health_unwatched", text=f"the counters were last looked at {(now_ns - observed_ns) / 1e9:.0f} s ago", since_ns=observed_ns)
+                Fault(key="health_unwatched", text=f"the counters were last checked {(now_ns - observed_ns) / 1e9:.0f} s ago", since_ns=observed_ns)
             )
         dated = (replace(fault, since_ns=active[fault.identity].since_ns) if fault.identity in active else fault for fault in faults)
         return replace(reading, faults=tuple(dated))
 
     def record(self, now_ns: int) -> dict[str, list[int]] | None:
-        """Keep the last minute of counters to be read later, and return it; None where the one before is younger than 10 s.
+        """Store the last minute of counters for later, and return it; None if the former record is younger than 10 s.
 
         Returns:
-            For each counter that grew, ``"subject name"``, how much in each 5 s, oldest first.
+            Growth of each counter that grew, by ``"subject name"``, in intervals of 5 s, oldest first.
         """
         if self._records and now_ns - self._records[-1][0] < _RECORD_PAUSE_NS:
             return None
@@ -88,7 +88,7 @@ class HealthMonitor:
         return counters
 
     def report(self, now_ns: int) -> dict[str, Any]:
-        """For JSON: the last minute of counters now, and as they were when the latest faults began."""
+        """Report for JSON: the last minute of counters now, and at the beginning of the latest faults."""
         recorded = [{"ago_s": round((now_ns - at_ns) / 1e9, 1), **record} for at_ns, record in tuple(self._records)]
         return {"step_s": _STEP_NS // NS_PER_S, "counters": self._last_minute(), "recorded": recorded}
 
@@ -97,15 +97,15 @@ class HealthMonitor:
 
 
 def _found(reading: Reading) -> tuple[Fault, ...]:
-    """Faults that come with the reading: all that are not judged here, whether or not the reading was completed before."""
+    """Faults that a reading contains and that are not judged here, whether or not the reading was completed before."""
     return tuple(fault for fault in reading.faults if fault.key not in JUDGED and fault.key != "health_unwatched")
 
 
 class HealthReporter:
-    """Reports a monitor's findings to the log and the service manager."""
+    """Reporter of a monitor's findings to the log and the service manager."""
 
     def __init__(self, monitor: HealthMonitor, manager: ServiceManager, log: structlog.stdlib.BoundLogger, streaming: Callable[[], str]) -> None:
-        """As ``monitor`` finds; ``streaming`` describes what runs, for the service manager's status without faults."""
+        """Report the findings of ``monitor``; ``streaming`` gives the service manager's status without faults."""
         self._monitor = monitor
         self._manager = manager
         self._log = log
@@ -115,12 +115,12 @@ class HealthReporter:
         self._status_ns: int | None = None
 
     def step(self, reading: Reading, now_ns: int, notes: Iterable[tuple[str, str]] = ()) -> Reading:
-        """Look once; to be called about twice a second.
+        """Judge and report one reading; to be called about twice a second.
 
         Args:
-            reading: The newest.
-            now_ns: CLOCK_MONOTONIC.
-            notes: What a person should know of replays: name and sentence.
+            reading: Newest reading.
+            now_ns: CLOCK_MONOTONIC time.
+            notes: Remarks on replays for the operator: name and sentence.
 
         Returns:
             The reading, with the faults found.
@@ -148,7 +148,7 @@ class HealthReporter:
             self._log.info("health.restored")
 
     def _tell_manager(self, reading: Reading, now_ns: int) -> None:
-        """A new status when faults come, go or change their level, and new figures each 10 s."""
+        """Send a new status when faults begin, end or change their level, and new figures every 10 s."""
         faults = frozenset((*fault.identity, fault.level.value) for fault in reading.faults)
         is_due = bool(faults) and self._status_ns is not None and now_ns - self._status_ns >= _STATUS_NS
         if faults != self._status or is_due:
@@ -157,5 +157,5 @@ class HealthReporter:
 
 
 def _without_count(note: str) -> str:
-    """A note without its numbers: the same matter is logged once, however often it has happened meanwhile."""
+    """Note without its numbers, so that the same remark is logged once whatever its numbers are."""
     return "".join(character for character in note if not character.isdigit())

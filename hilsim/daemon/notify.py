@@ -1,7 +1,7 @@
-"""Reports the daemon's state to systemd: ready, reloading, alive, stopping. Outside systemd every call does nothing.
+"""Report the daemon's state to systemd: ready, reloading, alive, stopping. Outside systemd every call does nothing.
 
 The protocol is one datagram of ``KEY=value`` lines to the AF_UNIX socket named by ``NOTIFY_SOCKET`` (sd_notify(3)). A leading ``@`` means
-the zero byte of an abstract address. No package is needed for that, and the usual ones have no wheels or cost more than the 3 us this takes.
+the zero byte of an abstract address. No package is used for that: the usual ones have no wheels or take longer than these 3 us.
 """
 
 import os
@@ -10,12 +10,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_SEND_TIMEOUT_S = 1.0  # a service manager that does not read must not hold the daemon
+_SEND_TIMEOUT_S = 1.0  # a service manager that does not read must not block the daemon
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceManager:
-    """Where to send notifications.
+    """Receiver of notifications.
 
     Attributes:
         address: Value of ``NOTIFY_SOCKET``: an absolute path or ``@name``; None without a service manager.
@@ -25,12 +25,12 @@ class ServiceManager:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "ServiceManager":
-        """The manager that started this process, if any. Addresses other than AF_UNIX ones (``vsock:``) count as none."""
+        """Service manager that started this process, if any. Addresses other than AF_UNIX ones (``vsock:``) are ignored."""
         address = environment.get("NOTIFY_SOCKET", "")
         return cls(address=address if address.startswith(("/", "@")) else None)
 
     def notify(self, *assignments: str) -> bool:
-        """Send ``KEY=value`` lines in one datagram; True when it was handed over. A manager that is gone is no fault of the daemon's."""
+        """Send ``KEY=value`` lines in one datagram; returns whether it was sent. A missing manager is no fault of the daemon."""
         if self.address is None:
             return False
         name = "\0" + self.address[1:] if self.address.startswith("@") else self.address
@@ -43,34 +43,34 @@ class ServiceManager:
         return True
 
     def ready(self, status: str) -> bool:
-        """Start-up or reload is over and packets flow."""
+        """Report that the start or reload is complete and packets flow."""
         return self.notify("READY=1", _status(status))
 
     def status(self, text: str) -> bool:
-        """One line for ``systemctl status``."""
+        """Send one line for ``systemctl status``."""
         return self.notify(_status(text))
 
     def starting(self, text: str, more_us: int) -> bool:
-        """Not ready yet, and alive: the start may take ``more_us`` from now. Sent again and again, it outlasts ``TimeoutStartSec=`` (sd_notify(3))."""
+        """Report a start that may take another ``more_us``. Repeated calls extend it beyond ``TimeoutStartSec=`` (sd_notify(3))."""
         return self.notify(f"EXTEND_TIMEOUT_USEC={more_us}", _status(text))
 
     def reloading(self) -> bool:
-        """A reload has begun; ``ready`` must follow. The stamp is what ``Type=notify-reload`` (systemd 253) asks for; older ones ignore it."""
+        """Report that a reload has begun; ``ready`` must follow. ``Type=notify-reload`` (systemd 253) requires the stamp; older versions ignore it."""
         return self.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self, status: str) -> bool:
-        """The daemon is on its way out."""
+        """Report that the daemon is stopping."""
         return self.notify("STOPPING=1", _status(status))
 
     def watchdog(self) -> bool:
-        """Still alive: to be called when the sending loop has made progress, every ``watchdog_interval_s()``, and never before ``ready``: it arms the watchdog."""
+        """Report progress of the sending loop every ``watchdog_interval_s()``, and never before ``ready``, because the first call arms the watchdog."""
         return self.notify("WATCHDOG=1")
 
 
 def watchdog_interval_s(environment: Mapping[str, str] = os.environ) -> float | None:
-    """How often to call ``ServiceManager.watchdog``: half of what ``WatchdogSec=`` allows; None when no watchdog was asked of this process.
+    """Interval of calls of ``ServiceManager.watchdog``: half of ``WatchdogSec=``; None if this process has no watchdog.
 
-    ``WATCHDOG_PID`` names the process that is watched: a child that inherits the environment must stay silent (sd_watchdog_enabled(3)).
+    ``WATCHDOG_PID`` is the watched process: a child that inherits the environment must not call it (sd_watchdog_enabled(3)).
     """
     limit_us = environment.get("WATCHDOG_USEC", "")
     watched = environment.get("WATCHDOG_PID", str(os.getpid()))

@@ -1,4 +1,4 @@
-"""Every kind of part of a running rig: a new one is one more line here."""
+"""List of all kinds of parts of a running rig; a new kind is one more entry."""
 
 from collections.abc import Callable
 
@@ -12,8 +12,8 @@ from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 
 PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, Sensors, SerialDevices, Rovers, Gazebo, Replays)
-"""In the order in which they are prepared, opened and started; they are stopped in the opposite order.
+"""Kinds of parts in the order in which they are prepared, opened and started; they are stopped in the opposite order.
 
-What follows the stream is first, so that it misses nothing; the vehicle flies before its sensors look; replays begin to read ahead last, because reading
-would disturb the measurement of what rendering costs.
+Sinks are first, so that they miss no packet; the vehicle flies before its sensors measure; replays start reading ahead last, because reading would disturb
+the measurement of the rendering cost.
 """

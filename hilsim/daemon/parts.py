@@ -1,11 +1,11 @@
-"""What a running rig is made of: parts with one life cycle, and what they share.
+"""Parts of a running rig, with one life cycle and a shared context.
 
-A part is one thing that a rig asks for and that runs while packets flow: the sensors, the replays, the vehicle, the serial devices, the sinks.
-``daemon.part_list`` names every kind of part; ``daemon.running_rig`` takes them through their life:
+A part is one component that a rig requests and that runs while packets flow: the sensors, the replays, the vehicle, the serial devices, the sinks.
+``daemon.part_list`` lists the kinds of parts; ``daemon.running_rig`` calls the steps of their life cycle:
 
 ``prepare`` → ``open`` → ``warm`` → ``prime`` → ``start`` → (``change``)* → ``stop``.
 
-A part defines only the verbs that it needs: each has a default that does nothing.
+A part defines only the steps that it needs: the default of each does nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,11 @@ from hilsim.transmit.transmitter import Transmitter
 
 
 class RigClock(NamedTuple):
-    """When rig time 0 is.
+    """Instant of rig time 0.
 
     Attributes:
-        epoch_ns: On CLOCK_MONOTONIC.
-        utc_epoch_ns: In UTC.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        utc_epoch_ns: UTC of rig time 0.
     """
 
     epoch_ns: int = 0
@@ -37,13 +37,13 @@ class RigClock(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What the transmitter must have room for.
+    """Requirements on the transmitter's size.
 
     Attributes:
-        flows: Flows that are open at once.
-        capacity_bytes: The largest datagram or frame.
-        packet_rate_hz: Of all flows together.
-        queues: Sinks that follow what is sent.
+        flows: Number of flows open at once.
+        capacity_bytes: Size of the largest datagram or frame.
+        packet_rate_hz: Packets a second of all flows together.
+        queues: Number of sinks.
     """
 
     flows: int = 0
@@ -53,24 +53,24 @@ class Needs(NamedTuple):
 
 
 Say = Callable[[str, Mapping[str, object]], None]
-"""Takes a dotted event and its keys."""
+"""Function that takes a dotted event name and its keys."""
 
 FlowListener = Callable[[int, str, Framing], None]
-"""Is given a flow's number (``Transmitter.flow_number``), its name and the headers of its frames before its first datagram is sent."""
+"""Function that takes a flow's number (``Transmitter.flow_number``), its name and the headers of its frames before its first datagram is sent."""
 
 
 @dataclass(kw_only=True, eq=False)
 class RigContext:
-    """What the parts of one running rig share.
+    """Context shared by the parts of one running rig.
 
     Attributes:
-        rig: What is emulated now.
-        clock: When its time began.
-        say: Takes an event and its keys: what was changed for rendering to keep up.
+        rig: Present rig.
+        clock: Instant of rig time 0.
+        say: Callback for events that report what was changed for rendering to keep up.
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
-        obstacle_map: Makes what a lidar on a vehicle writes its returns into; None without a reader.
-        flow_listeners: Who is to know of every flow.
-        can_change: Its sensors and what they see can be changed at rig times.
+        obstacle_map: Function that makes the obstacle map for the returns of a lidar on a vehicle; None without a reader.
+        flow_listeners: Callbacks for every new flow.
+        can_change: Whether sensors and what they see can be changed at rig times.
     """
 
     rig: Rig
@@ -86,13 +86,13 @@ class RigContext:
 
     @property
     def transmitter(self) -> Transmitter:
-        """What sends, from opening on."""
+        """Transmitter, available after opening."""
         if self.transmitter_or_none is None:
             raise AssertionError("a rig is opened before it is used")
         return self.transmitter_or_none
 
     def scenery(self, rig: Rig) -> Scenery:
-        """What there is to see in a rig; built anew only when the rig or a file of it has changed.
+        """Scene of a rig, built again only if the rig or one of its files has changed.
 
         Raises:
             AssetError: a file cannot be used.
@@ -109,7 +109,7 @@ class RigContext:
         return shown.scenery
 
     def shows(self, rig: Rig) -> bool:
-        """Whether what is seen now is what there is to see in another rig."""
+        """Whether another rig has the present scene."""
         return self._shown is not None and self._shown.key == _scene_key(rig)
 
     def settle(self, rig: Rig) -> None:
@@ -121,11 +121,11 @@ class RigContext:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the scene's files."""
+        """Remarks on the scene's files for the operator."""
         return self._shown.scenery.notes if self._shown is not None else ()
 
     def introduce_flow(self, number: int, name: str, framing: Framing) -> None:
-        """Announce a flow to all followers of the stream, before its first datagram is sent."""
+        """Announce a flow to all listeners, before its first datagram is sent."""
         for listener in self.flow_listeners:
             listener(number, name, framing)
 
@@ -140,11 +140,11 @@ def _scene_key(rig: Rig) -> tuple[object, ...]:
 
 
 class Change:
-    """What another rig changes of a part, made ready aside; nothing is changed before ``make``."""
+    """Prepared change of a part to another rig; nothing is changed before ``make``."""
 
     @property
     def flows(self) -> Sequence[FlowSpec]:
-        """Flows that are to be opened: their sockets are held before any part changes."""
+        """Flows to be opened; their sockets are held before any part changes."""
         return ()
 
     @property
@@ -153,7 +153,7 @@ class Change:
         return ()
 
     def make(self) -> tuple[str, ...]:
-        """Change while packets flow; returns what was done, one sentence a thing."""
+        """Make the change while packets flow; returns one sentence for each thing that was done."""
         return ()
 
 
@@ -161,8 +161,8 @@ class Part:
     """One part of a running rig.
 
     Attributes:
-        context: What it shares with the others.
-        follows_sending: It is stopped after the last datagram was sent, not before.
+        context: Context that all parts share.
+        follows_sending: Whether the part is stopped after the last datagram was sent, not before.
     """
 
     follows_sending: ClassVar[bool] = False
@@ -173,86 +173,86 @@ class Part:
     # -- the life cycle ----------------------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Read and check everything that the rig asks for of this part; open nothing.
+        """Read and check all that the rig requests of this part, without opening anything.
 
         Raises:
-            HilsimError: it cannot be had.
+            HilsimError: a file or a setting cannot be used.
         """
 
     def needs(self) -> Needs:
-        """What the transmitter must have room for; asked between ``prepare`` and ``open``."""
+        """Requirements on the transmitter's size; read between ``prepare`` and ``open``."""
         return Needs()
 
     def open(self) -> None:
-        """Open flows, ports and files. ``context.transmitter`` is there; nothing is sent.
+        """Open flows, ports and files. ``context.transmitter`` is available; nothing is sent.
 
         Raises:
-            HilsimError: one cannot be had.
+            HilsimError: a flow, port or file cannot be opened.
         """
 
     def warm(self) -> None:
-        """Load every kernel, and do what would cost time later; every part is open."""
+        """Load every kernel, and do other work that would cost time later; all parts are open."""
 
     def rehearse(self) -> None:
-        """Load or compile every kernel without a port or a file, for a process that compiles ahead."""
+        """Load or compile every kernel without opening a port or a file, for a process that compiles ahead."""
 
     def prime(self, until_ns: int) -> bool:
-        """Have ready what is due first, for ``context.clock``; nothing is sent before ``start``.
+        """Prepare the first packets for ``context.clock``; nothing is sent before ``start``.
 
         Returns:
-            Whether it was ready by CLOCK_MONOTONIC ``until_ns``. If not, the clock is set again and this is called again.
+            Whether they were ready by CLOCK_MONOTONIC ``until_ns``. If not, the clock is set again and this is called again.
         """
         del until_ns
         return True
 
     def start(self) -> None:
-        """Begin; rig time 0 is ``context.clock``, a moment from now."""
+        """Start; rig time 0 is at ``context.clock``, in the near future."""
 
     def change(self, rig: Rig) -> Change:
-        """Make ready what another rig needs while packets flow; nothing is changed by it.
+        """Prepare a change to another rig while packets flow, without changing anything.
 
         Raises:
-            ConfigError: this part cannot change so without a restart.
-            HilsimError: something that the rig names cannot be had.
+            ConfigError: this change of the part needs a restart.
+            HilsimError: a file, port or setting of the rig cannot be used.
         """
         del rig
         return Change()
 
     def stop(self) -> None:
-        """End every thread and close every port; also when it was never opened, and again."""
+        """End every thread and close every port; may be called before ``open``, and again."""
 
     # -- beside it ---------------------------------------------------------------------------------------------------------------------
 
     def serve(self) -> AbstractAsyncContextManager[object]:
-        """What runs on the event loop while packets flow: ports that others connect to."""
+        """Run tasks on the event loop while packets flow, such as ports to which clients connect."""
         return nullcontext()
 
     def pace(self, now_ns: int) -> None:
-        """Keep within what the machine has; called twice a second, by any thread."""
+        """Adapt to the machine's load; called twice a second, by any thread."""
 
     def leave_real_time(self) -> None:
-        """Leave real-time scheduling for good; a signal's handler may call it."""
+        """Leave real-time scheduling permanently; a signal handler may call it."""
 
     @property
     def has_begun(self) -> bool:
-        """Whether everything that is to send at once has sent."""
+        """Whether all flows that begin at once have sent packets."""
         return True
 
     @property
     def summary(self) -> str:
-        """How many of what run, for a person; empty where there is nothing."""
+        """Text for the operator with the number of what runs, empty for none."""
         return ""
 
     def totals(self) -> dict[str, int]:
-        """Figures for the log when the rig has ended."""
+        """Figures for the log at the rig's end."""
         return {}
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """A reading with what a scrape shows of this part; wait-free."""
+        """Add the values of this part to a reading; wait-free."""
         del now_ns
         return reading
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """What is not as it should be; losses are judged by ``health``."""
+        """Faults of this part; losses are judged by ``health``."""
         del now_ns
         return ()

@@ -1,9 +1,9 @@
-"""Compiles a rig's kernels in processes of their own, before the daemon loads them.
+"""Compile a rig's kernels in child processes, before the daemon loads them.
 
-Compiling takes a minute of CPU and hundreds of megabytes, and it cannot be interrupted; here the daemon waits for it as for any other process, so that it
-answers signals meanwhile, reports progress, and keeps none of that memory. One child does everything that the daemon will do before it opens a port
-(``RunningRig.rehearse``); others compile parts beside it, for Numba compiles one kernel at a time in a process, and what another one has put into the
-cache on disk is merely loaded. Children end with their parent, however it ends.
+Compiling takes a minute of CPU time and hundreds of megabytes, and it cannot be interrupted. The daemon waits for the child processes, so that it answers
+signals meanwhile, reports progress, and does not use that memory itself. One child does everything that the daemon will do before it opens a port
+(``RunningRig.rehearse``); others compile parts at the same time, because Numba compiles one kernel at a time in a process, and kernels that another process
+has put into the cache on disk are only loaded. Children end with their parent, however it ends.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from hilsim.vehicle.platform import Platform
 
 _GC_THRESHOLD = 500_000
-"""A tenth of the time of compiling went into collecting objects that live on (bench: 30.6 to 27.3 s of a processor); a child ends soon."""
+"""Threshold of garbage collection: a tenth of the compile time was collection without result (bench: 30.6 to 27.3 s of a processor)."""
 _CHILD = "import gc, importlib, sys; gc.disable(); importlib.import_module(sys.argv[1]).main(sys.argv[2], int(sys.argv[3]))"
-"""Importing makes no garbage either."""
+"""Command of a child; collection is off during imports, which make no garbage either."""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
-"""What a child writes for each kernel that it has compiled."""
+"""Byte that a child writes for each compiled kernel."""
 _LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNELS = 250, 120, 14, 25, 30
-"""How many there are about; for the progress that a person sees; nothing depends on it."""
+"""Approximate numbers of kernels, only for the progress display."""
 
 
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
-    """What a rig has, as far as it decides which kernels are needed: rigs that have the same share them."""
+    """Features of a rig that decide which kernels it needs; rigs with equal features share kernels."""
     spec = rig.spec
     of_rovers = [lidar for lidar in rig.rover_lidars if lidar is not None]
     needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
@@ -73,12 +73,12 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
 
 
 def _kernels_of(family: LidarFamily[Any]) -> str:
-    """Name of the family whose kernels a family needs: one that another distribution brings extends one of hilsim's."""
+    """Name of the family whose kernels a family needs; a plug-in's family extends one of hilsim's."""
     return next((own.name for own in FAMILIES if isinstance(family, own)), family.name)
 
 
 def about(rig: Rig) -> int:
-    """How many kernels a rig needs, roughly."""
+    """Approximate number of kernels that a rig needs."""
     spec = rig.spec
     counts: list[tuple[object, int]] = [
         (rig.lidars or any(rig.rover_lidars), _LIDAR_KERNELS),
@@ -91,7 +91,7 @@ def about(rig: Rig) -> int:
 
 
 def is_compiled(rig: Rig) -> bool:
-    """Whether kernels for what a rig has have been compiled before; also True where there is no cache they could be kept in."""
+    """Whether the kernels for a rig's features have been compiled before; also True without a cache to store them."""
     mark = _mark(rig)
     return mark is None or mark.exists()
 
@@ -102,14 +102,14 @@ def _mark(rig: Rig) -> Path | None:
 
 
 async def compile_kernels(rig: Rig, report: Callable[[int], None]) -> tuple[int, ...]:
-    """Compile what a rig needs; cancelling it ends the children.
+    """Compile the kernels of a rig; cancelling ends the children.
 
     Args:
         rig: The rig.
-        report: Called with the number of kernels compiled so far, whenever it has grown.
+        report: Callback for each new number of compiled kernels.
 
     Returns:
-        Exit codes of the children that failed: the daemon then compiles what is missing itself.
+        Exit codes of the children that failed; the daemon then compiles missing kernels itself.
     """
     parts = _parts(rig)
     children: list[asyncio.subprocess.Process] = []
@@ -148,9 +148,9 @@ async def compile_kernels(rig: Rig, report: Callable[[int], None]) -> tuple[int,
 
 
 def _parts(rig: Rig) -> list[str]:
-    """A task for each child: as many as there are cores for. What one compiles, the others leave out or wait for.
+    """Tasks for the children, at most one for each core. Children skip or wait for kernels that another one compiles.
 
-    Plain Numba compiles in one process at a time, and leaves nothing out that a caller's child compiles.
+    With plain Numba one process compiles at a time, and no kernel is skipped.
     """
     parts = ["rig"]
     if unknown_internals():
@@ -163,8 +163,8 @@ def _parts(rig: Rig) -> list[str]:
 
 
 def _compile_rig(rig: Rig) -> None:
-    """Everything that the daemon does with kernels before it opens a port; then remember that it was done."""
-    from hilsim.daemon.running_rig import RunningRig  # noqa: PLC0415 - only the child needs it
+    """Do everything that the daemon does with kernels before it opens a port, and record that it was done."""
+    from hilsim.daemon.running_rig import RunningRig  # noqa: PLC0415 - needed by the child only
 
     running = RunningRig(rig=rig)
     running.rehearse()
@@ -179,7 +179,7 @@ def _is_flown_here(rig: Rig) -> bool:
 
 
 def _compile_stages(rig: Rig) -> None:
-    """What a lidar's packets are made of, the longest first, and then a vehicle's steps: the rig's own child does what strings them together meanwhile."""
+    """Compile the stages of a lidar's packets, the longest first, then a vehicle's steps, while the rig's own child compiles the callers of both."""
     from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
     from hilsim.emulator.detection import respond  # noqa: PLC0415
     from hilsim.emulator.fused import render_info_packet, trace  # noqa: PLC0415
@@ -193,7 +193,7 @@ def _compile_stages(rig: Rig) -> None:
 
 
 def _compile_flight(rig: Rig) -> None:
-    """A vehicle's steps, its controller's messages, and what it could touch."""
+    """Compile a vehicle's steps, its controller's messages, and the search for obstacles."""
     from hilsim.autopilot.loop import fly_step  # noqa: PLC0415
     from hilsim.autopilot.loop_setup import build_loop_setup, open_line  # noqa: PLC0415
     from hilsim.autopilot.receive import receive_frames  # noqa: PLC0415
@@ -211,7 +211,7 @@ def _compile_flight(rig: Rig) -> None:
 
 
 class _SomeLidar(NamedTuple):
-    """What kernels of every lidar are called with: the types are those of any other."""
+    """Arguments for the kernels of a lidar, with the types that all lidars have."""
 
     plan: "LidarPlan"
     platform: "Platform"
@@ -245,13 +245,13 @@ _TASKS = {"rig": _compile_rig, "stages": _compile_stages, "flight": _compile_fli
 
 
 class _Teller(event.Listener):  # type: ignore[misc]
-    """Writes to standard output when a kernel has been compiled."""
+    """Listener that writes to standard output when a kernel has been compiled."""
 
     def on_start(self, event: object) -> None:
-        """Nothing yet."""
+        """Do nothing."""
 
     def on_end(self, event: object) -> None:  # noqa: ARG002 - Numba's signature
-        """One more."""
+        """Report one more kernel."""
         with suppress(OSError):
             os.write(1, _TOLD)
 
@@ -259,9 +259,9 @@ class _Teller(event.Listener):  # type: ignore[misc]
 def main(task: str, parent: int) -> None:
     """Main function of a child: end with the parent, read the rig, compile."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the line above
+    if os.getppid() != parent:  # the parent ended before the line above
         sys.exit(1)
-    rig = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from our parent
+    rig = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from the parent process
     gc.set_threshold(_GC_THRESHOLD)
     gc.enable()
     event.register("numba:compile", _Teller())

@@ -1,4 +1,4 @@
-"""A file that shows that packets flow: for scripts that start a daemon and wait for it."""
+"""File that exists while packets flow, for scripts that start a daemon and wait for it."""
 
 import json
 import os
@@ -19,10 +19,10 @@ from hilsim.transmit.specs import SocketSpec
 
 @dataclass(kw_only=True, eq=False)
 class ReadyFile:
-    """The file, there from the first packets to the stop; written aside and renamed, so that no reader sees an incomplete file.
+    """File that exists from the first packets to the stop; it is written under another name and renamed, so that no reader sees an incomplete file.
 
     Attributes:
-        path: Where.
+        path: Path of the file.
     """
 
     path: Path
@@ -32,10 +32,10 @@ class ReadyFile:
 
     @contextmanager
     def kept(self) -> Iterator[Self]:
-        """While the block runs: what an earlier daemon left is removed first, and what is written at the end.
+        """Remove the file of an earlier daemon before the block, and the own file after it.
 
         Raises:
-            ConfigError: no file can be made there.
+            ConfigError: the file cannot be created.
         """
         self._prepare()
         try:
@@ -44,7 +44,7 @@ class ReadyFile:
             self.end()
 
     def console(self, console: Console) -> Console:
-        """A console that also keeps the file: it is there once packets flow, follows reloads, and goes before anything is closed."""
+        """Console that also writes the file once packets flow, updates it after reloads, and removes it before anything is closed."""
 
         def started(running: RunningRig, metrics: str) -> None:
             self.begin(running, metrics)
@@ -63,20 +63,20 @@ class ReadyFile:
     def _prepare(self) -> None:
         try:
             self.path.unlink(missing_ok=True)
-            self._aside.touch()  # beside it: whoever waits for the file would take even an empty one for packets that flow
+            self._aside.touch()  # under another name, because a waiting script would take even an empty file as ready
             self._aside.unlink()
         except OSError as error:
             raise ConfigError(f"--ready-file must be a file that can be written, got {self.path}: {error.strerror}") from error
 
     def begin(self, running: RunningRig, metrics: str) -> None:
-        """Packets flow: write it.
+        """Write the file, because packets flow.
 
         Args:
-            running: What runs.
-            metrics: Address of its metrics; empty without.
+            running: Running rig.
+            metrics: Address of the metrics; empty without metrics.
 
         Raises:
-            ConfigError: it cannot be written any more.
+            ConfigError: the file cannot be written any more.
         """
         self._running, self._metrics = running, metrics
         try:
@@ -85,13 +85,13 @@ class ReadyFile:
             raise ConfigError(f"--ready-file must be a file that can be written, got {self.path}: {error.strerror}") from error
 
     def follow(self) -> None:
-        """Write it again if a reload has changed the rig."""
+        """Write the file again if a reload has changed the rig."""
         if self._running is not None and self._running.rig is not self._rig:
             self._rig = self._running.rig
             self._write(json.dumps(contents(self._running, self._metrics), indent=2) + "\n")
 
     def end(self) -> None:
-        """Remove it."""
+        """Remove the file."""
         self._running = None
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ class ReadyFile:
 
 
 def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
-    """Contents of the file: process, metrics, and where each sensor's, replay's and rover's packets go."""
+    """Contents of the file: process, metrics, and destinations of each sensor's, replay's and rover's packets."""
     rig = running.rig
     sensors = []
     for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):

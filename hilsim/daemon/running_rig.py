@@ -1,6 +1,6 @@
-"""The running rig: a list of parts and the transmitter; built, changed and stopped as one.
+"""The running rig: a list of parts and the transmitter, which are built, changed and stopped together.
 
-It knows no part by name: what it does, it does to all of them in their order (``daemon.part_list``).
+It calls each step for all parts in their order (``daemon.part_list``), without knowing their kinds.
 """
 
 import threading
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Part)
 
 _START_UP_NS = 60_000_000
-"""From choosing rig time 0 to it; twice as long at each further try, where the rings could not be filled in time."""
+"""Time from choosing rig time 0 to rig time 0; doubled at each further try if the rings could not be filled in time."""
 _LONGEST_START_UP_NS = 60_000_000_000
 _MARGIN_NS = 30_000_000
-"""The rings are full so long before rig time 0: the other threads begin meanwhile."""
+"""Time between the rings being full and rig time 0, in which the other threads start."""
 _HEADROOM_FLOWS = 16
 _TOTALS = {"sent_packets": Counter.PACKETS, "late_packets": Counter.LATE, "dropped_packets": Counter.DROPPED}
 
 
 class RunningRig:
-    """A rig and everything that runs for it.
+    """A running rig.
 
     Attributes:
-        health: Judges readings; ``HealthReporter`` passes them on.
+        health: Monitor that judges readings; ``HealthReporter`` reports its findings.
         commands: Counts of commands by datagram (``control_datagrams``).
         http: Counts of requests over HTTP and WebSocket (``remote.http_server``).
     """
 
     def __init__(self, *, rig: Rig, say: Say = lambda _event, _keys: None) -> None:
-        """For ``rig``; ``say`` is called with an event and its keys when something was changed for rendering to keep up."""
+        """Create a running rig for ``rig``; ``say`` is called with an event and its keys when a setting was changed for rendering to keep up."""
         self.health = HealthMonitor()
         self.commands = CommandCounts()
         self.http = HttpCounts()
@@ -70,7 +70,7 @@ class RunningRig:
 
     @property
     def rig(self) -> Rig:
-        """What is emulated now."""
+        """Present rig."""
         return self._context.rig
 
     @property
@@ -84,13 +84,13 @@ class RunningRig:
         return self._context.clock.utc_epoch_ns
 
     def part(self, kind: type[P]) -> P:
-        """The part of a kind."""
+        """Part of a kind."""
         return next(part for part in self._parts if isinstance(part, kind))
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        """Read the rig's files; the slow part of starting.
+        """Read the rig's files, the slow part of a start.
 
         Raises:
             AssetError: a file cannot be used.
@@ -100,22 +100,22 @@ class RunningRig:
             part.prepare()
 
     def rehearse(self) -> None:
-        """Load or compile every kernel that ``open`` and ``start`` need, without a port or a file: for a process that compiles ahead."""
+        """Load or compile every kernel that ``open`` and ``start`` need, without opening a port or a file, for a process that compiles ahead."""
         self.build()
         with self._make_transmitter(headroom_flows=0):
-            for part in reversed(self._parts):  # a vehicle looks through its sensors
+            for part in reversed(self._parts):  # sensors have the obstacle maps that the vehicle reads
                 part.rehearse()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the files read."""
+        """Remarks on the rig's files for the operator."""
         return self._context.notes
 
     def open(self) -> None:
-        """Open sockets and warm every kernel; nothing is sent yet. Either everything is open afterwards, or nothing.
+        """Open all sockets and load every kernel, without sending; after an error nothing is open.
 
         Raises:
-            TransmitError: a socket or permission cannot be had.
+            TransmitError: a socket cannot be opened or a permission is missing.
             CaptureError: the recording cannot be created.
         """
         self._open = ExitStack()
@@ -148,13 +148,13 @@ class RunningRig:
         return self._context.transmitter
 
     def start(self) -> None:
-        """Begin to stream: rig time 0 is a moment from now.
+        """Start streaming; rig time 0 is in the near future.
 
-        It is chosen when every thread runs, and it holds only if the rings are full before it. A machine that is too busy for that starts later, and
-        loses nothing by it.
+        It is chosen when every thread runs, and is valid only if the rings are full before it. A machine that is too busy for that starts later, without
+        losing packets.
 
         Raises:
-            TransmitError: the scheduling demanded is not permitted, or the machine is so busy that nothing can be made ready within a minute.
+            TransmitError: the scheduling demanded is not permitted, or the machine is too busy to prepare the first packets within a minute.
         """
         self._context.transmitter.start()
         ahead_ns = _START_UP_NS
@@ -175,7 +175,7 @@ class RunningRig:
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        """Have what the parts run on the event loop, while the block runs."""
+        """Run the parts' tasks on the event loop while the block runs."""
         async with AsyncExitStack() as served:
             for part in self._parts:
                 await served.enter_async_context(part.serve())
@@ -183,17 +183,17 @@ class RunningRig:
             yield
 
     def pace(self) -> None:
-        """Keep within what the machine has; to be called twice a second, by any thread."""
+        """Adapt to the machine's load; to be called twice a second, by any thread."""
         for part in self._parts:
             part.pace(time.monotonic_ns())
 
     def leave_real_time(self) -> None:
-        """Take rendering off real-time scheduling for good; a signal's handler may call it."""
+        """Take rendering off real-time scheduling permanently; a signal handler may call it."""
         for part in self._parts:
             part.leave_real_time()
 
     def stop(self) -> dict[str, int]:
-        """End every thread and close every socket; returns, when that is done, what was sent and what was not."""
+        """End every thread and close every socket; then returns the numbers of packets sent and not sent."""
         with self._changing:
             self._has_ended = True
             transmitter = self._context.transmitter_or_none
@@ -212,7 +212,7 @@ class RunningRig:
         return totals
 
     def _totals(self) -> dict[str, int]:
-        """Packets sent, sent late, dropped because too late, and never rendered, of all flows that are open."""
+        """Numbers of packets sent, sent late, dropped because too late, and never rendered, of all open flows."""
         transmitter = self._context.transmitter_or_none
         if transmitter is None:
             return {}
@@ -225,25 +225,25 @@ class RunningRig:
     # -- changing ----------------------------------------------------------------------------------------------------------------------
 
     def change(self, rig: Rig) -> tuple[str, ...]:
-        """Become another rig; what is the same in both goes on untouched.
+        """Change to another rig; what is equal in both continues unchanged.
 
-        Every part makes ready aside what it needs, then every socket is held, then each part changes.
+        Every part prepares its change, then all sockets are opened, then each part changes.
 
         Returns:
-            What was done, one sentence a thing.
+            One sentence for each thing that was done.
 
         Raises:
             ConfigError: the change needs a restart; nothing was changed.
             AssetError: a file cannot be used; nothing was changed.
             CaptureError: a capture cannot be replayed; nothing was changed.
-            TransmitError: a socket or the scheduling cannot be had; nothing was changed.
+            TransmitError: a socket or the scheduling cannot be obtained; nothing was changed.
         """
         new, now = rig.spec, self.rig.spec
         if (new.transmit, new.render, new.metrics, new.control) != (now.transmit, now.render, now.metrics, now.control):
             raise ConfigError(
                 f"{rig.path}: [transmit], [render], [metrics] and [control] cannot change while packets flow; restart the service for that"
             )
-        with self.changer.lock:  # timed changes are of one rig or of the other
+        with self.changer.lock:  # a timed change belongs to one rig or to the other
             changes = [part.change(rig) for part in self._parts]
             with self._changing:
                 if self._has_ended:
@@ -258,23 +258,23 @@ class RunningRig:
 
     @property
     def flowing(self) -> bool:
-        """Whether everything that is to send at once has sent packets."""
+        """Whether all flows that begin at once have sent packets."""
         return all(part.has_begun for part in self._parts)
 
     @property
     def played_out(self) -> bool:
-        """Whether every replay has ended and everything was sent."""
+        """Whether every replay has ended and all packets were sent."""
         rings = self.transmitter.rings
         return self.replays.have_ended and bool((rings.head[:, 0] == rings.tail[:, 0]).all())
 
     @property
     def summary(self) -> str:
-        """How many of what stream."""
+        """Text with the numbers of streaming sensors, replays and devices."""
         return " and ".join(part.summary for part in self._parts if part.summary) + " streaming"
 
     @property
     def changer(self) -> Changer:
-        """Makes timed changes."""
+        """Maker of timed changes."""
         return self.part(Sensors).changer
 
     @property
@@ -287,32 +287,32 @@ class RunningRig:
 
     @property
     def replays(self) -> Replays:
-        """What is replayed."""
+        """Replays of the rig."""
         return self.part(Replays)
 
     @property
     def vehicle(self) -> "FlyingVehicle | None":
-        """What flies."""
+        """Flying vehicle, if the rig has one."""
         return self.part(VehiclePart).vehicle
 
     @property
     def streams(self) -> dict[str, Streaming]:
-        """The sensors that stream, by name."""
+        """Streaming sensors by name."""
         return dict(self.part(Sensors).streams)
 
     @property
     def transmitter(self) -> Transmitter:
-        """The transmitter, for measurements."""
+        """Transmitter, for measurements."""
         return self._context.transmitter
 
     @property
     def passes(self) -> int:
-        """Turns of the sending loop so far."""
+        """Number of turns of the sending loop so far."""
         return int(self.transmitter.statistics.passes[0])
 
     @property
     def obtained(self) -> dict[str, object]:
-        """What the kernel gave, for the log: scheduling with the reason for less than asked, locked memory, socket options."""
+        """Settings that the kernel granted, for the log: scheduling, with the reason if it is less than requested, locked memory, socket options."""
         transmitter = self.transmitter
         scheduling, lock = transmitter.scheduling, transmitter.memory_lock
         found: dict[str, object] = {"scheduling": scheduling.mode.value if scheduling else "", "memory_locked": bool(lock and lock.locked)}
@@ -325,10 +325,10 @@ class RunningRig:
         return found
 
     def reading(self) -> Reading:
-        """Everything a scrape shows; waits only for the kernel, a fraction of a millisecond."""
+        """All values for the metrics; blocks only for system calls, a fraction of a millisecond."""
         transmitter = self.transmitter
         now_ns = time.monotonic_ns()
-        rows = dict(self._context.rows)  # a scrape runs in a worker thread while a reload may change them
+        rows = dict(self._context.rows)  # metrics are read in a worker thread, while a reload may change the rows
         names = [rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
         flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
         turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
@@ -349,7 +349,7 @@ class RunningRig:
         return self.health.complete(reading, now_ns)
 
     def _faults(self, turn_age_s: float | None, now_ns: int) -> tuple[Fault, ...]:
-        """What has ended or is silent; losses are judged by ``health``."""
+        """Faults of threads that have ended or are silent; losses are judged by ``health``."""
         if not self._has_started:
             return (Fault(key="starting", text="nothing is sent yet"),)
         found: list[Fault] = []

@@ -1,6 +1,6 @@
-"""The daemon: builds a running rig, keeps it running in one TaskGroup, answers signals, scrapes and the service manager.
+"""The daemon: it builds a running rig, runs it in one TaskGroup, and answers signals, metrics requests and the service manager.
 
-Tasks beside the stream (reports, reloads) are guarded: a bug there is logged with its traceback and affects no packet.
+Tasks beside the stream (reports, reloads) are guarded: an error there is logged with its traceback and affects no packet.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ _FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy ma
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """How a run ended.
+    """End of a run.
 
     Attributes:
-        has_streamed: Whether it got as far as sending.
-        signal_number: Of the signal that ended it; 0: something else did.
-        is_abandoned: A thread was left behind at the end: the process must end without waiting for it.
+        has_streamed: Whether packets were sent.
+        signal_number: Number of the signal that ended the run; 0: another reason.
+        is_abandoned: Whether a thread still runs, for which the process must not wait.
     """
 
     has_streamed: bool
@@ -65,19 +65,19 @@ class Ending:
 
     @property
     def exit_code(self) -> int:
-        """0; as a shell counts signals (128 and the number) for a run that was ended by one before it sent anything."""
+        """Exit code: 128 plus the signal's number, as in a shell, for a run that a signal ended before the first packet, else 0."""
         return 0 if self.has_streamed or not self.signal_number else 128 + self.signal_number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Console:
-    """What the daemon shows a person; the command line prints, a service only logs.
+    """Output for the operator; the command line prints it, a service only logs.
 
     Attributes:
-        step: Called with what is being done while starting.
-        started: Called once packets flow, with what runs and the metrics' address (empty without).
-        status: Called twice a second.
-        ended: Called at the end, before anything is closed.
+        step: Callback for each step of the start.
+        started: Callback for the running rig and the metrics' address (empty without metrics) once packets flow.
+        status: Callback for a reading, twice a second.
+        ended: Callback for the end, before anything is closed.
     """
 
     step: Callable[[str], None] = lambda _text: None
@@ -91,9 +91,9 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
 
     Raises:
         CaptureError: a capture cannot be replayed, or the recording cannot be created.
-        ConfigError: the rig is not sound.
-        AssetError: a file it names cannot be used.
-        TransmitError: a socket, port or permission cannot be had, or no packet could be sent.
+        ConfigError: the rig is invalid.
+        AssetError: a file of the rig cannot be used.
+        TransmitError: a socket or port cannot be opened, a permission is missing, or no packet could be sent.
     """
     manager = ServiceManager.from_environment()
     foreign = foreign_distribution()
@@ -138,7 +138,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
 
 
 def _collect_garbage_from_now_on() -> None:
-    """Where a command put it off: what a start has made stays, and need not be looked through again and again."""
+    """Enable garbage collection if a command has disabled it; objects of the start are excluded, because they live until the end."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
@@ -146,11 +146,11 @@ def _collect_garbage_from_now_on() -> None:
 
 @contextlib.asynccontextmanager
 async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
-    """Hold every port, then send; yields the metrics' address when packets flow.
+    """Open every port, then send; yields the metrics' address when packets flow.
 
     Raises:
         StoppedError: the daemon was stopped meanwhile.
-        TransmitError: a port cannot be had, or nothing could be sent.
+        TransmitError: a port cannot be opened, or no packet could be sent.
     """
     async with _ports(running) as metrics_port:
         with _braked(running):
@@ -161,7 +161,7 @@ async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
 
 
 async def _open(running: RunningRig, start: Start) -> None:
-    """Get everything ready that packets need, and hold every port; nothing is sent yet."""
+    """Prepare everything that packets need, and open every port, without sending."""
     rig = running.rig
     await start.kernels(rig)
     await start.work(
@@ -175,10 +175,10 @@ async def _open(running: RunningRig, start: Start) -> None:
 
 @contextlib.contextmanager
 def _braked(running: RunningRig) -> Iterator[None]:
-    """While the block runs, a real-time thread that works for half a second without sleeping makes ordinary threads of all of them."""
+    """While the block runs, a real-time thread that works for half a second without sleeping causes all real-time threads to become ordinary ones."""
     loop = asyncio.get_running_loop()
 
-    def exceeded() -> None:  # in a signal's handler: it may wait for nothing
+    def exceeded() -> None:  # in a signal handler, which must not block
         running.leave_real_time()
         left = leave_real_time()
         loop.call_soon_threadsafe(lambda: log.error("scheduling.real_time_left", threads=list(left), longest_stretch_s=LONGEST_STRETCH_S))
@@ -189,7 +189,7 @@ def _braked(running: RunningRig) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
-    """What others connect to, before the first packet leaves: a port that cannot be had costs a receiver nothing. Yields the metrics' port, if the rig has them."""
+    """Open the ports for clients before the first packet, so that an error sends nothing to receivers. Yields the metrics' port, if the rig has one."""
     rig = running.rig
     control = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
     async with (
@@ -204,7 +204,7 @@ async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
 
 @contextlib.asynccontextmanager
 async def _metrics(running: RunningRig, held: socket.socket | None) -> AsyncIterator[str]:
-    """Serve metrics, if the rig has them, while the block runs; yields their address. Clients wait there until the server has been imported."""
+    """Serve metrics, if the rig has them, while the block runs; yields their address. Clients wait until the server has been imported."""
     if held is None:
         yield ""
         return
@@ -217,7 +217,7 @@ async def _metrics(running: RunningRig, held: socket.socket | None) -> AsyncIter
 
 
 async def _serve_metrics(running: RunningRig, held: socket.socket) -> None:
-    # A tenth of a second that delays nothing: packets flow meanwhile, and the event loop goes on.
+    # The import takes a tenth of a second, during which packets flow and the event loop runs.
     await asyncio.to_thread(importlib.import_module, "hilsim.telemetry.server")
     from hilsim.telemetry.server import serve_metrics  # noqa: PLC0415
 
@@ -226,11 +226,11 @@ async def _serve_metrics(running: RunningRig, held: socket.socket) -> None:
 
 
 async def _await_packets(running: RunningRig, start: Start) -> None:
-    """Until every sensor has sent its first data packet.
+    """Wait until every sensor has sent its first data packet.
 
     Raises:
         StoppedError: the daemon was stopped meanwhile.
-        TransmitError: nothing could be sent.
+        TransmitError: no packet could be sent.
     """
     try:
         async with asyncio.timeout(_FIRST_PACKET_TIMEOUT_S):
@@ -270,7 +270,7 @@ async def _run(
             async with asyncio.timeout(duration_s):
                 await requests.stopping.wait()
         except TimeoutError:
-            requests.stopping.stop(f"{duration_s:g} s have passed, as asked")
+            requests.stopping.stop(f"{duration_s:g} s have passed, as requested")
         for task in helpers:
             task.cancel()
 
@@ -283,7 +283,7 @@ async def _report(running: RunningRig, console: Console, reporter: HealthReporte
 
 
 async def _pace(running: RunningRig) -> None:
-    """Keep rendering within the machine."""
+    """Adapt rendering to the machine's load."""
     while True:
         await asyncio.sleep(_PACE_INTERVAL_S)
         await asyncio.to_thread(running.pace)
@@ -321,10 +321,10 @@ async def _reload_when_told(running: RunningRig, source: RigSource, manager: Ser
         try:
             manager.ready(await _reload(running, source))
         except HilsimError as error:
-            log.error("rig.reload_refused", reasons=str(error).split("\n"))  # noqa: TRY400 - an operator's fault has no traceback
+            log.error("rig.reload_refused", reasons=str(error).split("\n"))  # noqa: TRY400 - an operator's error needs no traceback
             manager.ready(f"reload refused: {str(error).splitlines()[0]}")
         except Exception as error:
-            # Whatever a rig makes of this program, what streams goes on.
+            # Whatever error a rig causes in this program, the present streams continue.
             log.exception("rig.reload_refused", reasons=[f"an error of this program: {type(error).__name__}: {error}"])
             manager.ready("reload refused: an error of this program, see the log")
 
@@ -346,12 +346,12 @@ async def _reload(running: RunningRig, source: RigSource) -> str:
 
 @dataclass(kw_only=True, eq=False)
 class _SignalRequests:
-    """What signals have asked of the daemon.
+    """Requests to the daemon by signals.
 
     Attributes:
-        stopping: Why it stops.
-        reload: Set by SIGHUP.
-        number: Of the signal that stops it; 0: something else does.
+        stopping: Request to stop, with its reason.
+        reload: Event that SIGHUP sets.
+        number: Number of the signal that stops the daemon; 0: another reason.
     """
 
     stopping: Stopping = field(default_factory=Stopping)
@@ -366,7 +366,7 @@ class _SignalRequests:
 
 @contextlib.asynccontextmanager
 async def _signal_requests() -> AsyncIterator[_SignalRequests]:
-    """Listen to SIGTERM, SIGINT and SIGHUP while the block runs."""
+    """Handle SIGTERM, SIGINT and SIGHUP while the block runs."""
     requests = _SignalRequests()
     handlers: dict[signal.Signals, Callable[[str], None]] = {
         number: lambda reason, number=number: requests.stop_by(number, reason)  # type: ignore[misc] # mypy sees no default of a lambda's argument

@@ -1,4 +1,4 @@
-"""What a start waits for: work in a thread that a signal need not wait for, and kernels that children compile; progress is reported each second."""
+"""Long steps of a start: work in a thread, for which a signal need not wait, and kernels that children compile. Progress is reported every second."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _TELL_S = 1.0
 _LOG_S = 10.0
 _MORE_TIME_US = 60_000_000
-"""Asked of the service manager each second: so long after the last word a start counts as hung."""
+"""Extension requested from the service manager every second; a start without reports counts as hung after this time."""
 _GRACE_S = 0.5
 
 
@@ -34,14 +34,14 @@ class StoppedError(Exception):
 
 @dataclass(kw_only=True, eq=False)
 class Start:
-    """A start under way: whom it reports to, and what ends it.
+    """A running start: its reports and its stop.
 
     Attributes:
-        report: Called with what is being done, each second.
-        manager: The service manager; it gives more time as long as it gets reports. It is sent no ``WATCHDOG=1`` before ``READY=1``:
-            the first one arms the watchdog, and a start may well be busy for longer than its interval.
-        stopping: Signals when the daemon is to stop.
-        is_abandoned: A thread was left behind that may still hold what it was opening.
+        report: Callback for the present step, every second.
+        manager: Service manager, which allows more time as long as it gets reports. It gets no ``WATCHDOG=1`` before ``READY=1``:
+            the first one arms the watchdog, and a start may be busy for longer than its interval.
+        stopping: Request to stop the daemon.
+        is_abandoned: Whether a thread still runs that may hold what it was opening.
     """
 
     report: Callable[[str], None]
@@ -50,10 +50,10 @@ class Start:
     is_abandoned: bool = field(default=False, init=False)
 
     async def kernels(self, rig: Rig) -> None:
-        """Have a rig's kernels compiled, if they are not in the cache.
+        """Compile a rig's kernels in children, if they are not in the cache.
 
         Raises:
-            StoppedError: stopped meanwhile; nothing of it is left running.
+            StoppedError: the daemon was stopped meanwhile; no child runs any more.
         """
         if is_compiled(rig):
             return
@@ -67,14 +67,14 @@ class Start:
         with self._steps(lambda: f"compiling kernels, once: {count} of about {max(total, count)}") as waiting:
             failed = await self._until(asyncio.ensure_future(compile_kernels(rig, counted)), waiting)
         if failed:
-            log.warning("kernels.child_failed", exit_codes=list(failed), consequence="what is missing is compiled by the daemon itself")
+            log.warning("kernels.child_failed", exit_codes=list(failed), consequence="the daemon compiles missing kernels itself")
         log.info("kernels.compiled", kernels=count)
 
     async def work(self, step: str, work: Callable[[], None]) -> None:
-        """Do something that takes long in a thread of its own.
+        """Do long work in a separate thread.
 
         Raises:
-            StoppedError: stopped meanwhile. A thread that has not ended half a second later is left behind (``is_abandoned``).
+            StoppedError: the daemon was stopped meanwhile. A thread that has not ended half a second later is abandoned (``is_abandoned``).
         """
         with self._steps(lambda: step) as waiting:
             done = in_thread(work, name="start")
@@ -104,7 +104,7 @@ class Start:
 
     @contextmanager
     def _steps(self, text: Callable[[], str]) -> Iterator[Callable[[], None]]:
-        """A function to call each second, which reports the present step and its duration."""
+        """Give a function to call every second, which reports the present step and its duration."""
         began_s = logged_s = time.monotonic()
 
         def waiting() -> None:
@@ -121,7 +121,7 @@ class Start:
 
 
 def in_thread(work: Callable[[], None], *, name: str) -> "asyncio.Future[None]":
-    """Run something in a thread that neither the event loop's end nor the process's waits for."""
+    """Run work in a thread for which neither the event loop nor the process waits at its end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -137,7 +137,7 @@ def in_thread(work: Callable[[], None], *, name: str) -> "asyncio.Future[None]":
         found: BaseException | None = None
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 - passed to the waiting caller
             found = error
         with suppress(RuntimeError):  # the waiting loop has ended
             loop.call_soon_threadsafe(resolve, found)
@@ -147,7 +147,7 @@ def in_thread(work: Callable[[], None], *, name: str) -> "asyncio.Future[None]":
 
 
 def log_refused_caches() -> None:
-    """Log why kernels are compiled again, or slowly, if they are."""
+    """Log the reason if kernels are compiled again, or slowly."""
     if reason := unknown_internals():
         log.warning("kernels.compiled_plainly", reason=reason)
     for reason in kernel_cache.refusals:

@@ -1,8 +1,8 @@
-"""Why the daemon stops: the first reason that is given counts, and a signal is reported with its sender.
+"""Request to stop the daemon: the first reason counts, and a signal is reported with its sender.
 
-The sender of a signal is in its ``siginfo_t`` (sigaction(2)), which Python's handler does not look at. ``signalfd(2)`` and ``sigwaitinfo(2)`` would give it, but only for signals that every thread
-blocks: the linear algebra library's threads begin before ours, and children would inherit the mask. So a few instructions are put before Python's handler: they note the sender and call it.
-They run on whichever thread the kernel chose, and touch nothing but four words.
+The sender of a signal is in its ``siginfo_t`` (sigaction(2)), which Python's handler ignores. ``signalfd(2)`` and ``sigwaitinfo(2)`` would give it, but only
+for signals that every thread blocks: the linear algebra library starts threads before hilsim, and children would inherit the mask. So a few instructions
+are put before Python's handler, which store the sender and call the handler. They run on the thread that the kernel chose, and write only four words.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _SI_KERNEL = 0x80
 
 
 _KEPT: list[Any] = []
-"""Instructions and their words stay for as long as the process: another thread may be amid them when the handler is taken away."""
+"""Instructions and their words, which stay until the process ends: another thread may be executing them when the handler is removed."""
 
 
 class _SignalAction(ctypes.Structure):
@@ -33,14 +33,14 @@ class _SignalAction(ctypes.Structure):
 
 
 class Senders:
-    """Notes who sends signals."""
+    """Recorder of the senders of signals."""
 
     def __init__(self) -> None:
         self._words = np.zeros((signal.NSIG, 4), np.int32)
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def attend(self, number: signal.Signals) -> None:
-        """Note the senders of a signal for which Python has a handler; where that cannot be had, nothing changes."""
+        """Record the senders of a signal for which Python has a handler; on platforms without support do nothing."""
         former = _SignalAction()
         if self._libc.sigaction(number, None, ctypes.byref(former)) != 0 or not former.handler or former.handler == int(signal.SIG_IGN):
             return
@@ -50,7 +50,7 @@ class Senders:
         self._libc.sigaction(number, ctypes.byref(action), None)
 
     def sender(self, number: signal.Signals) -> str:
-        """Who sent it last: ``"pid 812 (bash), uid 0"``; ``"the terminal or the kernel"``; empty where that is not known."""
+        """Last sender of a signal: ``"pid 812 (bash), uid 0"``; ``"the terminal or the kernel"``; empty if unknown."""
         noted, code, pid, uid = (int(word) for word in self._words[number])
         if not noted:
             return ""
@@ -59,12 +59,12 @@ class Senders:
         try:
             name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
-            name = ""  # it has ended, or is not for us to see
+            name = ""  # the process has ended, or is not visible to this user
         return f"pid {pid}" + (f" ({name})" if name else "") + f", uid {uid}"
 
 
 def _compile_noting(words: int, then: int) -> Any:
-    """A handler ``void note(int number, siginfo_t *info, void *context)`` that notes into ``int32[4]`` at an address and calls the one at another."""
+    """Compile ``void note(int number, siginfo_t *info, void *context)``, which stores into ``int32[4]`` at an address and calls the handler at another."""
     module = ir.Module()
     word_pointer = _INT.as_pointer()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT, word_pointer, word_pointer]), "note")
@@ -84,10 +84,10 @@ def _compile_noting(words: int, then: int) -> Any:
 
 
 class Stopping:
-    """Set once, with a reason; later reasons are not taken.
+    """Request to stop, set once with a reason; later reasons are ignored.
 
     Attributes:
-        reason: Why; empty while nothing stops.
+        reason: Reason of the stop; empty before it.
     """
 
     def __init__(self) -> None:
@@ -95,22 +95,22 @@ class Stopping:
         self._told = asyncio.Event()
 
     def stop(self, reason: str) -> None:
-        """Stop, because of this."""
+        """Request a stop for a reason."""
         self.reason = self.reason or reason
         self._told.set()
 
     @property
     def is_told(self) -> bool:
-        """Whether anything has stopped it."""
+        """Whether a stop has been requested."""
         return self._told.is_set()
 
     async def wait(self) -> None:
-        """Until something stops it."""
+        """Wait for a request to stop."""
         await self._told.wait()
 
     @contextmanager
     def naming_exceptions(self) -> Iterator[None]:
-        """An exception that leaves the block is the reason, unless there was one before; it goes on."""
+        """Take an exception that leaves the block as the reason, unless there is one, and raise it again."""
         try:
             yield
         except BaseException as error:
@@ -120,7 +120,7 @@ class Stopping:
 
 @contextmanager
 def signals_handled(handlers: dict[signal.Signals, Callable[[str], None]]) -> Iterator[None]:
-    """Call a handler in the running loop for each of its signals while the block runs, with ``"signal SIGTERM from pid 812 (bash), uid 0"``."""
+    """Call the handler of each signal in the running loop while the block runs, with ``"signal SIGTERM from pid 812 (bash), uid 0"``."""
     loop, senders = asyncio.get_running_loop(), Senders()
 
     def handle(number: signal.Signals) -> None:

@@ -1,6 +1,6 @@
-"""Keeps the link to the flight controller: opens it, hands it to the flight loop, closes it when it is gone, and opens it again; and serves ground stations.
+"""Maintain the link to the flight controller (open it, pass it to the flight loop, close it when it is lost, open it again), and serve ground stations.
 
-Each event is logged once; a fault of the link reaches nothing else in the daemon.
+Each event is logged once; a fault of the link has no effect on the rest of the daemon.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ _CLOSING_S = 2.0
 
 @asynccontextmanager
 async def serve_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
-    """Keep the link of a vehicle and forward to ground stations while the block runs; nothing of it outlives the block.
+    """Maintain the link of a vehicle and forward to ground stations while the block runs; all links and ports are closed at its end.
 
     Raises:
-        LinkError: a port that hilsim itself is to listen on cannot be had.
+        LinkError: a port on which hilsim listens cannot be opened.
     """
     async with asyncio.TaskGroup() as tasks:
         teller = tasks.create_task(guarded("session", lambda: _tell_changes(vehicle)), name="session")
@@ -80,7 +80,7 @@ async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
 
 
 def station_of(spec: GroundStationSpec) -> StationSpec:
-    """A port for ground stations, from the rig's table."""
+    """Specification of a port for ground stations, from the rig's table."""
     host, port = host_and_port(spec.address)
     name = f"{spec.kind} {spec.address}"
     withhold = () if spec.actuators else (HIL_ACTUATOR_CONTROLS.id,)
@@ -91,7 +91,7 @@ def station_of(spec: GroundStationSpec) -> StationSpec:
 
 
 def rates_of(spec: VehicleRigSpec) -> LinkRates:
-    """How often each message is to be sent."""
+    """Rate of each message."""
     return LinkRates(
         sensor_hz=spec.controller.rate_hz,
         gps_hz=spec.controller.gps_hz,
@@ -101,7 +101,7 @@ def rates_of(spec: VehicleRigSpec) -> LinkRates:
 
 
 async def _tell_changes(vehicle: FlyingVehicle) -> None:
-    """Log each change of the session, and what becomes of the vehicle, once."""
+    """Log each change of the session and of the vehicle once."""
     flight_log = FlightLog(vehicle)
     while True:
         await asyncio.sleep(_POLL_S)
@@ -109,7 +109,7 @@ async def _tell_changes(vehicle: FlyingVehicle) -> None:
 
 
 class _Keeper:
-    """Opens a link again and again, and hands it to the loop that flies."""
+    """Opener of a link, which passes it to the flight loop and opens it again when it is lost."""
 
     def __init__(self, vehicle: FlyingVehicle, forwarder: Forwarder, endpoint: Endpoint) -> None:
         self.vehicle = vehicle
@@ -117,8 +117,8 @@ class _Keeper:
         self.endpoint = endpoint
 
     async def keep(self) -> None:
-        """For ever."""
-        self.endpoint.close_link()  # where it begins again after an error of this program
+        """Maintain the link until cancelled."""
+        self.endpoint.close_link()  # when it begins again after an error of this program
         while True:
             try:
                 await self._open()
@@ -138,15 +138,15 @@ class _Keeper:
             await asyncio.sleep(_POLL_S)
 
     async def release(self) -> None:
-        """Take the link from the loop."""
+        """Take the link from the flight loop."""
         self.vehicle.release_link()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
-                while self.vehicle.is_linked and self.vehicle.alive:  # noqa: ASYNC110 - as above
+                while self.vehicle.is_linked and self.vehicle.alive:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
                     await asyncio.sleep(_POLL_S)
 
     async def _open(self) -> None:
-        """Open the link and give it to the loop, as its budget has it."""
+        """Open the link, and pass it to the flight loop with the rates that its budget allows."""
         controller = self.vehicle.spec.controller
         descriptor, device, line = await self.endpoint.open()
         try:
@@ -166,10 +166,10 @@ class _Keeper:
 
 
 def endpoint_of(controller: ControllerSpec) -> Endpoint:
-    """Endpoint of the link to a flight controller, from the rig's table.
+    """Make the endpoint of the link to a flight controller from the rig's table.
 
     Raises:
-        LinkError: a port that hilsim itself is to listen on cannot be had.
+        LinkError: a port on which hilsim listens cannot be opened.
     """
     if controller.kind == "serial":
         return SerialEndpoint(controller, is_uart=controller.is_uart)

@@ -1,4 +1,4 @@
-"""Logs what happens to a vehicle: its session, its contacts, its controller's silences, and when it may be armed."""
+"""Log events of a vehicle: its session, its contacts, silences of its controller, and its readiness to arm."""
 
 import structlog
 
@@ -10,11 +10,11 @@ log = structlog.get_logger("hilsim")
 
 _QUIET = (SessionState.FLYING, SessionState.CALLING)
 
-_REPAIR = "restart the flight controller: when it comes back disarmed, the vehicle is whole again and back where it began"
+_REPAIR = "restart the flight controller: when it comes back disarmed, the vehicle is undamaged again and back at its start"
 
 
 class FlightLog:
-    """Logs each change once; ``look`` is called some times a second."""
+    """Log of a vehicle, which reports each change once; ``look`` is called several times a second."""
 
     def __init__(self, vehicle: FlyingVehicle) -> None:
         self._vehicle = vehicle
@@ -24,7 +24,7 @@ class FlightLog:
         self._trouble = ""
 
     def look(self) -> None:
-        """Log what has changed since the last look."""
+        """Log all changes since the last call."""
         self._look_at_session()
         self._look_at_contacts()
         self._look_at_autopilot()
@@ -61,7 +61,7 @@ class FlightLog:
             log.info("flight.controller_back", silences=silences)
 
     def _look_at_contacts(self) -> None:
-        """A contact lasts half a second at least, so none begins and ends between two looks."""
+        """Log contacts; each lasts half a second at least, so none begins and ends between two calls."""
         touch = self._vehicle.loop_setup.shared.touch
         count, kinds = int(touch.word[TouchWord.COUNT]), Touching(int(touch.word[TouchWord.KINDS]))
         fastest_mps, began_mps = (round(float(speed_mps), 2) for speed_mps in touch.closing_mps)
@@ -75,7 +75,7 @@ class FlightLog:
             log.warning("vehicle.contact_began", kinds=kind_names(kinds), closing_mps=began_mps, position_m=self._vehicle.position_m, contacts=count)
 
     def _look_at_autopilot(self) -> None:
-        """Readiness to arm concerns a disarmed vehicle that touches nothing but the ground; in flight the estimator's first fault is logged."""
+        """Log readiness to arm for a disarmed vehicle that touches only the ground, and in flight the estimator's first fault."""
         vehicle, autopilot = self._vehicle, self._vehicle.autopilot
         in_flight = vehicle.is_armed or vehicle.loop_setup.shared.touch.word[TouchWord.KINDS] != 0
         ready = autopilot.is_ready
@@ -95,5 +95,5 @@ class FlightLog:
 
 
 def kind_names(kinds: Touching) -> str:
-    """Kinds of contact in words: ``obstacle, moving``."""
+    """Text of kinds of contact: ``obstacle, moving``."""
     return ", ".join(kind.name.lower().replace("_", " ") for kind in Touching if kind in kinds and kind.name)

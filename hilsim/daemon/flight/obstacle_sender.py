@@ -1,7 +1,7 @@
-"""The thread that sends a flight controller what its vehicle's lidars see: OBSTACLE_DISTANCE and DISTANCE_SENSOR, each at its rate.
+"""Thread that sends a flight controller what its vehicle's lidars see: OBSTACLE_DISTANCE and DISTANCE_SENSOR, each at its rate.
 
-It only reads what the rendering threads publish (``autopilot.obstacle_map``) and puts whole frames where the flight loop takes them from. What was sent already is not sent again: when a lidar
-stands still, so do its messages, and the controller finds out.
+It reads the obstacle maps that render threads publish (``autopilot.obstacle_map``), and puts whole frames into the flight loop's queue. A map is sent once
+only: when a lidar stops, its messages stop, and the controller notices.
 """
 
 import threading
@@ -27,13 +27,13 @@ _PLAIN = ThreadSettings(scheduling="plain")
 
 @dataclass(kw_only=True, eq=False)
 class _Due:
-    """One message in turn.
+    """Schedule of one message.
 
     Attributes:
-        spec: The rig's table.
-        cone: Its place among the cones of its lidar.
-        next_ns: CLOCK_MONOTONIC time of the next.
-        number: Of the sight it sent last.
+        spec: Table of the message in the rig.
+        cone: Index of the message's cone among the cones of its lidar.
+        next_ns: CLOCK_MONOTONIC time of the next message.
+        number: Number of the ``Sight`` sent last.
     """
 
     spec: ScanMessageSpec
@@ -48,12 +48,12 @@ class _Due:
 
 @dataclass(kw_only=True, eq=False)
 class ScanMessages:
-    """Messages made of scans.
+    """Sender of messages made from scans.
 
     Attributes:
-        spec: The rig's table of the vehicle.
-        observations: Where frames go.
-        counts: ``int64[n]`` of the flight loop, columns by ``FlightCount``, of which one is written here.
+        spec: Table of the vehicle in the rig.
+        observations: Queue for the frames.
+        counts: ``int64[n]``, counts of the flight loop, columns by ``FlightCount``; one of them is written here.
     """
 
     spec: VehicleRigSpec
@@ -64,7 +64,7 @@ class ScanMessages:
     _thread: threading.Thread | None = None
 
     def obstacle_map(self, setting: LidarSetting) -> ObstacleMap | None:
-        """A new obstacle map for a lidar that is about to stream, None if no message needs it; the one it had before is read no more."""
+        """Make an obstacle map for a lidar that is about to stream, None if no message needs it; the lidar's former map is not read any more."""
         obstacle = self.spec.obstacle
         requested = obstacle if obstacle is not None and obstacle.sensor == setting.name else None
         new_map = build_obstacle_map(requested, self._beams(setting.name), turn_ns=setting.family.scan_ns)
@@ -74,7 +74,7 @@ class ScanMessages:
         return new_map
 
     def warm(self) -> None:
-        """Load or compile what reads obstacle maps and writes frames."""
+        """Load or compile the kernels that read obstacle maps and write frames."""
         for due in self._messages():
             obstacle_map = self._obstacle_maps[due.spec.sensor]
             width = obstacle_map.shown.shape[1] - obstacle_map.cones.shape[0]
@@ -82,7 +82,7 @@ class ScanMessages:
             sight(obstacle_map)
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start sending."""
         if self._messages():
             self._thread = threading.Thread(target=self._run, name="observe", daemon=True)
             self._thread.start()
@@ -96,7 +96,7 @@ class ScanMessages:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was begun and runs no more."""
+        """Whether the thread has run and ended."""
         return self._thread is not None and not self._thread.is_alive()
 
     def _beams(self, name: str) -> tuple[DistanceSensorSpec, ...]:
@@ -112,12 +112,12 @@ class ScanMessages:
         messages = self._messages()
         now_ns = time.monotonic_ns()
         for place, due in enumerate(messages):
-            due.next_ns = now_ns + place * due.period_ns // len(messages)  # not all at once: they share a line
+            due.next_ns = now_ns + place * due.period_ns // len(messages)  # staggered, because the messages share a line
         while not self._stop.wait(max(min(due.next_ns for due in messages) - time.monotonic_ns(), 0) / 1e9):
             now_ns = time.monotonic_ns()
             for due in messages:
                 if now_ns >= due.next_ns:
-                    due.next_ns += max((now_ns - due.next_ns) // due.period_ns + 1, 1) * due.period_ns  # what was missed is not made up for
+                    due.next_ns += max((now_ns - due.next_ns) // due.period_ns + 1, 1) * due.period_ns  # missed messages are not sent later
                     self._tell(due, sender)
 
     def _tell(self, due: _Due, sender: Origin) -> None:
@@ -134,5 +134,5 @@ class ScanMessages:
             distance = distance_of_beam(due.spec, float(seen.cones[due.cone]))
             return distance_frame(distance, seen.time_ns, sender) if distance else None
         if self.spec.obstacle is None:
-            raise AssertionError("a message is of a distance or of obstacles")
+            raise AssertionError("a message contains a distance or obstacles")
         return obstacle_frame(obstacles_of_sectors(self.spec.obstacle, seen.sectors), seen.time_ns, sender)

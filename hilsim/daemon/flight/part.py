@@ -1,6 +1,6 @@
-"""The vehicle of a rig as a part: the flight loop, its link, and the messages made of its lidars' scans.
+"""The vehicle of a rig as a part: the flight loop, its link, and the messages made from its lidars' scans.
 
-What flies is imported where there is a vehicle: most rigs have none, and start sooner.
+The flight modules are imported only for a rig with a vehicle; most rigs have none, and start faster so.
 """
 
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -23,7 +23,7 @@ class VehiclePart(Part):
     """The vehicle of a rig, if it has one.
 
     Attributes:
-        vehicle: What flies; None where nothing does.
+        vehicle: Flying vehicle; None for a rig without one.
     """
 
     def __init__(self, context: RigContext) -> None:
@@ -33,7 +33,7 @@ class VehiclePart(Part):
         self._signature = asset_signature(context.rig)
 
     def prepare(self) -> None:
-        """Build the vehicle in its scene."""
+        """Build the vehicle and its scene."""
         rig = self.context.rig
         if rig.spec.vehicle is None:
             return
@@ -48,23 +48,23 @@ class VehiclePart(Part):
         self.context.obstacle_map = self._messages.obstacle_map
 
     def warm(self) -> None:
-        """Load the loop and what makes messages, and open what the loop listens on.
+        """Load the kernels of the flight loop and of messages, and open the loop's ports.
 
         Raises:
-            CaptureError: the file of the vehicle's truth cannot be created.
-            LinkError: ArduPilot's port cannot be had.
+            CaptureError: the file for the vehicle's truth cannot be created.
+            LinkError: ArduPilot's port cannot be opened.
         """
         if self.vehicle is not None and self._messages is not None:
             self.vehicle.warm()
             self._messages.warm()
 
     def rehearse(self) -> None:
-        """Load or compile the flight loop's kernels; sensors have their obstacle maps."""
+        """Load or compile the flight loop's kernels, and give sensors their obstacle maps."""
         self.warm()
         self.stop()
 
     def start(self) -> None:
-        """Begin to fly."""
+        """Start flying."""
         if self.vehicle is not None and self._messages is not None:
             clock = self.context.clock
             self.vehicle.start(epoch_ns=clock.epoch_ns, utc_epoch_ns=clock.utc_epoch_ns)
@@ -74,7 +74,7 @@ class VehiclePart(Part):
         """Refuse a change of the vehicle, or of the scene it flies in.
 
         Raises:
-            ConfigError: it does.
+            ConfigError: the vehicle or its scene changes.
         """
         new, now = rig.spec, self.context.rig.spec
         if now.vehicle is None and new.vehicle is None:
@@ -95,7 +95,7 @@ class VehiclePart(Part):
         self.vehicle = None
 
     def serve(self) -> AbstractAsyncContextManager[object]:
-        """The link to the controller, and ports for ground stations."""
+        """Serve the link to the controller, and the ports for ground stations."""
         if self.vehicle is None:
             return nullcontext()
         from hilsim.daemon.flight.link import serve_link  # noqa: PLC0415
@@ -104,11 +104,11 @@ class VehiclePart(Part):
 
     @property
     def summary(self) -> str:
-        """Whether there is one."""
+        """Text that names the vehicle, empty for none."""
         return "a vehicle" if self.context.rig.spec.vehicle is not None else ""
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """The vehicle, and how its thread is scheduled."""
+        """Add the values of the vehicle, and the scheduling of its thread."""
         del now_ns
         vehicle = self.vehicle
         if vehicle is None:
@@ -116,7 +116,7 @@ class VehiclePart(Part):
         return replace(reading, vehicle=vehicle.reading(), scheduling={**reading.scheduling, "fly": vehicle.scheduling_mode})
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Threads that should run and do not."""
+        """Faults of threads that have ended."""
         del now_ns
         found = []
         if self.vehicle is not None and not self.vehicle.alive:

@@ -1,6 +1,7 @@
-"""Where a vehicle truly was, as a file: a row for each sample of its pose, speed and rates, with what it touched and how far the autopilot's estimate was off.
+"""File of a vehicle's true states: a row for each sample of pose, velocity and rates, with contacts and the error of the autopilot's estimate.
 
-A thread of its own reads what the flight thread has left in ``vehicle.live``; the flight thread does not depend on it. A write error is reported once and has no other effect.
+A separate thread reads the states that the flight thread leaves in ``vehicle.live``; the flight thread does not depend on it. A write error is reported
+once and has no other effect.
 """
 
 import csv
@@ -37,53 +38,53 @@ COLUMNS = (
     *(f"estimate_minus_truth_{axis}_mps" for axis in ("east", "north", "up")),
     *(f"estimate_minus_truth_{angle}_deg" for angle in ("roll", "pitch", "yaw")),
 )
-"""Of the file; the last nine are empty until the autopilot reports its estimate. Angles are those of an autopilot: NED from FRD; rates are of the body: forward, left, up."""
+"""Columns of the file; the last nine are empty until the autopilot reports its estimate. Angles are NED from FRD; rates are about the body's axes."""
 _INTEGERS = ("contact_kinds", "contacts", "crashed", "armed")
 _PERIOD_S = 0.2
-"""Between two readings of the ring, which holds a second; half of it may be overwritten while it is read."""
+"""Time between two readings of the ring, which holds one second; half of it may be overwritten during a reading."""
 
 
 class Flown(Protocol):
-    """What is asked of a vehicle."""
+    """Properties of a vehicle that the log reads."""
 
     live: LivePose
     autopilot: AutopilotStatus
 
     @property
     def state(self) -> SessionState:
-        """Of its session."""
+        """State of the session."""
         ...
 
     @property
     def is_armed(self) -> bool:
-        """By its controller."""
+        """Whether the controller has armed the vehicle."""
         ...
 
     @property
     def is_crashed(self) -> bool:
-        """It has hit something hard."""
+        """Whether the vehicle has crashed into an obstacle."""
         ...
 
     @property
     def contacts(self) -> tuple[int, int]:
-        """How many so far, and the kinds of the one that goes on."""
+        """Number of contacts so far, and the kinds of the present one."""
         ...
 
 
 def newest_truth(live: LivePose) -> Truth:
-    """Where the vehicle is now."""
+    """Present true state of the vehicle."""
     slot = (int(live.written[0]) - 1) % live.time_ns.size if live.written[0] > 0 else 0
     return truth_of(live.state[slot].copy())
 
 
 def truth_of(state: npt.NDArray[np.float64]) -> Truth:
-    """Of a row of ``LivePose.state``."""
+    """True state in a row of ``LivePose.state``."""
     x, y, z, vx, vy, vz, qw, qx, qy, qz, p, q, r = state.tolist()
     return Truth(position_m=(x, y, z), velocity_mps=(vx, vy, vz), orientation=(qw, qx, qy, qz), rates_radps=(p, q, r))
 
 
 def samples_since(live: LivePose, last_ns: int, period_ns: int) -> list[tuple[int, npt.NDArray[np.float64]]]:
-    """Rig time and state at each whole ``period_ns`` after ``last_ns`` that has a state by now; those that are overwritten already are left out."""
+    """Rig times and states at each whole ``period_ns`` after ``last_ns`` up to now, without those already overwritten."""
     count = int(live.written[0])
     first = max(count - live.time_ns.size // 2, 0)
     slots = np.arange(first, count) % live.time_ns.size
@@ -97,10 +98,10 @@ def samples_since(live: LivePose, last_ns: int, period_ns: int) -> list[tuple[in
 
 
 class PoseLog:
-    """Writes the file; made before the vehicle flies, closed after it has."""
+    """Writer of the file, created before the flight and closed after it."""
 
     def __init__(self, path: Path, rate_hz: int, flown: Flown) -> None:
-        """Create or overwrite ``path``: Parquet where it ends so, CSV else.
+        """Create or overwrite ``path``, as Parquet if it ends in ``.parquet``, else as CSV.
 
         Raises:
             CaptureError: the file cannot be created, or pyarrow is not installed.
@@ -113,7 +114,7 @@ class PoseLog:
         self._thread.start()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         self._ends.set()
         self._thread.join()
 
@@ -124,7 +125,7 @@ class PoseLog:
             self._write()
             self._sink.close()
         except OSError as error:
-            log.error("truth.log_ended", file=str(self._path), rows=self.rows, reason=error.strerror or str(error))  # noqa: TRY400 - an operator's fault
+            log.error("truth.log_ended", file=str(self._path), rows=self.rows, reason=error.strerror or str(error))  # noqa: TRY400 - an operator's error
             with suppress(OSError):
                 self._sink.close()
 

@@ -1,4 +1,4 @@
-"""Sends ground stations that ask for it the vehicle's true pose, as HIL_STATE_QUATERNION; it never goes to the controller."""
+"""Send the vehicle's true pose as HIL_STATE_QUATERNION to ground stations that request it, and never to the controller."""
 
 import asyncio
 import time
@@ -16,23 +16,23 @@ from hilsim.protocols.mavlink.messages import HIL_STATE_QUATERNION, build_draft,
 
 PERIOD_S = 0.05
 COMPONENT_ID = 201
-"""Beside hilsim's own 200, so that its frames on the controller's link are numbered without gaps."""
+"""Component id of these messages, other than hilsim's 200, whose frames on the controller's link so have numbers without gaps."""
 _MG_PER_MPS2 = 1000.0 / 9.80665
 
 
 async def tell_truth(vehicle: FlyingVehicle, forwarder: Forwarder) -> None:
-    """For ever, where any station wants it."""
+    """Send the true pose until cancelled, if any station requests it."""
     if not any(station.spec.truth for station in forwarder.stations):
         return
     sender = TruthSender(vehicle)
-    await asyncio.to_thread(sender.frame)  # compiles, if need be
+    await asyncio.to_thread(sender.frame)  # compiles the kernel, if it is not in the cache
     while True:
         await asyncio.sleep(PERIOD_S)
         forwarder.tell_truth(sender.frame())
 
 
 class TruthSender:
-    """Makes frames of a vehicle's truth."""
+    """Maker of frames with a vehicle's true pose."""
 
     def __init__(self, vehicle: FlyingVehicle) -> None:
         self._vehicle = vehicle
@@ -41,7 +41,7 @@ class TruthSender:
         self._frame = np.zeros(LARGEST_FRAME, np.uint8)
 
     def frame(self) -> bytes:
-        """The next, of now."""
+        """Make the next frame, with the present pose."""
         vehicle, truth, record = self._vehicle, self._vehicle.truth, self._draft.record
         latitude, longitude, altitude_m = geodetic_at(vehicle.home, truth.position_m)
         force = vehicle.loop_setup.flight.state.specific_force_mps2.tolist()

@@ -1,4 +1,4 @@
-"""The thread that flies a rig's vehicle, and what may be asked of it while it does."""
+"""A rig's flying vehicle: its thread, its link and its readings."""
 
 import os
 import socket
@@ -42,12 +42,12 @@ log = structlog.get_logger("hilsim")
 _IDLE_SERVOS = np.array((MAGIC_16, 400, 1, (1000,) * 16), SERVO_16_DTYPE).tobytes()
 _USABLE = 0.95
 _PRIORITY_BELOW = 5
-"""A step of the vehicle takes some ten microseconds, a packet a hundred: it goes before rendering, after sending."""
+"""Priority below sending and above rendering: a step of the vehicle takes some 10 us, rendering a packet 100 us."""
 _SLICE_US = 1000.0
 
 
 def paced_line(kind: str, budget: LinkBudget) -> Line:
-    """A line as its budget has it: ground stations have what is left over."""
+    """Line with the limits of its budget; ground stations get the rest of the capacity."""
     if budget.line_bytes_per_s is None:
         return open_line(kind)
     left = max(_USABLE * budget.line_bytes_per_s - budget.uplink_bytes_per_s, 0.0)
@@ -56,28 +56,28 @@ def paced_line(kind: str, budget: LinkBudget) -> Line:
 
 
 def rate_within(budget: LinkBudget) -> int:
-    """The highest rate of sensor frames that a budget allows."""
+    """Highest rate of sensor frames that a budget allows."""
     return max(rate_hz for rate_hz in RATES_HZ if rate_hz <= budget.sensor_hz)
 
 
 @dataclass(kw_only=True, eq=False)
 class FlyingVehicle:
-    """A rig's vehicle; built, flown and stopped as one.
+    """A rig's vehicle and its thread.
 
     Attributes:
-        spec: The rig's table.
-        profile: Its facts.
-        seed: Of the rig.
-        world: What there is to touch.
-        live: Where its poses go.
-        settings: How the thread is scheduled.
-        scheduling_mode: What it obtained.
-        problem: Why there is no link, as far as hilsim knows; empty otherwise.
-        device: What the link goes through now; empty where there is none.
-        rate_hz: Sensor frames a second; 0 where the line is too slow for any.
-        forwarder: To ground stations; None where there are none, or not yet.
-        truth_path: Where its truth is written; None: nowhere.
-        autopilot: Reports of its controller about itself.
+        spec: Table of the vehicle in the rig.
+        profile: Profile of the vehicle.
+        seed: Random seed of the rig.
+        world: World that the vehicle can touch.
+        live: Ring of the vehicle's poses.
+        settings: Scheduling of the thread.
+        scheduling_mode: Scheduling that the thread obtained.
+        problem: Known reason for a missing link, else empty.
+        device: Device of the present link; empty without a link.
+        rate_hz: Sensor frames a second; 0 if the line is too slow for any.
+        forwarder: Forwarder to ground stations; None if there are none yet.
+        truth_path: File for the vehicle's truth; None: no file.
+        autopilot: Status that the controller reports about itself.
     """
 
     spec: VehicleRigSpec
@@ -107,11 +107,11 @@ class FlyingVehicle:
         self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
 
     def warm(self) -> None:
-        """Load or compile the loop, and open what it listens on, without flying.
+        """Load or compile the flight loop, and open its ports, without flying.
 
         Raises:
-            CaptureError: the file of its truth cannot be created.
-            LinkError: ArduPilot's port cannot be had.
+            CaptureError: the file for the vehicle's truth cannot be created.
+            LinkError: ArduPilot's port cannot be opened.
         """
         shared = self.loop_setup.shared
         if self.spec.controller.kind == "ardupilot":
@@ -127,12 +127,12 @@ class FlyingVehicle:
             self._log = PoseLog(self.truth_path, self.spec.truth_hz, self)
 
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
-        """Begin to fly; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
+        """Start flying; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
         self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
         self._begin()
 
     def stop(self) -> None:
-        """End the thread and close what it waits on; the link's descriptor stays its opener's."""
+        """End the thread and close its sockets; the link's descriptor belongs to its opener."""
         self._end()
         if self._log is not None:
             self._log.close()
@@ -153,65 +153,65 @@ class FlyingVehicle:
 
     @property
     def state(self) -> SessionState:
-        """Of the session with the controller."""
+        """State of the session with the controller."""
         return SessionState(int(self.loop_setup.shared.session.word[SessionWord.STATE]))
 
     @property
     def reason(self) -> str:
-        """Why the session is where it is."""
+        """Reason for the session's state."""
         return REASONS[Reason(int(self.loop_setup.shared.session.word[SessionWord.REASON]))]
 
     @property
     def is_armed(self) -> bool:
-        """By the controller."""
+        """Whether the controller has armed the vehicle."""
         return bool(self.loop_setup.shared.session.word[SessionWord.ARMED])
 
     @property
     def is_crashed(self) -> bool:
-        """It has hit something hard."""
+        """Whether the vehicle has crashed into an obstacle."""
         return bool(self.loop_setup.flight.state.crashed[0])
 
     @property
     def position_m(self) -> list[float]:
-        """Of its centre of mass in the world, to centimetres."""
+        """Position of the centre of mass in the world, rounded to centimetres."""
         return [round(value, 2) for value in self.loop_setup.flight.state.motion[:3].tolist()]
 
     @property
     def home(self) -> Home:
-        """Of the world on the Earth."""
+        """Home position of the world on the Earth."""
         return self.loop_setup.context.instruments.home
 
     @property
     def truth(self) -> Truth:
-        """Where it is."""
+        """Present true state."""
         return newest_truth(self.live)
 
     @property
     def contacts(self) -> tuple[int, int]:
-        """How many have begun so far, and the ``Touching`` of the one that goes on, 0 for none."""
+        """Number of contacts begun so far, and the ``Touching`` of the present one, 0 for none."""
         word = self.loop_setup.shared.touch.word
         return int(word[TouchWord.COUNT]), int(word[TouchWord.KINDS])
 
     def note_frame(self, message_id: int, frame: bytes, came_ns: int) -> None:
         """Read the controller's status from a frame on its way to ground stations."""
-        del came_ns  # some milliseconds ago at most, less than the autopilot's own delay
+        del came_ns  # at most some milliseconds ago, less than the autopilot's own delay
         self.autopilot.note_frame(message_id, frame, self.home, self.truth)
 
     @property
     def changes(self) -> int:
-        """Of the session so far."""
+        """Number of changes of the session so far."""
         return int(self.loop_setup.shared.session.word[SessionWord.CHANGES])
 
     @property
     def is_linked(self) -> bool:
-        """Whether the loop has a link."""
+        """Whether the flight loop has a link."""
         return int(self.loop_setup.shared.control[ControlWord.LINK]) >= 0
 
     def link(self, descriptor: int, line: Line, rate_hz: int) -> None:
-        """Hand the loop a link, which it keeps until ``is_linked`` is False.
+        """Pass the flight loop a link, which it keeps until ``is_linked`` is False.
 
         Raises:
-            LinkError: it has one.
+            LinkError: the flight loop already has a link.
         """
         if self.is_linked:
             raise LinkError("a vehicle must have one link at a time, got a second one")
@@ -220,11 +220,11 @@ class FlyingVehicle:
         publish(self.loop_setup.shared.control, ControlWord.LINK, descriptor)
 
     def release_link(self) -> None:
-        """Ask the loop to release its link."""
+        """Make the flight loop release its link."""
         publish(self.loop_setup.shared.control, ControlWord.CLOSES, 1)
 
     def reading(self) -> VehicleReading:
-        """What a scrape shows; wait-free."""
+        """Values for the metrics; wait-free."""
         return read_flight(
             self.loop_setup,
             rate_hz=self.rate_hz,
@@ -235,7 +235,7 @@ class FlyingVehicle:
         )
 
     def _refit(self, line: Line, rate_hz: int) -> None:
-        """Go on with another line and rate; the vehicle stands still meanwhile anyway."""
+        """Continue with another line and rate; the vehicle rests on the ground meanwhile."""
         self.rate_hz = rate_hz
         context = build_loop_context(self.spec, self.profile, line, seed=self.seed, rate_hz=rate_hz)
         was_alive = self.alive
@@ -268,7 +268,7 @@ class FlyingVehicle:
         fly(setup.context, setup.flight, self.world, self.live, setup.shared, setup.buffers, epoch_ns, utc_epoch_ns)
 
     def _warm_pilot(self, opened: socket.socket) -> None:
-        """Answer a frame with a separate vehicle that no sensor sees."""
+        """Answer one frame with a separate vehicle, which no sensor sees."""
         controller = self.spec.controller
         setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self._piloted(setup, build_live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
@@ -287,7 +287,7 @@ class FlyingVehicle:
 
     @property
     def trouble(self) -> str:
-        """What came over ArduPilot's link and was refused, the latest; empty: nothing."""
+        """Latest refused input from ArduPilot's link, empty for none."""
         return self._pilot.trouble if self._pilot else ""
 
     def _answer(self) -> None:
@@ -298,14 +298,14 @@ class FlyingVehicle:
             try:
                 self._pilot.run()
             except Exception:
-                log.exception("flight.pilot_failed", advice="a fault of hilsim; the vehicle flies on with the next frame")
+                log.exception("flight.pilot_failed", advice="an error of hilsim; the vehicle continues with the next frame")
 
 
 def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
-    """The vehicle of a rig that has one."""
+    """Build the vehicle of a rig that has one."""
     spec, profile, transmit = rig.spec.vehicle, rig.vehicle, rig.spec.transmit
     if spec is None or profile is None or scenery.live is None:
-        raise AssertionError("a rig without a vehicle has nothing that flies")
+        raise AssertionError("a rig must have a vehicle to build one")
     return FlyingVehicle(
         spec=spec,
         profile=profile,

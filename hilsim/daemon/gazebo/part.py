@@ -1,6 +1,6 @@
-"""The lidars of a rig's SDF file as a part: each measures in a thread of its own, and publishes the subscribed topics.
+"""The lidars of a rig's SDF file as a part: each measures in its own thread and publishes the subscribed topics.
 
-What measures and publishes is imported where there is such a file: most rigs have none, and start sooner.
+The modules that measure and publish are imported only for a rig with such a file; most rigs have none, and start faster so.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ class Gazebo(Part):
     """The lidars of a rig's SDF file.
 
     Attributes:
-        lidars: In the order of the file.
+        lidars: Lidars in the order of the file.
     """
 
     def __init__(self, context: RigContext) -> None:
@@ -32,11 +32,11 @@ class Gazebo(Part):
         self._publishers: tuple[LidarPublisher, ...] = ()
 
     def prepare(self) -> None:
-        """Read the file, and build what its lidars see.
+        """Read the file, and build the scene of its lidars.
 
         Raises:
             AssetError: a file cannot be used.
-            ConfigError: it has no lidar, or two of one topic.
+            ConfigError: the file has no lidar, or two lidars with one topic.
         """
         rig = self.context.rig
         if rig.spec.gazebo is None:
@@ -49,7 +49,7 @@ class Gazebo(Part):
         """Advertise the topics.
 
         Raises:
-            TransmitError: the address is none of this host's.
+            TransmitError: the address does not belong to this host.
         """
         spec = self.context.rig.spec.gazebo
         if spec is None:
@@ -62,24 +62,24 @@ class Gazebo(Part):
         self._publishers = tuple(LidarPublisher(lidar, self._transport) for lidar in self.lidars)
 
     def warm(self) -> None:
-        """Load the kernel that measures."""
+        """Load the measuring kernel."""
         self.rehearse()
 
     def rehearse(self) -> None:
-        """Load or compile the kernel that measures."""
+        """Load or compile the measuring kernel."""
         for lidar in self.lidars:
             lidar.true_ranges_m(0)
 
     def start(self) -> None:
-        """Begin to measure; the first measurement is at rig time 0."""
+        """Start measuring; the first measurement is at rig time 0."""
         for publisher in self._publishers:
             publisher.start(self.context.clock.epoch_ns)
 
     def change(self, rig: Rig) -> Change:
-        """Refuse another SDF file, or another table.
+        """Refuse a change of the SDF file or of its table.
 
         Raises:
-            ConfigError: the rig has one.
+            ConfigError: the file or the table changes.
         """
         now = self.context.rig
         if rig.spec.gazebo != now.spec.gazebo or (now.spec.gazebo is not None and not self.context.shows(rig)):
@@ -97,11 +97,11 @@ class Gazebo(Part):
 
     @property
     def summary(self) -> str:
-        """How many there are."""
+        """Text with the number of lidars, empty for none."""
         return f"{len(self.lidars)} lidar(s) for Gazebo" if self.lidars else ""
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """Every lidar."""
+        """Add the values of every lidar."""
         del now_ns
         return replace(
             reading,
@@ -112,7 +112,7 @@ class Gazebo(Part):
         )
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Threads that should run and do not."""
+        """Faults of threads that have ended."""
         del now_ns
         ended = [each.lidar.spec.name for each in self._publishers if each.has_started and not each.alive]
         found = [Fault(key="gazebo_ended", subject=name, text="the thread of the lidar has ended") for name in ended]

@@ -1,1 +1,1 @@
-"""Control of a running daemon by other programs: HTTP and WebSocket, events, and the bounds on both."""
+"""Control of a running daemon by other programs over HTTP and WebSocket, with events and limits."""

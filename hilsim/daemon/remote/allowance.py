@@ -1,4 +1,4 @@
-"""Bound on requests a second: some may come at once, on the whole no more than the limit."""
+"""Limit on requests a second, which allows short bursts."""
 
 import math
 import time
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(kw_only=True, eq=False)
 class Allowance:
-    """Requests that may still be obeyed.
+    """Number of requests that may still be executed.
 
     Attributes:
-        most: Requests a second, and at once.
-        now_s: A clock.
+        most: Largest number of requests a second, and in one burst.
+        now_s: Clock in seconds.
     """
 
     most: int
@@ -21,7 +21,7 @@ class Allowance:
     _counted_s: float = field(default=-math.inf, init=False)
 
     def take(self) -> bool:
-        """Whether another request may be obeyed now; it is counted then."""
+        """Count another request if it may be executed now; returns whether it may."""
         now_s = self.now_s()
         self._left = min(float(self.most), self._left + (now_s - self._counted_s) * self.most)
         self._counted_s = now_s

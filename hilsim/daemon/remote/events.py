@@ -1,6 +1,6 @@
-"""Events for connections that subscribe to them: the state of the rig at an interval.
+"""Events for connections that subscribe to the state of the rig at an interval.
 
-An event that a connection cannot take at once is left out: at most one waits to be sent, and a connection that reads nothing for 10 s is closed.
+An event that a connection cannot accept at once is skipped: at most one waits to be sent, and a connection that reads nothing for 10 s is closed.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ from hilsim.limits import SUBSCRIBER_STALLED_S
 from hilsim.telemetry.guarded import guarded
 
 _SHARED_S = 0.02
-"""Age up to which an event is sent to further subscribers: the counters are read at most fifty times a second."""
+"""Age up to which an event is reused for other subscribers, so that counters are read at most fifty times a second."""
 _LOOK_S = 0.5
-"""Longest time between two looks at what a connection has taken."""
+"""Longest time between two checks of how much a connection has accepted."""
 
 
 class StateEvents:
-    """Makes the events of a rig, once for all its subscribers."""
+    """Maker of the events of a rig, once for all subscribers."""
 
     def __init__(self, running: RunningRig) -> None:
-        """Events of ``running``."""
+        """Make events of ``running``."""
         self._running = running
         self._making = asyncio.Lock()
         self._made_s = float("-inf")
         self._text = ""
 
     async def text(self) -> str:
-        """The state now, as JSON."""
+        """Present state as JSON."""
         async with self._making:
             if time.monotonic() - self._made_s > _SHARED_S:
                 self._text = await asyncio.to_thread(self._make)
@@ -45,11 +45,11 @@ class StateEvents:
 
 @dataclass(kw_only=True, eq=False)
 class Progress:
-    """Tells whether the reader of a connection goes on.
+    """Check whether the reader of a connection makes progress.
 
     Attributes:
-        transport: The connection.
-        now_s: A clock.
+        transport: Transport of the connection.
+        now_s: Clock in seconds.
     """
 
     transport: asyncio.WriteTransport
@@ -58,7 +58,7 @@ class Progress:
     _gone_on_s: float = field(default=float("-inf"), init=False)
 
     def is_stalled(self) -> bool:
-        """Whether the reader has taken nothing of what waits for it for 10 s."""
+        """Whether the reader has read nothing of the waiting bytes for 10 s."""
         waiting_bytes = self.transport.get_write_buffer_size()
         if waiting_bytes == 0 or waiting_bytes < self._waiting_bytes or self._waiting_bytes == 0:
             self._gone_on_s = self.now_s()
@@ -68,12 +68,12 @@ class Progress:
 
 @dataclass(kw_only=True, eq=False)
 class Subscription:
-    """Events over one connection.
+    """Subscription of one connection to events.
 
     Attributes:
-        events: Their source.
-        send: Sends a text.
-        transport: The connection.
+        events: Source of the events.
+        send: Function that sends a text.
+        transport: Transport of the connection.
     """
 
     events: StateEvents
@@ -82,17 +82,17 @@ class Subscription:
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def subscribe(self, every_s: float) -> None:
-        """Send the state at an interval, from now on; replaces an earlier interval."""
+        """Start sending the state at an interval, which replaces an earlier interval."""
         self.unsubscribe()
         self._task = asyncio.create_task(guarded("control-events", lambda: self._run(every_s)), name="control-events")
 
     def unsubscribe(self) -> None:
-        """Send no more events."""
+        """Stop sending events."""
         if self._task is not None:
             self._task.cancel()
 
     async def end(self) -> None:
-        """Send no more events; returns when nothing is under way."""
+        """Stop sending events; returns when the last one has been sent."""
         self.unsubscribe()
         if self._task is not None:
             await asyncio.wait({self._task})

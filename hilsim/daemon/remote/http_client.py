@@ -1,4 +1,4 @@
-"""Client of a daemon's control server for HTTP, of the standard library alone: one request, one answer. Imports nothing slow."""
+"""Client of a daemon's HTTP control server, made with the standard library: one request, one answer. It imports no slow module."""
 
 import http.client
 import json
@@ -12,26 +12,26 @@ from hilsim.errors import ConfigError, TransmitError
 _HTTP = "http://"
 _LONGEST_ANSWER = 1 << 22
 _ANSWERED = frozenset({200, 400, 401, 403, 413})
-"""Statuses whose body is the answer, or says what the request must be."""
+"""Statuses whose body is the answer, or the rule that the request breaks."""
 
 
 class HttpClient:
-    """Sends requests to one daemon.
+    """Client of one daemon.
 
     Attributes:
         address: ``http://HOST:PORT``.
     """
 
     def __init__(self, address: str, token: str | None, token_file: str | Path | None) -> None:
-        """Of the daemon at an address; nothing is opened yet.
+        """Create a client of the daemon at an address, without connecting.
 
         Args:
             address: ``http://HOST:PORT``.
-            token: The daemon's token.
+            token: Token of the daemon.
             token_file: File with the token, instead.
 
         Raises:
-            ConfigError: the address is in another form, there is no token, or its file cannot be used.
+            ConfigError: the address has another form, the token is missing, or its file cannot be used.
         """
         self.address = address
         self._host, self._port = _endpoint(address)
@@ -40,7 +40,7 @@ class HttpClient:
         self._token = read_token(Path(token_file)) if token_file is not None else checked_token(token or "", "token")
 
     def send_words(self, line: str, answer_s: float) -> str:
-        """Give the daemon one command in words, or one request in JSON; returns its answer as the control socket words it.
+        """Send the daemon one command in words, or one request in JSON; returns its answer in the form of the control socket.
 
         Raises:
             TransmitError: no daemon listens there, or no answer arrives.
@@ -59,7 +59,7 @@ class HttpClient:
         return json.dumps(answer) if answer else "ok"
 
     def send(self, line: str, answer_s: float) -> str:
-        """Give the daemon one request in JSON; returns the line of its answer.
+        """Send the daemon one request in JSON; returns the line of its answer.
 
         Raises:
             TransmitError: no daemon listens there, or no answer arrives.
@@ -86,10 +86,10 @@ class HttpClient:
 
 
 def request_of_words(line: str) -> dict[str, object]:
-    """The request that asks for the same as a command in words.
+    """Convert a command in words to a request.
 
     Raises:
-        ConfigError: it is no such command.
+        ConfigError: the command is unknown.
     """
     match line.split():
         case ["pause" | "resume" as verb, *names] if len(names) <= 1:

@@ -1,4 +1,4 @@
-"""The port for requests over HTTP: held before the first packet is sent; the server is imported while packets flow already, and clients wait meanwhile."""
+"""Port for requests over HTTP. It is opened before the first packet is sent; the server is imported while packets flow, and clients wait meanwhile."""
 
 import asyncio
 import importlib
@@ -20,17 +20,17 @@ log = structlog.get_logger("hilsim")
 
 _BACKLOG = 16
 _SEND_BUFFER_BYTES = 1 << 18
-"""What the kernel holds for a client that does not read."""
+"""Size of the kernel's send buffer for a client that does not read."""
 
 
 @asynccontextmanager
 async def serve_http(running: RunningRig, spec: ControlSpec, directory: Path) -> AsyncIterator[tuple[str, int] | None]:
-    """Answer requests over HTTP and WebSocket while the block runs; yields address and port, or None where the rig has no ``http``.
+    """Answer requests over HTTP and WebSocket while the block runs; yields address and port, or None if the rig has no ``http``.
 
     Args:
-        running: The rig.
-        spec: Address and file of the token.
-        directory: That the file's path is relative to.
+        running: Running rig.
+        spec: Settings with the address and the token's file.
+        directory: Directory to which the file's path is relative.
 
     Raises:
         ConfigError: the file of the token cannot be used.

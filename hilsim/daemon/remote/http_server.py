@@ -1,11 +1,11 @@
 """Server for requests over HTTP and WebSocket, on the daemon's event loop.
 
-- ``POST /v1/request``: a request in JSON (``control_requests``); the answer is the one of the control socket.
-- ``GET /v1/help``: the requests; ``GET /v1/openapi.json``: the same for programs. Neither needs the token.
-- ``GET /v1/stream``: a WebSocket; each text message is a request, and each answer a message. It can be sent events.
+- ``POST /v1/request``: a request in JSON (``control_requests``), answered as at the control socket.
+- ``GET /v1/help``: the requests; ``GET /v1/openapi.json``: their description for programs. Neither needs the token.
+- ``GET /v1/stream``: a WebSocket; each text message is a request, and each answer a message. It can receive events.
 
-A web page can reach a loopback address through its reader's browser, so a request must name this server as ``Host``, may come from no other ``Origin``, and
-must have the token, which only the user who runs the daemon can read.
+A web page can reach a loopback address through a browser, so a request must have this server as ``Host``, must not have another ``Origin``, and must
+contain the token, which only the user who runs the daemon can read.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from hilsim.telemetry.readings import HttpRefusal
 
 log = structlog.get_logger("hilsim")
 
-_NO_TOKEN = "a request must have the token of the daemon (Authorization: Bearer TOKEN; [control] token_file)"  # noqa: S105 - no secret
+_NO_TOKEN = "a request must have the token of the daemon (Authorization: Bearer TOKEN; [control] token_file)"  # noqa: S105 - not a secret
 _TOO_MANY = f"there must be at most {CONTROL_REQUESTS_A_SECOND.bound} requests a second"
 _TOO_LONG = f"a request must be at most {CONTROL_REQUEST_BYTES.bound} bytes"
 _TOO_SLOW = f"a request must arrive within {REQUEST_S.text}"
@@ -48,7 +48,7 @@ _HEADERS = {
     HttpRefusal.TOO_MANY: {"Retry-After": "1"},
 }
 _CLOSE_S = 0.3
-"""Longest time that a WebSocket's client gets to answer the daemon's farewell."""
+"""Longest wait for a WebSocket client's answer to the closing message."""
 
 
 @asynccontextmanager
@@ -61,14 +61,14 @@ async def serve_requests(running: RunningRig, token: Token, listening: socket.so
 
 
 class RequestServer:
-    """Answers requests.
+    """Server of requests.
 
     Attributes:
-        held: Connections with a request under way that has the token.
+        held: Connections with an open request that has the token.
     """
 
     def __init__(self, running: RunningRig, token: Token, address: str, port: int) -> None:
-        """Of ``running``, for those who have ``token`` and address the server as ``address`` (or localhost) and ``port``."""
+        """Create a server for ``running`` that accepts clients with ``token`` that use ``address`` (or localhost) and ``port`` as its name."""
         self.held: set[asyncio.BaseProtocol] = set()
         self._running = running
         self._token = token
@@ -81,7 +81,7 @@ class RequestServer:
         self._streams: set[web.WebSocketResponse] = set()
 
     def app(self) -> web.Application:
-        """What answers."""
+        """Web application of the server."""
 
         @web.middleware
         async def admit(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
@@ -99,7 +99,7 @@ class RequestServer:
         app.on_shutdown.append(self._close_streams)
         return app
 
-    # -- who may ask ---------------------------------------------------------------------------------------------------------------------
+    # -- admission ---------------------------------------------------------------------------------------------------------------------
 
     async def _admit(self, request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
         try:
@@ -113,7 +113,7 @@ class RequestServer:
         if not {host.lower() for host in request.headers.getall(hdrs.HOST, [""])} <= self._hosts:
             raise _RefusedError(HttpRefusal.FOREIGN, f"Host must be {' or '.join(sorted(self._hosts))}")
         if not {origin.lower() for origin in request.headers.getall(hdrs.ORIGIN, [])} <= self._origins:
-            raise _RefusedError(HttpRefusal.FOREIGN, "Origin must be missing, or this server: pages of other servers may not command it")
+            raise _RefusedError(HttpRefusal.FOREIGN, "Origin must be missing, or this server: pages of other servers may not send commands")
         allowance = self._allowance if self._has_token(request) else self._strangers_allowance
         if not allowance.take():
             raise _RefusedError(HttpRefusal.TOO_MANY, _TOO_MANY)
@@ -167,7 +167,7 @@ class RequestServer:
         return stream
 
     async def _is_authorised(self, stream: web.WebSocketResponse) -> bool:
-        """Whether the first message has the token; else the stream is closed."""
+        """Whether the first message has the token; if not, the stream is closed."""
         reason, error = HttpRefusal.UNAUTHORISED, _NO_TOKEN.replace("Authorization: Bearer TOKEN", 'or {"token": TOKEN} as the first message')
         try:
             async with asyncio.timeout(REQUEST_S.bound):
@@ -224,7 +224,7 @@ class RequestServer:
         self._count(reason)
         answer = _json(refusal(error), _STATUS[reason], _HEADERS.get(reason, {}))
         if reason in {HttpRefusal.TOO_SLOW, HttpRefusal.TOO_LONG}:
-            answer.force_close()  # what the connection still brings is no request
+            answer.force_close()  # further bytes of the connection are not a request
         return answer
 
     def _count(self, reason: HttpRefusal) -> None:
@@ -245,10 +245,10 @@ class _RefusedError(Exception):
 
 
 async def _body(request: web.Request) -> bytes:
-    """The body of a request, as soon as it has arrived.
+    """Wait for the body of a request.
 
     Raises:
-        _RefusedError: it is too long, does not arrive in time, or is no HTTP.
+        _RefusedError: the body is too long, does not arrive in time, or is not HTTP.
     """
     if (request.content_length or 0) > CONTROL_REQUEST_BYTES.bound:
         raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG)
@@ -267,22 +267,22 @@ async def _body(request: web.Request) -> bytes:
 
 
 def _parsed(content: object) -> dict[str, Any]:
-    """The request in a body (bytes) or a message (a text).
+    """Parse the request in a body (bytes) or a message (a text).
 
     Raises:
-        _RefusedError: there is none.
+        _RefusedError: the content is not a request.
     """
     try:
         return parse_request(content.decode() if isinstance(content, bytes) else str(content))
     except UnicodeDecodeError:
-        raise _RefusedError(HttpRefusal.NOT_A_REQUEST, "a request must be a JSON object, got no UTF-8") from None
+        raise _RefusedError(HttpRefusal.NOT_A_REQUEST, "a request must be a JSON object, got bytes that are not UTF-8") from None
     except ConfigError as error:
         raise _RefusedError(HttpRefusal.NOT_A_REQUEST, str(error)) from error
 
 
 @contextmanager
 def _held(held: set[asyncio.BaseProtocol], request: web.Request) -> Iterator[None]:
-    """Keep a request's connection from being closed for another one while the block runs."""
+    """Protect a request's connection from being closed in favour of another one while the block runs."""
     connection = request.protocol
     held.add(connection)
     try:

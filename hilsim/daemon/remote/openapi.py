@@ -1,4 +1,4 @@
-"""OpenAPI description of the requests over HTTP, made from the table of requests."""
+"""OpenAPI description of the requests over HTTP, generated from the table of requests."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from hilsim.daemon.control_requests import PROTOCOL, REQUESTS, Request
 from hilsim.version import __version__
 
 _REFUSALS = {
-    "400": "The body is no JSON object.",
+    "400": "The body is not a JSON object.",
     "401": "The token is missing or wrong.",
     "403": "Host or Origin is another server.",
     "408": "The body did not arrive in time.",
@@ -16,7 +16,7 @@ _REFUSALS = {
 
 
 def description() -> dict[str, Any]:
-    """An OpenAPI 3.1 document."""
+    """Make the OpenAPI 3.1 document."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "hilsim control", "version": str(PROTOCOL), "description": f"Requests to a running hilsim {__version__}."},
@@ -56,7 +56,7 @@ def _request_operation() -> dict[str, Any]:
     answers = [{"$ref": f"#/components/schemas/{name}_answer"} for name in REQUESTS]
     return {
         "operationId": "request",
-        "summary": "Do what a request asks for.",
+        "summary": "Execute a request.",
         "security": [{"token": []}],
         "requestBody": {"required": True, "content": {"application/json": {"schema": {"oneOf": asked}}}},
         "responses": {

@@ -1,4 +1,4 @@
-"""The file with the token that requests over HTTP must have."""
+"""File with the token that requests over HTTP must contain."""
 
 import hmac
 import os
@@ -14,10 +14,10 @@ _RANDOM_BYTES = 32
 
 
 class Token:
-    """A token that is compared in constant time and appears in no log."""
+    """A token that is compared in constant time and never logged."""
 
     def __init__(self, text: str) -> None:
-        """Of a text."""
+        """Create a token from a text."""
         self._is_equal = partial(hmac.compare_digest, text.encode())
 
     def is_equal(self, text: object) -> bool:
@@ -25,15 +25,15 @@ class Token:
         return isinstance(text, str) and self._is_equal(text.encode(errors="replace"))
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Text that does not contain the token."""
         return "Token()"
 
 
 def read_or_make_token(path: Path) -> str:
-    """The token of a file; makes the file, for this user alone, with a new token where there is none.
+    """Read the token from a file; a missing file is created with a new token, for this user only.
 
     Raises:
-        ConfigError: the file cannot be made or read, others can read it, or it holds no token.
+        ConfigError: the file cannot be created or read, other users can read it, or it contains no token.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -49,10 +49,10 @@ def read_or_make_token(path: Path) -> str:
 
 
 def read_token(path: Path) -> str:
-    """The token of a file.
+    """Read the token from a file.
 
     Raises:
-        ConfigError: the file cannot be read, others can read it, or it holds no token.
+        ConfigError: the file cannot be read, other users can read it, or it contains no token.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -65,14 +65,14 @@ def read_token(path: Path) -> str:
 
 
 def checked_token(token: str, subject: str) -> str:
-    """The token, if it is one.
+    """Return the token if it is valid.
 
     Args:
-        token: A text.
-        subject: What a message begins with; the token is not in it.
+        token: Text of the token.
+        subject: Beginning of the error message, which does not contain the token.
 
     Raises:
-        ConfigError: it cannot be a token.
+        ConfigError: the text is not a valid token.
     """
     is_sound = token.isascii() and token.isprintable() and " " not in token
     if not is_sound or not _SHORTEST <= len(token) <= _LONGEST:
@@ -87,6 +87,6 @@ def _enforce_private(status: os.stat_result, path: Path) -> None:
         raise ConfigError(f"token_file must be a regular file, got {path}")
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
-        raise ConfigError(f"token_file must be for its owner alone (mode 0600), got mode {mode:04o} at {path}")
+        raise ConfigError(f"token_file must be readable by its owner only (mode 0600), got mode {mode:04o} at {path}")
     if status.st_uid not in {os.geteuid(), 0}:
-        raise ConfigError(f"token_file must be owned by the user of the process, got the user with number {status.st_uid} at {path}")
+        raise ConfigError(f"token_file must be owned by the user of the process, got user number {status.st_uid} at {path}")

@@ -1,4 +1,4 @@
-"""Commands to rovers: datagrams of a byte, at a port of each."""
+"""Commands to rovers: datagrams of one byte, received at one port for each rover."""
 
 import asyncio
 import socket
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from asyncio_dgram.aio import DatagramServer
 
 Obey = Callable[[bytes], object]
-"""Takes a datagram."""
+"""Function that executes the command in a datagram."""
 
 
 @asynccontextmanager
 async def served_commands(ports: dict[str, tuple[socket.socket, Obey]]) -> AsyncIterator[None]:
-    """Hand on what comes while the block runs.
+    """Receive commands while the block runs.
 
     Args:
-        ports: Of each rover, by its name: its bound socket, which is closed at the end, and who takes what comes.
+        ports: Bound socket of each rover, which is closed at the end, and the function that takes its datagrams, by the rover's name.
     """
     streams, tasks = [], []
     try:

@@ -1,6 +1,6 @@
-"""The rovers of a rig as a part: their scans, their flows and the ports they take commands at.
+"""The rovers of a rig as a part: their scans, their flows and their command ports.
 
-What sends is imported where there is a rover: most rigs have none, and start sooner.
+The sending modules are imported only for a rig with a rover; most rigs have none, and start faster so.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -58,10 +58,10 @@ class Rovers(Part):
         return self.context.rig.spec.rover
 
     def prepare(self) -> None:
-        """Look into the files of scans, and build the scene where a rover drives through it.
+        """Open the files of scans, and build the scene if a rover drives through it.
 
         Raises:
-            AssetError: naming each that has none, or a file of the scene.
+            AssetError: files without a scan, or a file of the scene cannot be used; the message names each.
         """
         if not self._rovers:
             return
@@ -73,17 +73,17 @@ class Rovers(Part):
         self._points = tuple(source.points for source in self._sources)
 
     def needs(self) -> Needs:
-        """Three flows a rover, at the rates of their files' first scans."""
+        """Requirements of the rovers: three flows each, at the rates of their files' first scans."""
         rate_hz = sum(rover.rate_hz * (2 + chunk_count(points)) for rover, points in zip(self._rovers, self._points, strict=True))
         return Needs(
             flows=len(FLOW_PORTS) * len(self._rovers), capacity_bytes=HEADER_SIZE + LARGEST_PACKET if self._rovers else 0, packet_rate_hz=rate_hz
         )
 
     def open(self) -> None:
-        """Hold the ports for commands, and open the flows.
+        """Open the command ports and the flows.
 
         Raises:
-            LinkError: a port for commands cannot be had.
+            LinkError: a command port cannot be opened.
             TransmitError: a flow cannot be opened.
         """
         if not self._rovers:
@@ -114,7 +114,7 @@ class Rovers(Part):
         return row
 
     def warm(self) -> None:
-        """Load the loop."""
+        """Load the kernels of the sending loop."""
         if self._sender is not None:
             self._sender.warm()
 
@@ -124,11 +124,11 @@ class Rovers(Part):
             self._made(allocate_rings(1, 2, LARGEST_PACKET)).warm()
 
     def prime(self, until_ns: int) -> bool:
-        """Have a scan of each rover read."""
+        """Read one scan of each rover."""
         return self._sender is None or self._sender.read_ahead(until_ns)
 
     def start(self) -> None:
-        """Begin to send; the first cycle is due a period after rig time 0."""
+        """Start sending; the first cycle is due one period after rig time 0."""
         if self._sender is None:
             return
         for row in self._rows:
@@ -136,15 +136,15 @@ class Rovers(Part):
         self._sender.start(self.context.clock.epoch_ns)
 
     def change(self, rig: Rig) -> Change:
-        """Refuse other rovers, or another scene where they drive.
+        """Refuse a change of the rovers, or of the scene through which they drive.
 
         Raises:
-            ConfigError: the rig has some.
+            ConfigError: the rovers or their scene change.
         """
         now = self.context.rig.spec
         if rig.spec.rover != now.rover or rig.rover_lidars != self.context.rig.rover_lidars or (now.rover and rig.spec.seed != now.seed):
             raise ConfigError(
-                f"{rig.path}: [[rover]], what their lidars are, [weather] that they measure in, and seed cannot change while rovers send; restart the service for that"
+                f"{rig.path}: [[rover]], the rovers' lidars and their [weather], and seed cannot change while rovers send; restart the service for that"
             )
         if any(rover.drive for rover in now.rover) and (rig.spec.scene != now.scene or asset_signature(rig) != self._signature):
             raise ConfigError(f"{rig.path}: [scene] cannot change while rovers drive through it; restart the service for that")
@@ -161,7 +161,7 @@ class Rovers(Part):
         self._rows = []
 
     def serve(self) -> AbstractAsyncContextManager[object]:
-        """The ports for commands."""
+        """Receive commands at the command ports."""
         return served_commands(
             {rover.name: (self._ports.pop(rover.name), partial(self._obey, place)) for place, rover in enumerate(self._rovers)} if self._ports else {}
         )
@@ -181,16 +181,16 @@ class Rovers(Part):
 
     @property
     def has_begun(self) -> bool:
-        """Whether each has begun a cycle."""
+        """Whether each rover has begun a cycle."""
         return self._sender is None or self._sender.has_begun
 
     @property
     def summary(self) -> str:
-        """How many there are."""
+        """Text with the number of rovers, empty for none."""
         return f"{len(self._rovers)} rover(s)" if self._rovers else ""
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """Every rover."""
+        """Add the values of every rover."""
         del now_ns
         sender = self._sender
         if sender is None:
@@ -212,7 +212,7 @@ class Rovers(Part):
         )
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Threads that should run and do not, and files that cannot be read any more."""
+        """Faults of threads that have ended, and of files that cannot be read any more."""
         del now_ns
         sender = self._sender
         if sender is None:

@@ -1,1 +1,1 @@
-"""Devices that an autopilot reads over a serial port of their own."""
+"""Devices on serial ports that an autopilot reads."""

@@ -1,4 +1,4 @@
-"""What a device on a serial port of its own is, whatever it measures: a range sensor, a GPS receiver, an IMU."""
+"""Interface of a device on a serial port: a range sensor, a GPS receiver, an IMU."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,13 +9,13 @@ from hilsim.links.timed_bytes import TimedBytes
 
 
 class SerialDevice(Protocol):
-    """A device behind a serial port. It knows no clock and no port: times are rig times, and they are arguments.
+    """A device on a serial port. It uses no clock and no port itself: rig times are arguments.
 
-    One thread calls all of it but ``see``.
+    All methods but ``see`` are called by one thread.
     """
 
     def see(self, scenery: Scenery) -> None:
-        """From now on be in this scene, on its platform; any thread may call it."""
+        """Set the scene and platform of the device; any thread may call it."""
         ...
 
     def warm(self) -> None:
@@ -23,35 +23,35 @@ class SerialDevice(Protocol):
         ...
 
     def begin(self, utc_epoch_ns: int) -> None:
-        """Rig time begins: its 0 is this instant of UTC."""
+        """Set the UTC of rig time 0, at the start."""
         ...
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
-        """Take bytes that arrived; returns the answers, one whole frame each, due at once."""
+        """Process received bytes; returns the answers, one whole frame each, due at once."""
         ...
 
     def next_ns(self, from_ns: int) -> int:
-        """When the next frame at or after a time is due, if the device were to send."""
+        """Time of the next frame at or after a time, as if the device were sending."""
         ...
 
     def frames(self, from_ns: int, until_ns: int) -> list[TimedBytes]:
-        """Every frame due from ``from_ns`` up to but not including ``until_ns``, in order. Stretches are asked for in order, between what is received."""
+        """Make the frames due in ``[from_ns, until_ns)``, in order. Calls follow the order of time, and alternate with ``receive``."""
         ...
 
     def skip(self, from_ns: int, until_ns: int) -> int:
-        """Leave out what is due in a stretch, as ``frames`` without the work; returns how many frames."""
+        """Skip the frames due in a stretch of time; returns their number."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConfiguredDevice:
-    """A device as the rig has it.
+    """A device with its settings in the rig.
 
     Attributes:
-        name: For logs and metrics; no two of a rig are the same.
-        serial: Its port.
-        identity: Its table in the rig: a reload does not touch a device of the same name and identity.
-        device: The device.
+        name: Name for logs and metrics, unique in a rig.
+        serial: Settings of the port.
+        identity: Table of the device in the rig; a reload does not change a device of the same name and identity.
+        device: Emulated device.
     """
 
     name: str

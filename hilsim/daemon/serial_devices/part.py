@@ -1,4 +1,4 @@
-"""Devices on serial ports of their own as a part: started, changed and stopped as one."""
+"""The serial devices of a rig as a part, started, changed and stopped together."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,39 +13,39 @@ from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 
 KINDS: tuple[Callable[[Rig, Callable[[], Scenery]], tuple[ConfiguredDevice, ...]], ...] = (configured_rangefinders,)
-"""What makes a rig's devices of each kind: a new kind is one more entry."""
+"""Functions that make a rig's devices of each kind; a new kind is one more entry."""
 
 
 class SerialDevices(Part):
-    """Every device of a rig that has a serial port of its own."""
+    """The serial devices of a rig."""
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
         self.ports: dict[str, SerialDevicePort] = {}
 
     def prepare(self) -> None:
-        """Make the devices; none has its port yet."""
+        """Make the devices, without opening their ports."""
         self.ports = {configured.name: SerialDevicePort(configured=configured) for configured in self._configured(self.context.rig)}
 
     def _configured(self, rig: Rig) -> tuple[ConfiguredDevice, ...]:
         return tuple(configured for kind in KINDS for configured in kind(rig, lambda: self.context.scenery(rig)))
 
     def warm(self) -> None:
-        """Load or compile what makes their frames."""
+        """Load or compile the kernels that make frames."""
         for port in self.ports.values():
             port.configured.device.warm()
 
     def rehearse(self) -> None:
-        """The same."""
+        """Load or compile the kernels that make frames."""
         self.warm()
 
     def start(self) -> None:
-        """Begin; each device waits for its port by itself."""
+        """Start; each device waits for its own port."""
         for port in self.ports.values():
             port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
 
     def change(self, rig: Rig) -> "SerialChange":
-        """Make ready another rig's devices. One that stays the same keeps its port and what its driver has asked of it, also in another scene."""
+        """Prepare another rig's devices. A device that does not change keeps its port and its driver's settings, also in another scene."""
         requested = {configured.name: configured for configured in self._configured(rig)}
         kept = frozenset(name for name, port in self.ports.items() if name in requested and requested[name].identity == port.configured.identity)
         for name, configured in requested.items():
@@ -55,7 +55,7 @@ class SerialDevices(Part):
         return SerialChange(devices=self, requested=requested, kept=kept, scenery=scenery)
 
     def become(self, change: "SerialChange") -> tuple[str, ...]:
-        """End the ports that are not kept, then begin the new ones: a new device may want a former one's port."""
+        """Close the ports that are not kept, then open the new ones, because a new device may use a former one's port."""
         done = [f"{name}: unchanged" for name in self.ports if name in change.kept]
         for name in [name for name in self.ports if name not in change.kept]:
             self.ports.pop(name).stop()
@@ -77,16 +77,16 @@ class SerialDevices(Part):
 
     @property
     def summary(self) -> str:
-        """How many there are."""
+        """Text with the number of devices, empty for none."""
         return f"{len(self.ports)} serial device(s)" if self.ports else ""
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """Every device."""
+        """Add the values of every device."""
         del now_ns
         return replace(reading, serial_devices=tuple(port.reading() for port in dict(self.ports).values()))
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Threads that should run and do not."""
+        """Faults of threads that have ended."""
         del now_ns
         ended = [port for port in dict(self.ports).values() if not port.alive]
         return tuple(Fault(key="serial_device_ended", subject=port.name, text="the device's thread has ended") for port in ended)
@@ -94,13 +94,13 @@ class SerialDevices(Part):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SerialChange(Change):
-    """What another rig changes of the serial devices, made ready.
+    """Prepared change to the serial devices of another rig.
 
     Attributes:
-        devices: That change.
-        requested: Every device of the new rig, by name.
-        kept: Names of those that go on.
-        scenery: What those see from then on.
+        devices: Serial devices that change.
+        requested: All devices of the new rig, by name.
+        kept: Names of the devices that continue.
+        scenery: New scene of the devices that continue.
     """
 
     devices: SerialDevices
@@ -109,5 +109,5 @@ class SerialChange(Change):
     scenery: Scenery | None
 
     def make(self) -> tuple[str, ...]:
-        """End some, begin others."""
+        """Stop some devices and start others."""
         return self.devices.become(self)

@@ -1,7 +1,7 @@
-"""The thread of one device on a serial port: keeps the port, hands on what arrives, and writes each frame when it is due.
+"""Thread of one device on a serial port: it opens the port, passes received bytes to the device, and writes each frame when it is due.
 
-It is an ordinary Python thread: a driver waits tens of milliseconds for a reading, and nothing on the packet path waits for this.
-Each change of the port is logged once; frames due during a stall or without a port are left out and never sent later.
+It is an ordinary Python thread: a driver waits tens of milliseconds for a reading, and the packet path does not depend on it.
+Each change of the port is logged once; frames due during a stall or without a port are skipped and never sent later.
 """
 
 import errno
@@ -26,22 +26,22 @@ from hilsim.transmit.scheduling import ThreadSettings, enter
 log = structlog.get_logger("hilsim")
 
 _AHEAD_NS = 2_000_000
-"""Frames are made so long before the last of them is due: poses are carried on over it."""
+"""Time from making frames to the deadline of the last of them, over which poses are extrapolated."""
 _STALL_NS = 20_000_000
 _LONGEST_COUNT_NS = 1_000_000_000
 _LONGEST_WAIT_NS = 10_000_000
 _RETRY_S = 0.5
 _MOST_QUEUED_BYTES = 256
-"""A line that still holds so much is slower than the device: what would queue up behind is old when it arrives."""
+"""Unsent bytes from which frames are skipped: the line is then slower than the device, and a queued frame would be old when it arrives."""
 _PLAIN = ThreadSettings(scheduling="plain")
 
 
 @dataclass(kw_only=True, eq=False)
 class SerialDevicePort:
-    """A device at its port.
+    """A device and its port.
 
     Attributes:
-        configured: The device as the rig has it.
+        configured: Device with its settings in the rig.
     """
 
     configured: ConfiguredDevice
@@ -56,11 +56,11 @@ class SerialDevicePort:
 
     @property
     def name(self) -> str:
-        """For logs and metrics."""
+        """Name for logs and metrics."""
         return self.configured.name
 
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
-        """Begin; rig time 0 is CLOCK_MONOTONIC ``epoch_ns`` and UTC ``utc_epoch_ns``."""
+        """Start the thread; rig time 0 is CLOCK_MONOTONIC ``epoch_ns`` and UTC ``utc_epoch_ns``."""
         self._epoch_ns = epoch_ns
         self.configured.device.begin(utc_epoch_ns)
         self._thread = threading.Thread(target=self._run, name=f"serial-{self.name}", daemon=True)
@@ -79,7 +79,7 @@ class SerialDevicePort:
         return self._thread is not None and self._thread.is_alive()
 
     def reading(self) -> SerialDeviceReading:
-        """What a scrape shows."""
+        """Values for the metrics."""
         return SerialDeviceReading(device=self.name, is_open=bool(self.device), sent_frames=self.sent_frames, dropped_frames=self.dropped_frames)
 
     def _run(self) -> None:
@@ -113,17 +113,17 @@ class SerialDevicePort:
         return time.monotonic_ns() - self._epoch_ns
 
     def _serve(self, device: SerialDevice, descriptor: int) -> None:
-        """Act as the device at an open port until stopped.
+        """Serve the device at an open port until stopped.
 
         Raises:
-            OSError: the port is gone.
+            OSError: the port has disappeared.
         """
         poller = select.poll()
         poller.register(descriptor, select.POLLIN)
         done_ns = max(self._now_ns(), 0)
         while not self._stop.is_set():
             wait_ns = min(device.next_ns(done_ns) - _AHEAD_NS - self._now_ns(), _LONGEST_WAIT_NS)
-            if poller.poll(max(-(-wait_ns // 1_000_000), 0)):  # rounded up, or it would spin for the last millisecond
+            if poller.poll(max(-(-wait_ns // 1_000_000), 0)):  # rounded up, otherwise it would spin for the last millisecond
                 self._receive(device, descriptor, done_ns)
             now_ns = self._now_ns()
             if now_ns - done_ns > _STALL_NS:
@@ -137,16 +137,16 @@ class SerialDevicePort:
     def _receive(self, device: SerialDevice, descriptor: int, done_ns: int) -> None:
         data = os.read(descriptor, 4096)
         if not data:
-            raise OSError(errno.ENODEV, "the port is gone")
-        for answer in device.receive(data, max(self._now_ns(), done_ns)):  # what is made already stays
+            raise OSError(errno.ENODEV, "the port has disappeared")
+        for answer in device.receive(data, max(self._now_ns(), done_ns)):  # not before the frames that are already made
             os.write(descriptor, answer)
 
     def _skip(self, device: SerialDevice, from_ns: int, now_ns: int) -> None:
-        """Leave out what was due, and count it: of a stall longer than a second, the last second."""
+        """Skip and count the frames that were due; of a stall longer than a second, those of the last second."""
         self.dropped_frames += device.skip(max(from_ns, now_ns - _LONGEST_COUNT_NS), now_ns)
 
     def _send(self, descriptor: int, frame: TimedBytes) -> None:
-        """Write a frame in one piece when it is due, or leave it out where the line is behind."""
+        """Write a frame in one piece when it is due, or skip it if the line is too slow."""
         rest_ns = frame.time_ns - self._now_ns()
         if rest_ns > 0:
             time.sleep(rest_ns / 1e9)

@@ -1,4 +1,4 @@
-"""Range sensors as serial devices: they cast their rays from the platform into the scene."""
+"""Range sensors as serial devices, which cast rays from the platform into the scene."""
 
 from collections.abc import Callable
 
@@ -21,40 +21,40 @@ class RangefinderDevice:
     """A range sensor in a scene."""
 
     def __init__(self, spec: RangefinderSpec, *, seed: int, stream: int, scenery: Scenery) -> None:
-        """A rangefinder by ``spec``; its noise is drawn from ``seed`` and ``stream``, its number in the rig."""
+        """Create a rangefinder from ``spec``, with noise drawn from ``seed`` and ``stream``, its number in the rig."""
         self._spec = spec
         self._scenery = scenery
         self._sensor = build_rangefinder(spec, seed=seed, stream=stream)
 
     def see(self, scenery: Scenery) -> None:
-        """Look into another scene from now on."""
+        """Set the scene and platform of the sensor."""
         self._scenery = scenery
 
     def warm(self) -> None:
-        """Load or compile what casts its rays."""
+        """Load or compile the kernels that cast rays."""
         self.sample(np.zeros(1, np.int64), np.zeros(1))
 
     def begin(self, utc_epoch_ns: int) -> None:
-        """A range sensor knows no date."""
+        """Do nothing: a range sensor has no date."""
 
     def receive(self, data: bytes, time_ns: int) -> list[bytes]:
-        """Take bytes of the driver; returns the answers."""
+        """Process bytes from the driver; returns the answers."""
         return self._sensor.receive(data, time_ns)
 
     def next_ns(self, from_ns: int) -> int:
-        """When the next frame at or after a time is due."""
+        """Time of the next frame at or after a time."""
         return self._sensor.next_ns(from_ns)
 
     def frames(self, from_ns: int, until_ns: int) -> list[TimedBytes]:
-        """Every frame due in a stretch."""
+        """Make the frames due in a stretch of time."""
         return self._sensor.frames(from_ns, until_ns, self.sample)
 
     def skip(self, from_ns: int, until_ns: int) -> int:
-        """Leave out what is due in a stretch: nothing is looked at."""
+        """Skip the frames due in a stretch of time, without casting rays."""
         return len(self._sensor.frames(from_ns, until_ns, lambda time_ns, _: np.full(time_ns.size, np.inf)))
 
     def sample(self, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
-        """``float32[n]`` true ranges in metres, ``inf`` for nothing, at ``int64[n]`` rig times and ``float64[n]`` azimuths."""
+        """Measure true ranges in metres ``float32[n]``, ``inf`` for a miss, at rig times ``int64[n]`` and azimuths ``float64[n]``."""
         scenery = self._scenery
         rays = platform_rays(self._spec, scenery.platform, time_ns, azimuth_deg)
         range_m = np.empty(time_ns.size, np.float32)
@@ -65,7 +65,7 @@ class RangefinderDevice:
 
 
 def configured_rangefinders(rig: Rig, scenery: Callable[[], Scenery]) -> tuple[ConfiguredDevice, ...]:
-    """Every ``[[rangefinder]]`` of a rig; ``scenery`` is called if there is one."""
+    """Make the devices of every ``[[rangefinder]]`` of a rig; ``scenery`` is called if there is one."""
     specs = rig.spec.rangefinder
     return tuple(
         ConfiguredDevice(

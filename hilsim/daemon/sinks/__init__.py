@@ -1,1 +1,1 @@
-"""What follows the stream while packets flow: each sink on a queue and a thread of its own."""
+"""Sinks that receive copies of sent packets, each with its own queue and thread."""

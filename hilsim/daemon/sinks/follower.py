@@ -1,7 +1,7 @@
-"""A sink with a queue and a thread of its own: an ordinary thread takes copies of what was sent off its queue and hands them to the sink.
+"""A sink with its own queue and thread: an ordinary thread takes copies of sent packets from the queue and passes them to the sink.
 
-The thread may hold the GIL, wait for a disk or a network, and fail: the sending loop and the other sinks notice nothing.
-What no longer fits on the queue is counted.
+The thread may hold the GIL, wait for a disk or a network, and fail, without any effect on the sending loop and the other sinks. Packets that do not fit
+into the queue are counted.
 """
 
 import threading
@@ -23,30 +23,30 @@ log = structlog.get_logger("hilsim")
 
 _INTERVAL_S = 0.05
 _LONGEST_END_S = 5.0
-"""How long the end waits for a sink that hangs; one that keeps up takes some 50 ms."""
+"""Longest wait for a sink at the end; one that keeps up takes some 50 ms."""
 
 _QUEUE_S = 2.0
 _FEWEST_SLOTS, _MOST_SLOTS = 4096, 65536
 _ROWS = 256
-"""Frames made at a time. Their 330 kB stay in the cache: 3.0 us of CPU a VLP-16 packet into a PCAP file, where 1024 at a time take 4.7."""
+"""Number of frames made at a time. Their 330 kB fit into the CPU's cache: a VLP-16 packet into a PCAP file takes 3.0 us of CPU, with 1024 frames 4.7 us."""
 
 
 def queue_slots(packet_rate_hz: float) -> int:
-    """Slots for what is sent in two seconds, so that a sink may pause that long; at most 65,536 (82 MB)."""
+    """Number of slots for the packets of two seconds, for which a sink may pause; at most 65,536 (82 MB)."""
     return min(max(round(_QUEUE_S * packet_rate_hz), _FEWEST_SLOTS), _MOST_SLOTS)
 
 
 class Follower:
-    """Hands a sink what a transmitter sends until it is stopped or the sink fails.
+    """Thread that passes packets that a transmitter sends to a sink until it is stopped or the sink fails.
 
     Attributes:
-        name: Of the sink, for logs and metrics.
-        sink: Where it goes.
-        fault: Why it has ended too early; empty while it has not.
+        name: Name of the sink for logs and metrics.
+        sink: The sink.
+        fault: Reason of an early end, else empty.
     """
 
     def __init__(self, name: str, sink: Sink, queue: int) -> None:
-        """``queue`` is the transmitter's, of which this is the only consumer; nothing is made before ``open``."""
+        """Create a follower that is the only consumer of the transmitter's ``queue``; nothing is opened before ``open``."""
         self.name = name
         self.sink = sink
         self.fault = ""
@@ -64,16 +64,16 @@ class Follower:
         self._has_warned = False
 
     def add_flow(self, number: int, name: str, framing: Framing) -> None:
-        """Know a flow, before its first datagram is sent.
+        """Add a flow, before its first datagram is sent.
 
         Args:
-            number: ``Transmitter.flow_number``; one that was used before counts its frames anew.
-            name: Of the flow.
-            framing: The headers to put before each datagram (``PAYLOAD_ONLY``: they are frames).
+            number: ``Transmitter.flow_number``; for a reused number the count of frames restarts.
+            name: Name of the flow.
+            framing: Headers to put before each datagram (``PAYLOAD_ONLY``: the datagrams are frames).
         """
         with self._changing:
             self._framings[number] = framing
-            self._flows = {**self._flows, number: SinkFlow(number=number, name=name)}  # a batch keeps the one before
+            self._flows = {**self._flows, number: SinkFlow(number=number, name=name)}  # a former batch keeps the former dictionary
             self._links = allocate_links(self._framings, self._links)
             self._links.framed[number] = 0
 
@@ -92,7 +92,7 @@ class Follower:
         self.sink.open(tuple(self._flows.values()))
 
     def start(self, *, utc_offset_ns: int) -> None:
-        """Follow from now on; ``utc_offset_ns`` is UTC minus CLOCK_MONOTONIC."""
+        """Start the thread; ``utc_offset_ns`` is UTC minus CLOCK_MONOTONIC."""
         self._utc_offset_ns = utc_offset_ns
         self._thread = threading.Thread(target=self._run, name=f"sink-{self.name}", daemon=True)
         self._opened().set_following(self._queue, FollowingState.ON)
@@ -100,12 +100,12 @@ class Follower:
         log.info("recording.started", file=self.sink.target, sink=self.name)
 
     def end(self) -> None:
-        """Begin to stop: what is still on the queue is written; the transmitter has stopped before."""
+        """Begin to stop, after the transmitter has stopped; the packets still on the queue are written."""
         self._end_by_s = time.monotonic() + _LONGEST_END_S
         self._ending.set()
 
     def stop(self) -> None:
-        """Wait for the end. A sink that hangs is left 5 s after ``end``."""
+        """Wait for the end of the thread. A sink that hangs is abandoned 5 s after ``end``."""
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(max(self._end_by_s - time.monotonic(), 0.0))
@@ -113,11 +113,11 @@ class Follower:
                 self.fault = f"{self.sink.target}: the sink took nothing for {_LONGEST_END_S:g} s"
                 log.error("recording.ended", reason=self.fault, packets=self.sink.written, sink=self.name)
                 return
-        with suppress(HilsimError, OSError):  # here it holds no frame that is not where it belongs
+        with suppress(HilsimError, OSError):  # all frames have been written before
             self.sink.close()
 
     def reading(self) -> RecordingReading:
-        """What a scrape shows; wait-free."""
+        """Values for the metrics; wait-free."""
         return RecordingReading(running=not self.fault, recorded_packets=self.sink.written, unrecorded_packets=self._missed())
 
     def _missed(self) -> int:
@@ -136,14 +136,14 @@ class Follower:
             self.sink.close()
         except (HilsimError, OSError) as error:
             self._fail(str(error))
-        except Exception as error:  # the top of a thread: whatever ends a sink must not do so in silence
+        except Exception as error:  # the top of a thread: every error that ends a sink must be reported
             log.exception("recording.broke", file=self.sink.target, sink=self.name)
             self._fail(f"an error of this program: {type(error).__name__}: {error}")
         else:
             log.info("recording.ended", file=self.sink.target, packets=self.sink.written, unrecorded_packets=self._missed(), sink=self.name)
 
     def _take(self) -> SentBatch:
-        """The oldest frames on the queue, with flows as they were when these were sent."""
+        """Take the oldest frames from the queue, with the flows at the time of their sending."""
         with self._changing:
             count = int(frame_waiting(self._packets, self._links, self._sent_ns, self._deadline_ns, self._flow, self._frames, self._size))
             flows = self._flows
@@ -166,7 +166,7 @@ class Follower:
             try:
                 self.sink.write(batch)
             finally:
-                self._lost += count - (self.sink.written - before)  # 0 unless it failed
+                self._lost += count - (self.sink.written - before)  # 0 unless the sink failed
         missed = self._opened().missed(self._queue)
         if not self._has_warned and missed > 0:
             self._has_warned = True

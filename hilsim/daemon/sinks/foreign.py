@@ -1,7 +1,7 @@
-"""A sink of another distribution as one of ours: any exception of its code is a fault of that sink alone, reported with its owner.
+"""Wrapper for a plug-in's sink: any exception of its code is a fault of that sink only, reported with the name of its distribution.
 
-``Follower`` expects of a sink that it raises ``HilsimError`` or ``OSError`` and that it can be asked for ``target`` and ``written`` at any time.
-A stranger's code promises nothing of that, so it is called here alone, and never by a scrape.
+``Follower`` requires that a sink raises only ``HilsimError`` or ``OSError``, and that ``target`` and ``written`` can be read at any time. A plug-in's code
+does not guarantee that, so only this wrapper calls it, and metrics requests never do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,23 +18,23 @@ _VERBS = ("target", "written", "check", "open", "write", "close")
 
 
 class ForeignSink:
-    """A sink around a stranger's.
+    """Sink that wraps a plug-in's sink.
 
     Attributes:
-        target: Where it wrote when it was asked last.
-        written: Frames that it reports as stored; never more than it was given.
+        target: Latest target that the plug-in's sink reported.
+        written: Number of frames that it reports as stored, at most the number it was given.
     """
 
     def __init__(self, make: Callable[[], Sink], *, name: str, origin: str) -> None:
-        """Make it.
+        """Make the plug-in's sink.
 
         Args:
-            make: Makes the stranger's sink.
-            name: Of the sink in its rig.
-            origin: Whose it is, for people.
+            make: Function that makes the plug-in's sink.
+            name: Name of the sink in its rig.
+            origin: Distribution of the plug-in, for messages.
 
         Raises:
-            CaptureError: it cannot be made, or is no sink.
+            CaptureError: the sink cannot be made, or is not a sink.
         """
         self.target = name
         self.written = 0
@@ -46,30 +46,30 @@ class ForeignSink:
             raise CaptureError(f"sink {name}: {origin} must make a sink, got {type(self._sink).__name__} without {', '.join(lacking)}")
 
     def check(self) -> None:
-        """See whether it can be opened.
+        """Check that the sink can be opened.
 
         Raises:
-            HilsimError: it cannot.
+            HilsimError: the sink cannot be opened.
         """
         with self._border("check"):
             self._sink.check()
 
     def open(self, flows: Sequence[SinkFlow]) -> None:
-        """Begin.
+        """Open the sink.
 
         Raises:
-            HilsimError: it cannot.
+            HilsimError: the sink cannot be opened.
         """
         with self._border("open"):
             self._sink.open(flows)
             self.target = str(self._sink.target)
 
     def write(self, batch: SentBatch) -> None:
-        """Put datagrams there.
+        """Write datagrams.
 
         Raises:
-            HilsimError: it takes no more.
-            OSError: the same.
+            HilsimError: the sink cannot write.
+            OSError: the sink cannot write.
         """
         before = self.written
         try:
@@ -81,25 +81,25 @@ class ForeignSink:
                 self.target = str(self._sink.target)
 
     def close(self) -> None:
-        """End.
+        """Close the sink.
 
         Raises:
-            HilsimError: what was written may not be whole.
+            HilsimError: the written data may be incomplete.
         """
         with self._border("close"):
             self._sink.close()
 
     @contextmanager
     def _border(self, verb: str) -> Iterator[None]:
-        """Around everything of the stranger's.
+        """Wrap each call of the plug-in's code.
 
         Raises:
-            CaptureError: it raised what no sink may raise.
+            CaptureError: the code raised an exception that sinks must not raise.
         """
         try:
             yield
         except (HilsimError, OSError):
             raise
-        except (Exception, SystemExit) as error:  # which ones is unknown
+        except (Exception, SystemExit) as error:  # of any kind
             log.exception("sink.broke", sink=self._name, origin=self._origin, verb=verb)
             raise CaptureError(f"sink {self._name}: {self._origin}: {verb} raised {type(error).__name__}: {' '.join(str(error).split())}") from error

@@ -1,4 +1,4 @@
-"""From datagrams on a queue to whole Ethernet frames, with the headers that a real sensor writes; without the GIL."""
+"""Convert datagrams on a queue to whole Ethernet frames with the headers of a real sensor, without the GIL."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ from hilsim.transmit.packet_queue import PacketQueue, release, waiting
 
 
 class Links(NamedTuple):
-    """How L flows' datagrams become frames, by flow number; as ``Framing``, where a header of 0 bytes means that the queue holds whole frames.
+    """Framing of L flows by flow number, as in ``Framing``; a header of 0 bytes means that the queue contains whole frames.
 
     Attributes:
-        header_size: ``int64[L]``.
-        template: ``uint8[L, 42]``.
-        counting_identification: ``bool[L]``.
-        udp_checksum: ``bool[L]``.
-        framed: ``int64[L]``: frames made so far, counted here.
+        header_size: ``int64[L]``, bytes of the headers.
+        template: ``uint8[L, 42]``, template of the headers.
+        counting_identification: ``bool[L]``, whether the IP identification increments.
+        udp_checksum: ``bool[L]``, whether the UDP checksum is valid.
+        framed: ``int64[L]``, number of frames made so far.
     """
 
     header_size: npt.NDArray[np.int64]
@@ -38,16 +38,16 @@ def frame_waiting(
     frames: npt.NDArray[np.uint8],
     size: npt.NDArray[np.int32],
 ) -> int:
-    """Take up to n of the oldest datagrams off a queue as Ethernet frames; returns how many.
+    """Take up to n of the oldest datagrams from a queue as Ethernet frames; returns their number.
 
     Args:
-        queue: This is its only consumer.
-        links: For every flow number on the queue.
-        sent_ns: ``int64[n]``, written: when each was sent, CLOCK_MONOTONIC.
-        deadline_ns: ``int64[n]``, written: when each was to be sent.
-        flow: ``int64[n]``, written: each one's flow number.
-        frames: ``uint8[n, 42 + the queue's capacity]``, written.
-        size: ``int32[n]``, written: bytes of each frame.
+        queue: Packet queue, of which this function is the only consumer.
+        links: Framing of every flow number on the queue.
+        sent_ns: ``int64[n]``, output: CLOCK_MONOTONIC times of sending.
+        deadline_ns: ``int64[n]``, output: deadlines.
+        flow: ``int64[n]``, output: flow numbers.
+        frames: ``uint8[n, 42 + the queue's capacity]``, output: frames.
+        size: ``int32[n]``, output: bytes of each frame.
     """
     count = min(waiting(queue), sent_ns.size)
     slots = queue.time_ns.size
@@ -71,7 +71,7 @@ def frame_waiting(
 
 
 def allocate_links(framings: dict[int, Framing], former: Links | None) -> Links:
-    """Tables with a row for every number up to the highest; what ``former`` counted is kept."""
+    """Make tables with a row for every number up to the highest, with the counts of ``former``."""
     count = max(framings, default=-1) + 1
     links = Links(
         header_size=np.zeros(count, np.int64),

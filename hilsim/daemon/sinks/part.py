@@ -1,4 +1,4 @@
-"""The sinks of a rig as a part: they follow what is sent to the last datagram."""
+"""The sinks of a rig as a part, which receive all sent datagrams up to the last."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,8 +24,8 @@ class SinkKind(NamedTuple):
     """One kind of sink.
 
     Attributes:
-        table: The field of ``RigSpec`` that asks for such sinks; it cannot change while packets flow.
-        make: What makes a rig's sinks, with names that differ from those of all other kinds.
+        table: Field of ``RigSpec`` that requests such sinks; it cannot change while packets flow.
+        make: Function that makes a rig's sinks, with names that differ from those of all other kinds.
     """
 
     table: str
@@ -33,13 +33,13 @@ class SinkKind(NamedTuple):
 
 
 def pcap_sinks(rig: Rig) -> NamedSinks:
-    """The PCAP files of ``[record]``."""
+    """Make the sinks of ``[record]``, which write PCAP files."""
     if rig.spec.record.file:
         yield PCAP_SINK, PcapSeriesSink(rig.spec.record, rig.directory)
 
 
 def plugin_sinks(rig: Rig) -> NamedSinks:
-    """The sinks of ``[[sink]]``, which other distributions bring."""
+    """Make the sinks of ``[[sink]]``, which plug-ins define."""
     for setting in rig.sinks:
         yield setting.name, _foreign(setting, SinkContext(name=setting.name, rig=rig.name, directory=rig.directory))
 
@@ -50,11 +50,11 @@ def _foreign(setting: SinkSetting, context: SinkContext) -> ForeignSink:
 
 
 KINDS: tuple[SinkKind, ...] = (SinkKind("record", pcap_sinks), SinkKind("sink", plugin_sinks))
-"""A new kind is one more entry."""
+"""Kinds of sinks; a new kind is one more entry."""
 
 
 class Sinks(Part):
-    """Everything that follows what a rig sends."""
+    """The sinks of a rig."""
 
     follows_sending: ClassVar[bool] = True
 
@@ -63,10 +63,10 @@ class Sinks(Part):
         self.followers: tuple[Follower, ...] = ()
 
     def prepare(self) -> None:
-        """See whether every sink can be opened.
+        """Check that every sink can be opened.
 
         Raises:
-            HilsimError: one cannot.
+            HilsimError: a sink cannot be opened.
         """
         named = [pair for kind in KINDS for pair in kind.make(self.context.rig)]
         for _, sink in named:
@@ -75,28 +75,28 @@ class Sinks(Part):
         self.context.flow_listeners.append(self._add_flow)
 
     def needs(self) -> Needs:
-        """A queue each."""
+        """Requirements of the sinks: one queue each."""
         return Needs(queues=len(self.followers))
 
     def warm(self) -> None:
-        """Open every sink, now that the flows are known, and load the kernel.
+        """Open every sink, after the flows are known, and load the kernel.
 
         Raises:
-            HilsimError: one cannot be opened.
+            HilsimError: a sink cannot be opened.
         """
         for follower in self.followers:
             follower.open(self.context.transmitter)
 
     def start(self) -> None:
-        """Follow from now on."""
+        """Start receiving packets."""
         for follower in self.followers:
             follower.start(utc_offset_ns=self.context.clock.utc_epoch_ns - self.context.clock.epoch_ns)
 
     def change(self, rig: Rig) -> Change:
-        """Refuse other sinks.
+        """Refuse a change of the sinks.
 
         Raises:
-            ConfigError: there are others.
+            ConfigError: the sinks change.
         """
         for table in (kind.table for kind in KINDS):
             wanted = getattr(rig.spec, table)
@@ -106,7 +106,7 @@ class Sinks(Part):
         return Change()
 
     def stop(self) -> None:
-        """Write what is still waiting, all at the same time, and close every sink."""
+        """Write the waiting packets of all sinks at the same time, and close every sink."""
         for follower in self.followers:
             follower.end()
         for follower in self.followers:
@@ -114,7 +114,7 @@ class Sinks(Part):
         self.followers = ()
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
-        """All sinks together; the faults name one that failed."""
+        """Add the values of all sinks together; the faults name a sink that failed."""
         del now_ns
         readings = [follower.reading() for follower in self.followers]
         if not readings:
@@ -127,7 +127,7 @@ class Sinks(Part):
         return replace(reading, recording=total)
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
-        """Sinks that have ended too early."""
+        """Faults of sinks that have ended too early."""
         del now_ns
         several = len(self.followers) > 1 or any(follower.name != PCAP_SINK for follower in self.followers)
         return tuple(

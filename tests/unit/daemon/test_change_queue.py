@@ -128,7 +128,7 @@ def test_a_fault_of_the_program_answers_whoever_waits_and_the_next_change_is_mad
             return super().make(change, **keys)
 
     async def check(queue, _):
-        with pytest.raises(TransmitError, match="without a fault of the daemon"):
+        with pytest.raises(TransmitError, match="without an error of the daemon"):
             await queue.make(removal("broken"))
         await queue.make(removal("fine"))
 

@@ -214,7 +214,7 @@ def test_the_socket_of_a_daemon_that_lives_is_not_taken_from_it(running, tmp_pat
 
     async def second():
         async with serve_control(running, path):
-            with pytest.raises(TransmitError, match=r"the control socket must be one daemon's alone, got .*control, where another listens"):
+            with pytest.raises(TransmitError, match=r"the control socket must belong to one daemon only, got .*control, where another one listens"):
                 async with serve_control(running, path):
                     pass
             return await asyncio.to_thread(send_by_socket, path, "pause")

@@ -122,7 +122,7 @@ def test_what_is_refused_is_logged_once_for_each_reason(counted):
 def test_an_answer_larger_than_a_datagram_is_reported_as_such(counted, monkeypatch):
     monkeypatch.setattr(control_datagrams, "obey", lambda _running, _line: "x" * 70_000)
     port = CommandPort(running=counted, peers=frozenset())
-    assert port.answer(b"health", "127.0.0.1") == b"error: the answer has 70001 bytes, more than a datagram holds: ask at the control socket\n"
+    assert port.answer(b"health", "127.0.0.1") == b"error: the answer has 70001 bytes, more than fit into a datagram: use the control socket\n"
 
 
 def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):

@@ -588,7 +588,7 @@ def test_a_token_that_others_can_read_is_refused(running, tmp_path, mode):
     path = tmp_path / "control.token"
     read_or_make_token(path)
     path.chmod(mode)
-    with pytest.raises(ConfigError, match=rf"token_file must be for its owner alone \(mode 0600\), got mode 0{mode:o} at .*control\.token"):
+    with pytest.raises(ConfigError, match=rf"token_file must be readable by its owner only \(mode 0600\), got mode 0{mode:o} at .*control\.token"):
         served(running, tmp_path, None)
 
 

@@ -166,7 +166,7 @@ def test_a_monitor_that_is_no_longer_called_is_a_fault_itself(bench):
     bench.run(10)
     assert bench.monitor.complete(Reading(), bench.now_ns + 4 * NS_PER_S).faults == ()
     (fault,) = bench.monitor.complete(Reading(), bench.now_ns + 8 * NS_PER_S).faults
-    assert (fault.key, fault.level, fault.text) == ("health_unwatched", Level.UNHEALTHY, "the counters were last looked at 8 s ago")
+    assert (fault.key, fault.level, fault.text) == ("health_unwatched", Level.UNHEALTHY, "the counters were last checked 8 s ago")
 
 
 def test_a_monitor_that_was_never_called_has_no_opinion():
