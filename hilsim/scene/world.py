@@ -42,12 +42,14 @@ class SceneObject:
         placement: ``PoseTrack`` of a moving object, world from object; ``Pose`` of one that stands still.
         label: Class for ground truth, 0 to 255; the rig defines the numbers.
         name: For people.
+        stands_on_ground: It is put on what stands still, and nothing is put on it.
     """
 
     mesh: Mesh
     placement: Pose | PoseTrack = field(default_factory=Pose)
     label: int = 0
     name: str = ""
+    stands_on_ground: bool = False
 
 
 @by_reference
