@@ -3,8 +3,8 @@
 The ground is the plane, at most 30 degrees from level in the sensor frame, that holds the most points with the fewest below it. A random sample
 consensus finds it (Fischler and Bolles, 1981) with a fixed seed; least squares on its points, iterated, make it exact.
 
-What is no ground gives a reason instead. A horizontal cut through walls is a plane with points too: there, the columns that stand on the plane
-hold many more points above it than in it, where those of a floor hold few.
+What is no ground gives a reason instead. A horizontal cut through walls is a plane with points too: there, columns over the plane
+hold many more points than the plane, where those over a floor hold few.
 """
 
 import math
@@ -218,7 +218,7 @@ def _judged(points: Points, plane: npt.NDArray[np.float64]) -> Ground | Reason:
         return Reason(reason=f"the plane's points must be within {1e3 * _LARGEST_RMS_M:.0f} mm (rms), got {1e3 * found.rms_m:.0f} mm")
     columns = _column_ratio(points, found)
     if columns < _LEAST_COLUMN_RATIO:
-        return Reason(reason=f"of what stands on the plane {_LEAST_COLUMN_RATIO:.0%} must be in it, got {columns:.0%}: walls cut across, no floor")
+        return Reason(reason=f"of the points over and in the plane {_LEAST_COLUMN_RATIO:.0%} must be in it, got {columns:.0%} (walls, not a floor)")
     return Ground(
         normal=(x, y, z),
         height_m=found.height_m,

@@ -8,6 +8,7 @@ from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assembly.recorded_units import has_overlay, moving_world
 from hilsim.assets.scenes import Assets, placed_object
+from hilsim.assets.standing import stood
 from hilsim.assets.tracks import motion_track
 from hilsim.config.rig import Rig
 from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, Script, SensorChange, TravelChange, WeatherChange
@@ -111,6 +112,8 @@ class RigState:
                 raise ConfigError(f"material must be built in or in the rig's materials, got {name!r}")
         assets = Assets(directory=self.rig.directory, materials=materials)
         thing = placed_object(spec, assets.shape(spec), scene.origin_m, spec.name)
+        if thing.stands_on_ground:
+            thing = stood(thing, self.worlds[_SHARED].world, self.objects, scene)
         return self._in_worlds(lambda world: world.added(thing))
 
     def _with_sensor(self, change: SensorChange) -> Self:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hilsim.assets.meshes import load_mesh
+from hilsim.assets.standing import with_standing
 from hilsim.assets.terrain import load_terrain
 from hilsim.assets.tracks import motion_track
 from hilsim.errors import AssetError, ConfigError
@@ -112,7 +113,7 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = Non
 
     Raises:
         AssetError: files cannot be used; the message names all, one fault per line.
-        ConfigError: the scene is empty.
+        ConfigError: the scene is empty, or an object with ``stand_on_ground`` has no ground.
     """
     assets = Assets(directory=directory, materials=spec.material_table())
     objects = street_objects(spec) if spec.generator == "street" else []
@@ -137,6 +138,7 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = Non
         faults.setdefault(str(error))
     if faults:
         raise AssetError("\n".join(faults))
+    objects = with_standing(objects, spec)
     if not objects and not spec.background and sdf is not None:
         got = f"{len(sdf.collisions)} collisions and {len(sdf.visuals)} visuals"
         raise ConfigError("\n".join((f'{sdf.path}: must contain a shape that rays hit (sdf_sees = "{spec.sdf_sees}"), got {got}', *notes)))
@@ -168,5 +170,5 @@ def placed_object(spec: ObjectSpec, mesh: Mesh, origin_m: Vector, name: str) -> 
     """An object of a scene whose zero is at ``origin_m``; its mesh is ``Assets.shape`` of the specification."""
     stand = mounting(spec.position_m, spec.rotation_deg)
     if spec.motion is None:
-        return SceneObject(mesh=mesh, placement=Pose(position_m=origin_m) @ stand, label=spec.label, name=name)
+        return SceneObject(mesh=mesh, placement=Pose(position_m=origin_m) @ stand, label=spec.label, name=name, stands_on_ground=spec.stand_on_ground)
     return SceneObject(mesh=mesh.placed(stand), placement=motion_track(spec.motion, origin_m), label=spec.label, name=name)

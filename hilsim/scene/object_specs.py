@@ -146,6 +146,7 @@ class ObjectSpec:
         label: Class in the ground truth, 0 to 255; the rig defines the numbers.
         name: Name in messages; by default the index in the table.
         motion: Motion of the object's frame; by default it is at the scene's origin.
+        stand_on_ground: Put the object's lowest point on the ground below ``position_m``; z of ``position_m`` is then the height above the ground.
     """
 
     position_m: Vector = ZERO
@@ -154,6 +155,7 @@ class ObjectSpec:
     label: int = 0
     name: str = ""
     motion: MotionSpec | None = None
+    stand_on_ground: bool = False
 
     def __post_init__(self) -> None:
         require(*self.rules())
@@ -164,6 +166,7 @@ class ObjectSpec:
         yield finite("rotation_deg", self.rotation_deg)
         yield _named("material", self.material)
         yield 0 <= self.label <= LARGEST_LABEL, f"label must be 0 to {LARGEST_LABEL}, got {self.label}"
+        yield self.motion is None or not self.stand_on_ground, "stand_on_ground must be of an object without a motion"
 
     def material_names(self) -> tuple[str, ...]:
         """Names of all materials of the object."""
@@ -230,6 +233,7 @@ class TerrainSpec(ObjectSpec):
         yield from super().rules()
         yield _named("file", self.file)
         yield self.motion is None, "terrain must not have a motion"
+        yield not self.stand_on_ground, "terrain must not have stand_on_ground: it is ground itself"
         yield self.size_m is None or self.pixel_m is None, "terrain must have size_m or pixel_m, got both"
         own_size = self.size_m is None and self.pixel_m is None
         yield not self.georeferenced or own_size, "georeferenced terrain must have the file's own size, got size_m or pixel_m as well"

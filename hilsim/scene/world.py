@@ -42,12 +42,14 @@ class SceneObject:
         placement: ``PoseTrack`` of a moving object, ``Pose`` of a static one, world from object.
         label: Class for ground truth, 0 to 255; the rig defines the numbers.
         name: Name for messages and ground truth.
+        stands_on_ground: Whether the object is put on what is static; no other object is put on it.
     """
 
     mesh: Mesh
     placement: Pose | PoseTrack = field(default_factory=Pose)
     label: int = 0
     name: str = ""
+    stands_on_ground: bool = False
 
 
 @by_reference
