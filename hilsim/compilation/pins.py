@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 from hilsim.compilation.jit import kernel
 
 _WORD_SIZE = 8
+_INT_BITS = 64
 
 
 def _tuple_type(kind: Any) -> Any:
@@ -103,6 +104,26 @@ def _put(value: Any, words: npt.NDArray[np.int64]) -> None:
 @kernel
 def _release(words: npt.NDArray[np.int64], like: Any) -> None:
     _drop_intrinsic(words, like)
+
+
+def is_alike(value: Any, like: Any) -> bool:
+    """Whether kernels compiled for ``like`` take ``value``; False also where only Numba can find out. ``numba.typeof`` of a plan takes a millisecond."""
+    if value is like:
+        return True
+    if type(value) is not type(like):
+        return False
+    if isinstance(value, tuple):
+        return len(value) == len(like) and all(map(is_alike, value, like))
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype == like.dtype) and value.ndim == like.ndim and _layout(value) == _layout(like)
+    if isinstance(value, int):
+        return value.bit_length() < _INT_BITS and int(like).bit_length() < _INT_BITS
+    return value is None or isinstance(value, float | np.generic)
+
+
+def _layout(array: npt.NDArray[Any]) -> tuple[bool, bool, bool, bool]:
+    flags = array.flags
+    return flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
 
 
 class Pin:

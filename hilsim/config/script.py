@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Discriminator
 
-from hilsim.config.parse import collect_faults, parse_table
+from hilsim.config.parse import adapter_of, collect_faults, parse_table
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError, require
 from hilsim.limits import SCRIPT_BYTES, SCRIPT_CHANGES
@@ -275,9 +275,7 @@ def _read_lines(path: Path) -> list[Any]:
 
 def change_table(change: ChangeSpec) -> dict[str, Any]:
     """The keys of a change, as a script has them; keys at their defaults are left out."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - slow to import, and only scripts that are written need it
-
-    table: dict[str, Any] = TypeAdapter(type(change)).dump_python(change, mode="json", exclude_defaults=True)
+    table: dict[str, Any] = adapter_of(type(change)).dump_python(change, mode="json", exclude_defaults=True)
     return {"at_s": change.at_s, "kind": change.kind, **{key: value for key, value in table.items() if key not in {"at_s", "kind"}}}
 
 

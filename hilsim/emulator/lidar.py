@@ -19,7 +19,7 @@ from hilsim.emulator.fused import frame_datagram, render_data_packets, render_in
 from hilsim.emulator.layers import trace_together
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, LidarPlan
-from hilsim.emulator.planning import build_lidar_plan
+from hilsim.emulator.planning import build_lidar_plan, with_optics
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_sequence_of, packet_start_ns
 from hilsim.emulator.setting import LidarSetting
@@ -73,10 +73,13 @@ class LidarEmulator:
         return self.continues.applied_to(plan)
 
     def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
-        """This lidar, with the other's plan if both plans would be equal, because building one takes milliseconds."""
-        made_of = ("setting", "seed", "utc_epoch_ns", "overlay", "cells", "continues")
+        """This lidar, with the other's plan if the plans differ in weather and window at most, because building one takes milliseconds."""
+        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "continues")
         if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
-            self.__dict__["plan"] = other.plan
+            if self.setting == other.setting:
+                self.__dict__["plan"] = other.plan
+            elif self.setting.differs_in_optics_alone(other.setting):
+                self.__dict__["plan"] = with_optics(other.plan, self.setting)
         return self
 
     def followed_by(self, changed: "LidarEmulator", at_ns: int) -> "LaterLidar":

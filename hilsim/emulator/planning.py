@@ -42,6 +42,11 @@ def build_lidar_plan(
     return plan._replace(beam_lanes=_beam_lanes(plan))
 
 
+def with_optics(plan: LidarPlan, setting: LidarSetting) -> LidarPlan:
+    """The plan of a setting that differs from the one it was built of in its weather and its window alone."""
+    return plan._replace(weather=_weather(setting), window=build_window(setting.setup.window))
+
+
 def build_beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
     """Build the cells of directions of a lidar on a platform fixed at ``body``: returns stay the same, and rays are cast faster among many static objects.
 

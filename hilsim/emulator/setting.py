@@ -62,3 +62,9 @@ class LidarSetting:
     def with_sub_rays(self, sub_rays: int) -> "LidarSetting":
         """Copy of the lidar with this number of rays a beam."""
         return replace(self, setup=replace(self.setup, sub_rays=sub_rays))
+
+    def differs_in_optics_alone(self, other: "LidarSetting") -> bool:
+        """Whether the other lidar is the same but for its weather and its window; False for a family of a plug-in, which may use them elsewhere."""
+        if self.family_class is not None:
+            return False
+        return self == replace(other, weather=self.weather, setup=replace(other.setup, window=self.setup.window))

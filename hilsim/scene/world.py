@@ -159,12 +159,14 @@ class Mover(NamedTuple):
         object_id: Id of the object.
         geometry: Row of the geometry.
         radius_m: Radius of the sphere about the frame's origin that contains the instance.
+        speed_mps: Upper bound of the instance's speed.
         track: Pose track, world from object.
     """
 
     object_id: int
     geometry: int
     radius_m: float
+    speed_mps: float
     track: PoseTrack
 
 
@@ -212,7 +214,7 @@ class WorldParts:
             middle_m = 0.5 * (mesh.vertices_m.min(axis=0) + mesh.vertices_m.max(axis=0))
             owner = np.full(len(mesh.triangles), -1, dtype=np.int64)
             self.add_geometry(mesh.vertices_m[mesh.triangles], middle_m, self.material_rows(mesh), owner, np.arange(len(mesh.triangles)))
-        return Mover(object_id, self.geometry_of[id(mesh)], float(np.linalg.norm(mesh.vertices_m, axis=1).max()), track)
+        return Mover(object_id, self.geometry_of[id(mesh)], float(np.linalg.norm(mesh.vertices_m, axis=1).max()), top_speed_mps(track), track)
 
     def world(
         self, objects: Sequence[SceneObject], movers: Sequence[Mover], *, origin_m: npt.NDArray[np.float64], tile_count: int, tile_root: int
@@ -347,7 +349,7 @@ def mover_tables(movers: Sequence[Mover]) -> dict[str, Any]:
     count = np.array([len(track.time_ns) for track in tracks], dtype=np.int32)
     return {
         "radius_m": np.array(radius_m, dtype=np.float64) * (1.0 + _RADIUS_MARGIN_RATIO) + _RADIUS_MARGIN_M,
-        "speed_mps": np.array([top_speed_mps(track) for track in tracks], dtype=np.float64),
+        "speed_mps": np.array([mover.speed_mps for mover in movers], dtype=np.float64),
         "key_first": (np.cumsum(count) - count).astype(np.int32),
         "key_count": count,
         "period_ns": np.array([track.period_ns for track in tracks], dtype=np.int64),

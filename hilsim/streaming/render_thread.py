@@ -8,6 +8,7 @@ import numpy as np
 
 from hilsim.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.compilation.atomics import publish
+from hilsim.emulator.changing.continuation import rehearse as rehearse_change
 from hilsim.emulator.changing.segments import SegmentTable
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
@@ -168,7 +169,7 @@ class RenderThread:
         self._render(stopped)
         if self.can_change:
             SegmentTable(self.lidar.plan, self.lidar.world).rehearse()
-            self.lidar.followed_by(self.lidar, 0)
+            rehearse_change(self.lidar.plan)
         if self.renderer is not None:
             self._rehearse(0, 1)
         self.set_lead_ns(self.lead_ns)  # loads its kernel too

@@ -28,6 +28,8 @@ _MARGIN_NS = 3_000_000
 _REFUSED_MARGIN_NS = 20_000_000
 _TRIES = 5
 _ANSWER_S = 5.0
+_REPLAY_S = 0.1
+"""Longest wait for a replay that shows a change: it may be paused or have ended."""
 _POLL_S = 0.0002
 
 
@@ -70,7 +72,6 @@ class Changer:
         streams: Sensors of the rig, by name.
         pacing: Lock held while lidars change, because the pacer replaces their render threads.
         made: Changes since the rig was started or reloaded, in their order.
-        has_changed: Whether the rig differs from its file.
         lock: Lock held while a change is made or prepared; a reload holds it until the new rig runs.
     """
 
@@ -78,7 +79,6 @@ class Changer:
     streams: Mapping[str, Streaming]
     pacing: threading.Lock
     made: list[MadeChange] = field(default_factory=list)
-    has_changed: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     _state: RigState | None = None
     _bases: dict[str, LidarEmulator] = field(default_factory=dict)
@@ -86,24 +86,26 @@ class Changer:
     def forget(self) -> None:
         """Forget all changes, after the rig's file has been loaded again."""
         self.made = []
-        self.has_changed = False
+        self.context.is_changed = False
         self._state = None
         self._bases = {}
 
     @property
     def is_running(self) -> bool:
         """Whether the sensors' render threads run, so that changes can be made."""
-        return bool(self.streams) and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
+        has_viewers = bool(self.streams or self.context.inserters)
+        return has_viewers and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
 
     def object_names(self) -> list[str]:
         """Names of the objects that exist now."""
         if self._state is not None:
             return self._state.object_names
-        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams else []
+        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.inserters else []
 
     def earliest_ns(self) -> int:
         """Earliest rig time at which a change published now takes effect for all sensors together."""
-        return max((_frontier_ns(streaming) for streaming in dict(self.streams).values()), default=0) + _MARGIN_NS
+        rendered_ns = [_frontier_ns(streaming) for streaming in dict(self.streams).values()]
+        return max([*rendered_ns, *(inserter.next_ns for inserter in dict(self.context.inserters).values())], default=0) + _MARGIN_NS
 
     def prepare(self, change: ChangeSpec) -> PreparedChange:
         """Prepare a change for ``make`` without changing the rig. The result is valid until another change is made.
@@ -135,15 +137,17 @@ class Changer:
             if change.at_ns is not None and change.at_ns < earliest_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
             at_ns = earliest_ns if change.at_ns is None else change.at_ns
+            numbers = self._publish_inserted(prepared, at_ns)
             begun_ns = self._publish(prepared.lidars, at_ns)
-            self._state, self.has_changed = prepared.state, True
+            begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
+            self._state, self.context.is_changed = prepared.state, True
             made = _recorded(change, at_ns, begun_ns)
             self.made.append(made)
             return made
 
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
-        if not self.streams:
-            raise ConfigError("a rig must have a [[sensor]] for what it sees to be changed, got none")
+        if not self.streams and not self.context.inserters:
+            raise ConfigError("a rig must have a [[sensor]], or a [[replay]] with overlay = true, for what it sees to be changed, got none")
         devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
         if devices:
             raise ConfigError(f'render.backend must be "cpu" for timed changes, got a GPU that renders {", ".join(devices)}')
@@ -163,6 +167,22 @@ class Changer:
             found[setting.name] = lidar_after(base, streaming.lidar, state, number)
             found[setting.name].plan  # noqa: B018 - made now (cached), not between choosing the time and publishing
         return found
+
+    def _publish_inserted(self, prepared: PreparedChange, at_ns: int) -> dict[str, int]:
+        """Give a changed world to all inserters; returns the world's number in each, by the names of their replays."""
+        world = prepared.state.inserted
+        if world is None or world is prepared.former.inserted:
+            return {}
+        return {name: inserter.add(at_ns, world) for name, inserter in self.context.inserters.items()}
+
+    def _await_inserted(self, name: str, number: int, at_ns: int) -> int:
+        """Block until a replay shows a world, unless it is paused or has ended; returns the rig time at which the world begins."""
+        inserter, until_s = self.context.inserters[name], time.monotonic() + _REPLAY_S
+        while (begun_ns := inserter.begun_ns(number)) is None or inserter.next_ns < begun_ns:
+            if time.monotonic() > until_s:
+                break
+            time.sleep(_POLL_S)
+        return at_ns if begun_ns is None else begun_ns
 
     def _publish(self, lidars: Mapping[str, LidarEmulator], at_ns: int) -> dict[str, int]:
         """Switch render threads to other lidars; returns the rig time at which each begins."""

@@ -82,7 +82,8 @@ class Replays(Part):
         found: dict[str, Playing] = {}
         faults = []
         for number, spec in enumerate(rig.spec.replay):
-            if spec.name in self._playing and self._playing[spec.name].spec == spec:
+            shows_same = not spec.overlay or (self.context.shows(rig) and not self.context.is_changed)
+            if spec.name in self._playing and self._playing[spec.name].spec == spec and shows_same:
                 continue
             try:
                 inserter = build_inserter(rig, number, self.context.scenery(rig)) if spec.overlay else None
@@ -136,7 +137,7 @@ class Replays(Part):
         return tuple(done)
 
     def _remove(self, playing: Playing) -> None:
-        playing.replay_source.stop()
+        self._stop_one(playing)
         with self._changing:
             for row in playing.rows.values():
                 self.context.transmitter.remove_flow(row)
@@ -222,13 +223,20 @@ class Replays(Part):
         shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - clock.epoch_ns
         if playing.replay_source.inserter is not None:
             playing.replay_source.inserter.insertion.rig_epoch_ns[0] = clock.epoch_ns
+            self.context.inserters[spec.name] = playing.replay_source.inserter
         playing.replay_source.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
 
     def stop(self) -> None:
         """End all threads; the transmitter closes the sockets."""
         for playing in self._playing.values():
-            playing.replay_source.stop()
+            self._stop_one(playing)
         self._playing.clear()
+
+    def _stop_one(self, playing: Playing) -> None:
+        playing.replay_source.stop()
+        if playing.replay_source.inserter is not None:
+            self.context.inserters.pop(playing.spec.name, None)
+            playing.replay_source.inserter.close()
 
     # -- flows -------------------------------------------------------------------------------------------------------------------------
 

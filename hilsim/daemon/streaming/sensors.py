@@ -13,6 +13,7 @@ import numpy as np
 
 from hilsim.assembly.build import build_lidar, flow_framing, sensor_flows
 from hilsim.assembly.changed import check_script
+from hilsim.assembly.recorded_units import has_overlay
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.streaming.changer import Changer
@@ -67,9 +68,9 @@ class Sensors(Part):
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Build the scene, if the rig has a sensor."""
+        """Build the scene, if the rig has a sensor or an overlay."""
         rig = self.context.rig
-        if rig.spec.sensor:
+        if rig.spec.sensor or has_overlay(rig):
             check_script(rig, self.context.scenery(rig))
 
     def needs(self) -> Needs:
@@ -176,7 +177,7 @@ class Sensors(Part):
         """Prepare the sensors of another rig while packets flow, without changing anything."""
         requested = {sensor.name: number for number, sensor in enumerate(rig.spec.sensor)}
         same_scenery = self.context.shows(rig)
-        is_as_loaded = same_scenery and not self.changer.has_changed
+        is_as_loaded = same_scenery and not self.context.is_changed
         kept = {name for name, streaming in self.streams.items() if name in requested and is_as_loaded and _is_same(streaming, rig)}
         streams = {name: self._make(rig, number, (-1, -1)) for name, number in requested.items() if name not in kept}
         for streaming in streams.values():

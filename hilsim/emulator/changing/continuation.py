@@ -58,11 +58,22 @@ def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, 
     """
     origin = int(former.origin_sequence)
     if not _packs_alike(former, plan):
-        packet = first_packet_from(former, at_ns)
-        first = int(first_sequence_of(former, packet))
-        at_ns = int(rig_from_device(former.clock, first * former.sequence_ns))
+        packet, first, at_ns = _next_packet(former, at_ns)
         origin = first - packet * plan.sequences_per_packet
     return at_ns, Continuation(origin, _phase_turns(former.head, plan.head, int(device_from_rig(former.clock, at_ns))))
+
+
+def rehearse(plan: LidarPlan) -> None:
+    """Load or compile what ``continue_from`` needs for a lidar that becomes another one."""
+    continue_from(plan, plan, 0)
+    _next_packet(plan, 0)
+
+
+def _next_packet(plan: LidarPlan, at_ns: int) -> tuple[int, int, int]:
+    """First data packet that begins at or after a rig time: its index, its first firing sequence, and the rig time of that."""
+    packet = first_packet_from(plan, at_ns)
+    first = int(first_sequence_of(plan, packet))
+    return packet, first, int(rig_from_device(plan.clock, first * plan.sequence_ns))
 
 
 def _packs_alike(former: LidarPlan, plan: LidarPlan) -> bool:

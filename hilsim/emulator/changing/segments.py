@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
 from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
-from hilsim.compilation.pins import Pin, tuple_at
+from hilsim.compilation.pins import Pin, is_alike, tuple_at
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.fused import frame_datagram, render_data_packet, render_returns
 from hilsim.emulator.plan import LidarPlan
@@ -242,7 +242,7 @@ class SegmentTable:
         Raises:
             ValueError: the table is full, or the kernel was compiled for other types.
         """
-        if (numba.typeof(plan), numba.typeof(world)) != self._types:
+        if not is_alike((plan, world), self._first) and (numba.typeof(plan), numba.typeof(world)) != self._types:
             raise ValueError("a segment's plan and world must be of the types of the first ones, got others")
         self.release_passed()
         if not self.has_room:

@@ -12,6 +12,7 @@ simulation, CVPR 2022 (published physics only); [LISA] Kilic et al., arXiv 2107.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -125,6 +126,7 @@ class Weather(NamedTuple):
     table: npt.NDArray[np.float64]
 
 
+@lru_cache(maxsize=64)
 def build_weather(
     spec: WeatherSpec,
     *,
@@ -135,7 +137,7 @@ def build_weather(
     window_h_mm: float,
     window_v_mm: float,
 ) -> Weather:
-    """Build the kernel-side weather of a sensor.
+    """Build the kernel-side weather of a sensor, once for all sensors that have the same: it takes milliseconds, and kernels do not write to it.
 
     Args:
         spec: The weather.

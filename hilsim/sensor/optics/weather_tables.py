@@ -100,11 +100,21 @@ def soft_echo_energy(
         hard_range_m: Nearest hard hit.
     """
     half_m = _LIGHT_M_PER_NS * pulse_ns / 4.0
-    at = np.arange(OVERLAP_FROM_M, float(np.max(range_m)) + half_m + _TABLE_STEP_M, _TABLE_STEP_M)
+    at, upto = _density_integral(float(np.max(range_m)) + half_m, extinction_per_m)
+    inside = np.interp(np.minimum(range_m + half_m, hard_range_m), at, upto) - np.interp(np.minimum(range_m - half_m, hard_range_m), at, upto)
+    return _soft_energy(inside, range_m, soft_extinction_per_m, near_gain_m)
+
+
+def _density_integral(stop_m: float, extinction_per_m: float) -> tuple[Floats, Floats]:
+    """Ranges up to one beyond ``stop_m``, and the integral of the echo's density up to each of them; an entry does not depend on ``stop_m``."""
+    at = np.arange(OVERLAP_FROM_M, stop_m + _TABLE_STEP_M, _TABLE_STEP_M)
     overlap = np.clip((at - OVERLAP_FROM_M) / (_OVERLAP_FULL_M - OVERLAP_FROM_M), 0.0, 1.0)
     density = overlap * np.exp(-2.0 * extinction_per_m * at) / at**2
-    upto = np.concatenate(([0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * _TABLE_STEP_M)))
-    inside = np.interp(np.minimum(range_m + half_m, hard_range_m), at, upto) - np.interp(np.minimum(range_m - half_m, hard_range_m), at, upto)
+    return at, np.concatenate(([0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * _TABLE_STEP_M)))
+
+
+def _soft_energy(inside: Floats, range_m: Floats, soft_extinction_per_m: float, near_gain_m: float) -> Floats:
+    """Energy of the soft echo at ranges, of the density's integral within the pulse there."""
     gain = np.minimum(1.0, (range_m / near_gain_m) ** 2) if near_gain_m > 0.0 else 1.0
     energy: Floats = math.pi * soft_extinction_per_m * (_BACKSCATTER / _OPTICAL_DEPTH) * inside * gain
     return energy
@@ -123,23 +133,24 @@ def soft_table(extinction_per_m: float, soft_extinction_per_m: float, pulse_ns: 
         OVERLAP_FROM_M, max(near_gain_m, _OVERLAP_FULL_M + half_m) + _TABLE_STEP_M, _TABLE_STEP_M
     )  # beyond this range the energy only falls
 
-    def peak(hard_range_m: float) -> tuple[float, float]:
-        before = at[at <= hard_range_m]
-        energy = soft_echo_energy(
-            before,
-            extinction_per_m=extinction_per_m,
-            soft_extinction_per_m=soft_extinction_per_m,
-            pulse_ns=pulse_ns,
-            near_gain_m=near_gain_m,
-            hard_range_m=hard_range_m,
-        )
-        index = int(np.argmax(energy >= energy.max() * (1.0 - 1e-9)))  # the nearest, because a clipped pulse has the same energy at many ranges
-        return float(energy[index]), float(before[index])
+    grid_m, upto = _density_integral(float(at[-1]) + half_m, extinction_per_m)
 
-    _, open_range_m = peak(math.inf)
-    hard_range_m = np.linspace(OVERLAP_FROM_M, open_range_m + half_m, _ENTRIES)
-    peaks = np.array([peak(float(hard)) for hard in hard_range_m])
-    return float(hard_range_m[1] - hard_range_m[0]), peaks[:, 0], peaks[:, 1]
+    def peaks(hard_range_m: Floats) -> tuple[Floats, Floats]:
+        """Energy and range of the peak of the echo that each hard hit clips."""
+        near_m, hard_m = at[at <= hard_range_m.max()], hard_range_m[:, np.newaxis]
+        stop_m, begin_m, clipped = near_m + half_m, near_m - half_m, np.interp(hard_m, grid_m, upto)
+        inside = np.where(stop_m < hard_m, np.interp(stop_m, grid_m, upto), clipped) - np.where(
+            begin_m < hard_m, np.interp(begin_m, grid_m, upto), clipped
+        )
+        energy = _soft_energy(inside, near_m, soft_extinction_per_m, near_gain_m)
+        energy[near_m > hard_m] = -np.inf
+        most = energy.max(axis=1, keepdims=True)
+        index = np.argmax(energy >= most * (1.0 - 1e-9), axis=1)  # the nearest: a clipped pulse has the same energy at many ranges
+        return energy[np.arange(len(index)), index], near_m[index]
+
+    _, open_range_m = peaks(np.array([math.inf]))
+    hard_range_m = np.linspace(OVERLAP_FROM_M, float(open_range_m[0]) + half_m, _ENTRIES)
+    return float(hard_range_m[1] - hard_range_m[0]), *peaks(hard_range_m)
 
 
 def particle_table(

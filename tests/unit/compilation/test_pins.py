@@ -4,12 +4,13 @@ import gc
 import sys
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from hilsim.compilation.jit import by_reference, kernel
-from hilsim.compilation.pins import Pin, tuple_at
+from hilsim.compilation.pins import Pin, is_alike, tuple_at
 from tests.compiled import compiled_only
 
 
@@ -65,3 +66,39 @@ def test_arrays_outlive_the_python_tuple_that_was_pinned():
     assert weighted_sum(like, np.array([pin.address for pin in pins])) == 100_000.0 * sum(range(50))
     for pin in pins:
         pin.release()
+
+
+VALUES = [
+    1,
+    -(2**63),
+    2**63,
+    1.0,
+    True,
+    None,
+    np.float32(1.0),
+    np.int32(1),
+    np.zeros(3),
+    np.zeros(0),
+    np.zeros(3, np.float32),
+    np.zeros((3, 1)),
+    np.zeros((3, 4)),
+    np.zeros((3, 4)).T,
+    np.zeros((3, 4))[:, ::2],
+    np.frombuffer(bytes(24)),
+    (1, 2.0),
+    (1, 2),
+    (1, 2.0, 3),
+    Numbers(np.zeros(1), 0),
+    Numbers(np.zeros(4), 9),
+    Numbers(np.zeros(4, np.float32), 9),
+]
+
+
+@compiled_only
+def test_values_that_are_alike_are_of_one_type_for_kernels():
+    for value in VALUES:
+        for like in VALUES:
+            if is_alike(value, like):
+                assert numba.typeof(value) == numba.typeof(like)
+    assert is_alike(VALUES[-2], VALUES[-3])
+    assert not is_alike(VALUES[-1], VALUES[-2])

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.optics.weather import CLEAR, WeatherSpec, build_weather, extinction, weather_echoes
-from hilsim.sensor.optics.weather_tables import soft_echo_energy, visibility_extinction_per_m
+from hilsim.sensor.optics.weather_tables import OVERLAP_FROM_M, soft_echo_energy, soft_table, visibility_extinction_per_m
 from tests.runs.depth import examples
 
 THRESHOLD = 5e-5
@@ -430,3 +430,28 @@ def test_a_pencil_beam_meets_no_drops():
     air = build_weather(WeatherSpec(rain_mm_per_h=50.0, snow_mm_per_h=2.5), threshold_energy=THRESHOLD, **pencil)
     assert air.rain.mean == air.snow.mean == 0.0
     assert not air.has_echoes
+
+
+@settings(max_examples=examples(10))
+@given(
+    visibility_m=st.floats(2.0, 5000.0),
+    further_per_m=st.floats(0.0, 0.05),
+    pulse_ns=st.floats(1.0, 20.0),
+    near_gain_m=st.just(0.0) | st.floats(0.1, 20.0),
+)
+def test_each_entry_of_the_table_is_the_peak_of_the_echo_that_its_hard_hit_clips(visibility_m, further_per_m, pulse_ns, near_gain_m):
+    soft_per_m = visibility_extinction_per_m(visibility_m)
+    step_m, energy, range_m = soft_table(soft_per_m + further_per_m, soft_per_m, pulse_ns, near_gain_m)
+    at = np.arange(OVERLAP_FROM_M, range_m.max() + 2.0 * PULSE_M * pulse_ns, 0.001)
+    for entry in (0, 1, 40, 90, 127, 128):
+        hard_range_m = OVERLAP_FROM_M + entry * step_m
+        expected = soft_echo_energy(
+            at[at <= hard_range_m + 1e-9],
+            extinction_per_m=soft_per_m + further_per_m,
+            soft_extinction_per_m=soft_per_m,
+            pulse_ns=pulse_ns,
+            near_gain_m=near_gain_m,
+            hard_range_m=hard_range_m,
+        )
+        assert energy[entry] == pytest.approx(expected.max(), rel=1e-6)
+        assert expected[np.argmin(np.abs(at - range_m[entry]))] == pytest.approx(expected.max(), rel=1e-6)

@@ -1,0 +1,33 @@
+"""Random timed changes that can be made one after the other of a rig."""
+
+
+def random_change(rng, names, sensors):
+    """A change that can be made of a rig with these objects and sensors."""
+    place = [rng.uniform(-8.0, 8.0), rng.uniform(-5.0, 5.0), rng.uniform(-0.5, 2.0)]
+    kind = rng.choice(["add", "move", "move", "travel", "remove", "weather", "sensor"])
+    match kind:
+        case "add":
+            names.append(f"object {len(names)} {rng.random()}")
+            shape = {"name": names[-1], "position_m": place, "material": rng.choice(["brick", "glass", "metal"]), "label": rng.randrange(200)}
+            return {
+                "kind": "add",
+                **rng.choice([{"box": {**shape, "size_m": [0.5, 1.0, 1.5]}}, {"sphere": {**shape, "radius_m": 0.6, "tolerance_m": 0.02}}]),
+            }
+        case "move" if names:
+            return {"kind": "move", "name": rng.choice(names), "position_m": place, "rotation_deg": [0.0, 0.0, rng.uniform(-180.0, 180.0)]}
+        case "travel" if names:
+            waypoints = [{"time_s": float(second), "position_m": [rng.uniform(-8.0, 8.0), place[1], place[2]]} for second in range(0, 30, 3)]
+            return {"kind": "travel", "name": rng.choice(names), "motion": {"waypoints": waypoints}}
+        case "remove" if len(names) > 2:
+            return {"kind": "remove", "name": names.pop(rng.randrange(len(names)))}
+        case "weather":
+            return {"kind": "weather", "weather": {"fog_visibility_m": rng.uniform(10.0, 200.0)}}
+    setting = rng.choice(
+        [
+            {"return_mode": rng.choice(["strongest", "last", "dual"])},
+            {"laser": rng.random() < 0.5},
+            {"rotation_rate_rpm": rng.choice([300, 600, 1200])},
+            {"window": {"soiling_transmission": rng.uniform(0.3, 1.0)}},
+        ]
+    )
+    return {"kind": "sensor", "sensor": rng.choice(sensors), **setting}

@@ -1,0 +1,140 @@
+"""Rigs that timed changes have made others: plans, and bytes that do not depend on when a change is given."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hilsim.assembly.build import build_lidar, build_scenery
+from hilsim.assembly.changed import RigState, changing_lidars, follow, lidar_after
+from hilsim.config.rig import load_rig
+from hilsim.config.script import Script, parse_change
+from hilsim.emulator.changing.segments import SegmentTable, render_packets
+from hilsim.emulator.schedule import packet_start_ns
+from hilsim.emulator.workspace import allocate_workspace
+from tests.compiled import compiled_only
+from tests.random_changes import random_change
+from tests.runs.depth import examples
+from tests.support import write_rig
+
+ROOM = """
+name = "room"
+seed = 5
+
+[[scene.box]]
+name = "floor"
+size_m = [30.0, 20.0, 0.5]
+position_m = [0.0, 0.0, -2.0]
+material = "asphalt"
+
+[[scene.box]]
+name = "wall"
+size_m = [0.3, 20.0, 4.0]
+position_m = [9.0, 0.0, 0.0]
+material = "brick"
+
+[platform]
+kind = "fixed"
+position_m = [0.0, 0.0, 0.0]
+
+[control]
+socket = "control"
+"""
+SENSOR = """
+[[sensor]]
+name = "{name}"
+profile = "vlp16"
+mount_position_m = {mount}
+{keys}
+[sensor.network]
+source = "127.0.1.{host}"
+data_port = {port}
+position_port = {position}
+"""
+SENSORS = (
+    SENSOR.format(name="front", mount="[0.0, 0.0, 0.0]", keys="", host=201, port=23681, position=23691),
+    SENSOR.format(name="rear", mount="[-1.0, 0.5, 0.2]", keys="sub_rays = 7", host=202, port=23682, position=23692),
+)
+STOP_NS = 60_000_000
+PACKETS = 24
+"""Data packets that are compared: more than there are until the last change, unless all are of dual returns."""
+
+
+def room(folder):
+    rig = load_rig(write_rig(folder, ROOM + "".join(SENSORS)))
+    scenery = build_scenery(rig)
+    return rig, scenery, [build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=False) for number in range(2)]
+
+
+def random_script(rng):
+    """Changes at random rig times, several of them within one packet."""
+    names = []
+    tables = [random_change(rng, names, ["front", "rear"]) for _ in range(rng.randint(4, 12))]
+    times_ns = sorted(rng.choice([rng.randrange(STOP_NS), rng.randrange(5_000_000)]) for _ in tables)
+    return tuple(replace(parse_change(table), at_s=at_ns / 1e9) for table, at_ns in zip(tables, times_ns, strict=True))
+
+
+def add_segments(table, later):
+    for begin_ns, lidar in later:
+        shape = table.workspace_like(lidar.plan) or allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=False)
+        table.add(begin_ns, lidar.plan, lidar.world, shape)
+
+
+def rendered(lidar, table, first, count):
+    size, rows = np.zeros(count, np.int32), np.zeros((count, lidar.data_size), np.uint8)
+    workspace = allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=False)
+    render_packets(lidar.plan, lidar.platform, lidar.world, lidar.data_framing, table.segments, first, workspace, size, rows)
+    return rows
+
+
+@compiled_only
+@settings(max_examples=examples(10))
+@given(seed=st.integers(0, 2**32))
+def test_changes_given_while_packets_are_rendered_give_the_bytes_of_those_given_at_the_start(tmp_path_factory, seed):
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    rig, scenery, lidars = room(tmp_path_factory.mktemp("room"))
+    changes = random_script(rng)
+    whole, _ = changing_lidars(rig, scenery, lidars, Script(Path("whole.jsonl"), changes))
+    given_ns = rng.randrange(STOP_NS)
+    at_start = [change for change in changes if change.at_ns < given_ns]
+    begun, state = changing_lidars(rig, scenery, lidars, Script(Path("start.jsonl"), tuple(at_start)))
+    later = [list(lidar.later) for lidar in begun]
+    for change in changes[len(at_start) :]:
+        former, state = state, state.after(change)
+        for number, lidar in enumerate(lidars):
+            follow(later[number], lidar, former, state, number, change.sensor_ns(lidar.setting.name))
+    for number, lidar in enumerate(lidars):
+        table = SegmentTable(lidar.plan, lidar.world)
+        add_segments(table, begun[number].later)
+        before = 0
+        while before < PACKETS and packet_start_ns(begun[number].at_packet(before).plan, before + 1) <= given_ns:
+            before += 1
+        first = rendered(lidar, table, 0, before)
+        add_segments(table, later[number][len(begun[number].later) :])
+        rest = rendered(lidar, table, before, PACKETS - before)
+        assert np.array_equal(np.concatenate([first, rest]), whole[number].data_packets(0, PACKETS).payload)
+        table.close()
+
+
+def values_of(plan):
+    for value in plan:
+        yield from values_of(value) if isinstance(value, tuple) else (value,)
+
+
+def test_a_plan_that_takes_over_all_but_its_optics_is_the_plan_made_anew(tmp_path):
+    rig, scenery, lidars = room(tmp_path)
+    state = RigState.at_start(rig, scenery)
+    for table in (
+        {"kind": "weather", "weather": {"fog_visibility_m": 30.0, "rain_mm_per_h": 5.0}},
+        {"kind": "sensor", "sensor": "rear", "window": {"soiling_transmission": 0.5}},
+        {"kind": "sensor", "sensor": "rear", "return_mode": "dual"},
+    ):
+        state = state.after(parse_change(table))
+        found = lidar_after(lidars[1], lidars[1], state, 1)
+        anew = replace(found)
+        assert "plan" not in vars(anew)
+        for value, expected in zip(values_of(found.plan), values_of(anew.plan), strict=True):
+            assert np.array_equal(value, expected)
