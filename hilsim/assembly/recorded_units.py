@@ -71,7 +71,7 @@ def build_inserter(rig: Rig, number: int, scenery: Scenery) -> Inserter:
     Args:
         rig: The rig.
         number: Index of the replay.
-        scenery: What there is to see.
+        scenery: Scenery of the rig.
 
     Raises:
         AssetError: a file cannot be used.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DIALECT = re.compile(
-    r"\b(told|said|nobody|somebody|wanted|unwanted|spoilt|spoils?|borne|lets? out|stands(?! still\b| in for\b| idle\b)|stands?(?= as| where| for\b| in the| in a\b| behind| before| beside))\b",
+    r"\b(told|said|nobody|somebody|wanted|unwanted|spoilt|spoils?|borne|lets? out|stands(?! still\b| in for\b| idle\b| on\b)|stands?(?= as| where| for\b| in the| in a\b| behind| before| beside))\b",
     re.IGNORECASE,
 )
 _UNREAD = ("docs/how-we-write.md", "tests/unit/test_words.py", "docs/reference/", "tests/runs/words.py", "CHANGELOG.md", "LICENSE")

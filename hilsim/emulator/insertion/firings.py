@@ -73,7 +73,7 @@ def allocate_recorded_firings() -> RecordedFirings:
 
 @kernel
 def _step_from_before(unit: RecordedUnit, before: npt.NDArray[np.int64], azimuth_cdeg: int, stamp_us: int) -> float:
-    """How far the head turns in a group's time, by the azimuths and stamps of this packet and the one before; 0 where that shows no rate."""
+    """Rotation of the head in a group's time, by the azimuths and stamps of this packet and the packet before; 0 where they show no rate."""
     turned_cdeg = (azimuth_cdeg - before[0]) % TURN_CDEG
     passed_ns = 1000 * ((stamp_us - before[1]) % HOUR_US)
     is_known = before[2] != 0 and turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * unit.firings.group_ns

@@ -161,7 +161,7 @@ class Inserter:
         return int(words[WorldWord.ADDED] - max(words[WorldWord.AT], 0)) < CAPACITY
 
     def count(self, what: InsertionCount) -> int:
-        """How often something was done since the beginning."""
+        """Count of one kind since the beginning."""
         return int(self.insertion.workspace.counts[what])
 
     def add(self, from_ns: int, world: World) -> int:

@@ -173,7 +173,7 @@ def _dim(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace) -> bool
 
 @kernel
 def _join(found: Found, count: int, number: int, range_m: float, energy: float, retro: float, merge_distance_m: float) -> int:
-    """Let a recorded return join the echo that it is too near to be told apart from, or put it among the echoes; returns their number."""
+    """Let a recorded return join an echo that is nearer to it than the merge distance, or put it among the echoes; returns their number."""
     for at in range(count):
         if abs(found.echo[at, ECHO_RANGE] - range_m) < merge_distance_m and found.record[at] < 0:
             of_object = found.echo[at, ECHO_ENERGY]
