@@ -1,0 +1,162 @@
+"""Objects put into a recording against the recording of the same objects: what a unit would have recorded is known here, because hilsim recorded both."""
+
+import numpy as np
+import pytest
+
+import hilsim
+from hilsim.capture.pcap import CaptureFile
+from hilsim.errors import HilsimError
+from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points
+from tests.compiled import compiled_only
+
+pytestmark = compiled_only
+
+ROOM = """
+name = "room"
+seed = 3
+[platform]
+kind = "fixed"
+position_m = [0.0, 0.0, 1.6]
+rotation_deg = [1.0, -2.0, 30.0]
+[[scene.plane]]
+name = "floor"
+size_m = [60.0, 60.0]
+position_m = [0.0, 0.0, 0.0]
+[[scene.box]]
+name = "back"
+material = "concrete"
+size_m = [40.0, 0.2, 5.0]
+position_m = [0.0, 12.0, 2.5]
+[[scene.box]]
+name = "side"
+material = "concrete"
+size_m = [0.2, 24.0, 5.0]
+position_m = [14.0, 0.0, 2.5]
+"""
+ADDED = """
+[[scene.box]]
+name = "crate"
+material = "paint_red"
+size_m = [1.0, 1.5, 2.0]
+position_m = [5.0, 4.0, 1.0]
+rotation_deg = [0.0, 0.0, 20.0]
+[[scene.cylinder]]
+name = "walker"
+material = "clothing"
+radius_m = 0.3
+height_m = 1.8
+[scene.cylinder.motion]
+waypoints = [{ time_s = 0.0, position_m = [3.0, -2.0, 0.9] }, { time_s = 2.0, position_m = [7.0, 6.0, 0.9] }]
+[[scene.box]]
+name = "hidden"
+material = "concrete"
+size_m = [2.0, 2.0, 2.0]
+position_m = [20.0, 3.0, 1.0]
+"""
+SENSOR = """
+[[sensor]]
+name = "lidar"
+profile = "{profile}"
+return_mode = "{mode}"
+sub_rays = {sub_rays}
+mount_position_m = [0.2, 0.1, 0.3]
+mount_rotation_deg = [0.0, 3.0, -20.0]
+[sensor.override]
+range_noise_m = 0.0
+"""
+REPLAY = """
+[[replay]]
+name = "lidar"
+file = "recorded.pcap"
+overlay = true
+retime = "none"
+sub_rays = {sub_rays}
+mount_position_m = [0.2, 0.1, 0.3]
+mount_rotation_deg = [0.0, 3.0, -20.0]
+{keys}
+"""
+VELODYNES = [("vlp16", mode) for mode in ("strongest", "last", "dual")] + [("hdl32e", "strongest")]
+
+
+def payloads(path, size=None):
+    return [
+        datagram.payload
+        for datagram in CaptureFile(path).datagrams()
+        if len(datagram.payload) == size or (size is None and datagram.payload[:4] == b"STDV")
+    ]
+
+
+def record(directory, name, text, duration_s=0.6):
+    rig = directory / f"{name}.toml"
+    rig.write_text(text)
+    hilsim.record(rig, directory / f"{name}.pcap", duration_s=duration_s)
+    return directory / f"{name}.pcap"
+
+
+def overlaid(tmp_path, sensor, replay_keys="", sub_rays=1):
+    """Payload files: recorded without the added objects, with them put in, and recorded with them."""
+    bare = record(tmp_path, "recorded", ROOM + sensor)
+    replay = REPLAY.format(sub_rays=sub_rays, keys=replay_keys)
+    room = ROOM.split("[[scene.plane]]", maxsplit=1)[0]
+    return bare, record(tmp_path, "overlaid", room + replay + ADDED), record(tmp_path, "true", ROOM + sensor + ADDED)
+
+
+def velodyne_records(path):
+    packets = np.stack([np.frombuffer(payload, np.uint8) for payload in payloads(path, 1206)])
+    records = packets[:, :1200].reshape(-1, 12, 100)[:, :, 4:].reshape(len(packets), 12, 32, 3).astype(np.int64)
+    return packets, records[..., 0] | records[..., 1] << 8, records[..., 2]
+
+
+@pytest.mark.parametrize(("profile", "mode"), VELODYNES)
+def test_a_velodyne_recording_with_objects_put_in_is_the_recording_of_a_scene_with_them(profile, mode, tmp_path):
+    sensor = SENSOR.format(profile=profile, mode=mode, sub_rays=1)
+    bare, put_in, true = (velodyne_records(path) for path in overlaid(tmp_path, sensor))
+    count = min(len(bare[0]), len(put_in[0]), len(true[0]))
+    old, new, expected = (each[1][:count] for each in (bare, put_in, true))
+    assert (bare[0][:count, 1200:] == put_in[0][:count, 1200:]).all()
+    is_added = (old != expected) & (np.abs(old - expected) > 25)
+    assert is_added.sum() > 2000
+    is_right = np.abs(new - expected) <= 12
+    assert (
+        is_right[is_added].mean() > 0.975
+    )  # the rest are outlines: packets carry the encoder's azimuth, which is noisy, and the walker moves on for 2 ms
+    assert (old == new)[~is_added].mean() > 0.998
+    assert abs(np.median((new - expected)[is_added & is_right])) <= 1
+    bytes_ = np.abs(put_in[2][:count] - true[2][:count])
+    assert (bytes_[is_added & is_right] <= 1).mean() > 0.95
+
+
+@pytest.mark.parametrize("mode", ["strongest", "dual"])
+def test_a_cepton_recording_with_objects_put_in_is_the_recording_of_a_scene_with_them(mode, tmp_path):
+    sensor = SENSOR.format(profile="hr80w-like", mode=mode, sub_rays=1)
+    bare, put_in, true = (
+        np.concatenate([decode_stdv_points(payload) for payload in payloads(path)]) for path in overlaid(tmp_path, sensor, 'profile = "hr80w-like"')
+    )
+    count = min(bare.size, put_in.size, true.size)
+    old, new, expected = bare[:count], put_in[:count], true[:count]
+    for name in ("step_us", "channel"):
+        assert (old[name] == new[name]).all()
+    range_of = [np.sqrt(sum(each[axis].astype(float) ** 2 for axis in "xyz")) for each in (old, new, expected)]
+    had_return = (old["flags"] & int(PointFlag.NO_RETURN)) == 0
+    is_added = had_return & (np.abs(range_of[0] - range_of[2]) > 30)
+    assert is_added.sum() > 500
+    apart = np.stack([new[axis].astype(float) - expected[axis] for axis in "xyz"])
+    is_right = np.abs(apart).max(axis=0) <= 6
+    assert is_right[is_added].mean() > 0.97
+    untouched = had_return & ~is_added
+    assert (old[untouched] == new[untouched]).mean() > 0.995
+
+
+def test_every_model_that_is_not_known_and_every_wrong_key_is_refused_with_a_sentence(tmp_path):
+    sensor = SENSOR.format(profile="hr80w-like", mode="strongest", sub_rays=1)
+    record(tmp_path, "recorded", ROOM + sensor, duration_s=0.2)
+    room = ROOM.split("[[scene.plane]]", maxsplit=1)[0] + ADDED
+    with pytest.raises(HilsimError, match=r"replay\[0\]\.profile must be given for an overlay of a Cepton's points, got none"):
+        record(tmp_path, "overlaid", room + REPLAY.format(sub_rays=1, keys=""))
+    with pytest.raises(HilsimError, match=r"replay\[0\]\.profile must be a path ending in \.toml or one of the shipped ones"):
+        record(tmp_path, "overlaid", room + REPLAY.format(sub_rays=1, keys='profile = "hr90"'))
+    with pytest.raises(HilsimError, match="overlay must be true for sub_rays, got false"):
+        record(tmp_path, "overlaid", room + REPLAY.format(sub_rays=1, keys="").replace("overlay = true", "").replace("mount_", "# "))
+    moving = room.replace('kind = "fixed"', 'kind = "street"').replace("position_m = [0.0, 0.0, 1.6]\nrotation_deg = [1.0, -2.0, 30.0]", "")
+    with pytest.raises(HilsimError, match=r"replay\[0\]\.trajectory must be given for an overlay of a rig whose platform moves, got none"):
+        record(tmp_path, "overlaid", moving + '[scene]\ngenerator = "street"\n' + REPLAY.format(sub_rays=1, keys='profile = "hr80w-like"'))
