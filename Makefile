@@ -102,6 +102,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_optics.py
 	$(BIN)/python bench/bench_cells.py
 	$(BIN)/python bench/bench_background.py
+	$(BIN)/python bench/bench_ground.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-service

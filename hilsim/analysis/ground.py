@@ -27,10 +27,13 @@ _TRIES = 4
 _ROUNDS = 20
 _FEWEST_BELOW = 200
 _STEEPEST_DEG = 30.0
+_LEVEL = math.cos(math.radians(_STEEPEST_DEG))
 _LOWEST_M = 0.1
 _LEAST_RATIO = 0.03
 _LEAST_COLUMN_RATIO = 0.4
-"""Of the points above a floor's inliers and in it, the share of the inliers. A wall of a room has 0.1 to 0.3."""
+"""Of the points over a floor and in it, the share of those in it. Cuts through walls have 0.05 to 0.3."""
+_LEAST_FREE_RATIO = 0.8
+"""Or so many of the floor's points are in columns with that share, as in a narrow room with high walls."""
 _LARGEST_RMS_M = 0.06
 _NARROWEST_M, _WIDEST_M, _WIDTH_RATIO = 0.02, 0.1, 0.1
 """Half the thickness of the plane: a tenth of the sensor's height, within bounds."""
@@ -140,7 +143,7 @@ def _candidates(points: Points, below: Points, random: np.random.Generator) -> P
     normal = normal[length > 0.0] / length[length > 0.0, np.newaxis]
     normal *= np.where(normal[:, 2:] < 0.0, -1.0, 1.0)
     height_m = -(normal * corner[length > 0.0, 0]).sum(axis=1)
-    is_level = (normal[:, 2] >= math.cos(math.radians(_STEEPEST_DEG))) & (height_m >= _LOWEST_M)
+    is_level = (normal[:, 2] >= _LEVEL) & (height_m >= _LOWEST_M)
     planes = np.column_stack([normal, height_m])[is_level]
     chosen = points if len(points) <= _SCORED_POINTS else points[random.integers(len(points), size=_SCORED_POINTS)]
     blocks = [_scores(chosen, planes[at : at + _BLOCK]) for at in range(0, len(planes), _BLOCK)]
@@ -183,21 +186,22 @@ class _Refined(NamedTuple):
 
 
 def _refined(points: Points, plane: npt.NDArray[np.float64]) -> _Refined:
-    """Least squares on the inliers of a plane, until they stay the same."""
+    """Least squares on the inliers of a plane, until they stay the same, or the plane is no longer one of a ground."""
     normal, height_m, rms_m = plane[:3], float(plane[3]), math.inf
     is_inlier = np.zeros(len(points), dtype=np.bool_)
     range_m = np.linalg.norm(points, axis=1)
     for _ in range(_ROUNDS):
         width_m = min(_width_m(height_m), max(_SIGMAS * rms_m, _NARROWEST_M))
-        nearer = (np.abs(points @ normal + height_m) <= width_m) & (range_m <= _REACH_RATIO * height_m)
-        if (nearer == is_inlier).all() or nearer.sum() < 3:
+        held = (np.abs(points @ normal + height_m) <= width_m) & (range_m <= _REACH_RATIO * height_m)
+        if (held == is_inlier).all() or held.sum() < 3:
             break
-        is_inlier = nearer
-        inliers = points[is_inlier]
+        inliers = points[held]
         centre = inliers.mean(axis=0)
         _, axes = np.linalg.eigh((inliers - centre).T @ (inliers - centre))
-        normal = axes[:, 0] * (1.0 if axes[2, 0] >= 0.0 else -1.0)
-        height_m = -float(normal @ centre)
+        upward = axes[:, 0] * (1.0 if axes[2, 0] >= 0.0 else -1.0)
+        if upward[2] < _LEVEL or -float(upward @ centre) < _LOWEST_M:
+            break
+        is_inlier, normal, height_m = held, upward, -float(upward @ centre)
         rms_m = float(np.sqrt(np.mean(((inliers - centre) @ normal) ** 2)))
     return _Refined(normal, height_m, is_inlier, rms_m)
 
@@ -207,17 +211,12 @@ def _judged(points: Points, plane: npt.NDArray[np.float64]) -> Ground | Reason:
     found = _refined(points, plane)
     x, y, z = (float(part) for part in found.normal)
     ratio = float(found.is_inlier.mean())
-    tilt_deg = math.degrees(math.acos(min(z, 1.0)))
-    if found.height_m < _LOWEST_M:
-        return Reason(reason=f"the sensor must be at least {_LOWEST_M:g} m above the plane, got {found.height_m:.2f} m")
-    if tilt_deg > _STEEPEST_DEG:
-        return Reason(reason=f"the plane must be within {_STEEPEST_DEG:.0f} degrees of level, got {tilt_deg:.1f} degrees")
     if ratio < _LEAST_RATIO:
         return Reason(reason=f"the plane must hold {_LEAST_RATIO:.0%} of the points, got {ratio:.1%}")
     if found.rms_m > _LARGEST_RMS_M:
         return Reason(reason=f"the plane's points must be within {1e3 * _LARGEST_RMS_M:.0f} mm (rms), got {1e3 * found.rms_m:.0f} mm")
-    columns = _column_ratio(points, found)
-    if columns < _LEAST_COLUMN_RATIO:
+    columns, free = _column_ratios(points, found)
+    if columns < _LEAST_COLUMN_RATIO and free < _LEAST_FREE_RATIO:
         return Reason(reason=f"of the points over and in the plane {_LEAST_COLUMN_RATIO:.0%} must be in it, got {columns:.0%} (walls, not a floor)")
     return Ground(
         normal=(x, y, z),
@@ -229,8 +228,8 @@ def _judged(points: Points, plane: npt.NDArray[np.float64]) -> Ground | Reason:
     )
 
 
-def _column_ratio(points: Points, found: _Refined) -> float:
-    """Share of the inliers among all points of their columns."""
+def _column_ratios(points: Points, found: _Refined) -> tuple[float, float]:
+    """Share of the inliers among all points of their columns, and share of those inliers in whose column they are so many."""
     across = np.cross(found.normal, (0.0, 1.0, 0.0))
     across /= np.linalg.norm(across)
     along = np.cross(found.normal, across)
@@ -238,5 +237,6 @@ def _column_ratio(points: Points, found: _Refined) -> float:
     cell = np.floor(points @ np.column_stack([across, along]) / side_m).astype(np.int64)
     key = cell[:, 0] * (1 << 32) + cell[:, 1]
     _, column = np.unique(key, return_inverse=True)
-    inliers = np.bincount(column, weights=found.is_inlier)
-    return float(found.is_inlier.sum() / np.bincount(column)[inliers > 0].sum())
+    inliers, every = np.bincount(column, weights=found.is_inlier), np.bincount(column)
+    is_free = inliers >= _LEAST_COLUMN_RATIO * every
+    return float(inliers.sum() / every[inliers > 0].sum()), float(inliers[is_free].sum() / inliers.sum())

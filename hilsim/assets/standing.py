@@ -1,7 +1,7 @@
 """Objects that stand on the ground of a scene.
 
 The ground under an object is looked for straight below and above its position: among the surfaces of still objects that face up and have room
-for the object above them, the one nearest to the scene's zero height. So an object stands on the floor of a hall and not on its roof, on the
+for the object above them, the one nearest to the scene's zero height. So an object is put on the floor of a hall and not on its roof, on the
 pavement and not on a tree, and on a slab that covers the ground. Objects that stand on the ground themselves are no ground. A scene with a captured
 background has the plane z = 0 besides.
 """
@@ -60,7 +60,7 @@ def stood(thing: SceneObject, world: World, objects: Sequence[SceneObject], spec
     """
     pose = thing.placement
     if not isinstance(pose, Pose):
-        raise TypeError("placement of an object that stands on the ground must be a Pose")
+        raise TypeError("placement of an object with stand_on_ground must be a Pose")
     x_m, y_m, z_m = pose.position_m
     above_m = z_m - spec.origin_m[2]
     lowest_m, highest_m = _span_m(thing.mesh, pose)

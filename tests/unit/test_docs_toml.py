@@ -158,6 +158,7 @@ SPECIAL = {
     ("script.md", 0): a_script,
     ("README.md", 0): with_a_mesh,
     ("overlay.md", 0): with_a_map,
+    ("overlay.md", 1): with_a_map,
     ("replay-captures.md", 0): with_a_capture,
     ("fly-with-an-autopilot.md", 3): beside_a_controller,
     ("rovers.md", 0): with_scans,

@@ -28,13 +28,13 @@ def lowest_m(state, name):
     return float(thing.mesh.placed(thing.placement).vertices_m[:, 2].min())
 
 
-def test_an_added_object_stands_on_the_rigs_floor_or_on_what_covers_it(state):
+def test_an_added_object_is_put_on_the_rigs_floor_or_on_what_covers_it(state):
     state = state.after(added("far", (-5.0, 2.0, 0.0))).after(added("near", (3.0, -2.0, 0.0)))
     assert lowest_m(state, "far") == pytest.approx(-1.0, abs=1e-3)
     assert lowest_m(state, "near") == pytest.approx(-0.8, abs=1e-3)
 
 
-def test_an_added_object_stands_on_what_was_moved_below_it_and_not_on_what_was_removed(state):
+def test_an_added_object_is_put_on_what_was_moved_below_it_and_not_on_what_was_removed(state):
     moved = state.after(MoveChange(at_s=0.5, name="slab", position_m=(-5.0, 2.0, -0.9), rotation_deg=(0.0, 0.0, 0.0)))
     assert lowest_m(moved.after(added("person", (-5.0, 2.0, 0.0))), "person") == pytest.approx(-0.8, abs=1e-3)
     assert lowest_m(moved.after(added("person", (3.0, -2.0, 0.0))), "person") == pytest.approx(-1.0, abs=1e-3)
@@ -42,7 +42,7 @@ def test_an_added_object_stands_on_what_was_moved_below_it_and_not_on_what_was_r
     assert lowest_m(removed.after(added("person", (3.0, -2.0, 0.0))), "person") == pytest.approx(-1.0, abs=1e-3)
 
 
-def test_an_added_object_stands_on_another_added_one_only_if_that_is_no_standing_one(state):
+def test_an_added_object_is_put_on_another_added_one_only_if_that_is_no_standing_one(state):
     crate = AddChange(at_s=0.5, box=BoxSpec(name="crate", size_m=(1.0, 1.0, 1.0), position_m=(-5.0, 2.0, -0.5)))
     assert lowest_m(state.after(crate).after(added("person", (-5.0, 2.0, 0.0))), "person") == pytest.approx(0.0, abs=1e-3)
     assert lowest_m(state.after(added("one", (-5.0, 2.0, 0.0))).after(added("other", (-5.0, 2.0, 0.0))), "other") == pytest.approx(-1.0, abs=1e-3)

@@ -22,17 +22,17 @@ def lowest_m(spec, directory, name="person"):
     return float(thing.mesh.placed(thing.placement).vertices_m[:, 2].min())
 
 
-def test_an_object_stands_on_the_floor_and_not_on_the_roof(tmp_path):
+def test_an_object_is_put_on_the_floor_and_not_on_the_roof(tmp_path):
     assert lowest_m(SceneSpec(box=(FLOOR, ROOF), cylinder=(PERSON,)), tmp_path) == pytest.approx(-1.0, abs=1e-3)
 
 
-def test_an_object_stands_on_a_slab_that_covers_the_ground(tmp_path):
+def test_an_object_is_put_on_a_slab_that_covers_the_ground(tmp_path):
     kerb = BoxSpec(size_m=(4.0, 4.0, 0.3), position_m=(3.0, 4.0, 0.0))
     spec = SceneSpec(plane=(PlaneSpec(size_m=(50.0, 50.0)),), box=(kerb,), cylinder=(PERSON,))
     assert lowest_m(spec, tmp_path) == pytest.approx(0.15, abs=1e-3)
 
 
-def test_an_object_that_does_not_fit_under_a_table_stands_on_it(tmp_path):
+def test_an_object_that_does_not_fit_under_a_table_is_put_on_it(tmp_path):
     table = BoxSpec(size_m=(2.0, 2.0, 0.05), position_m=(3.0, 4.0, 0.75))
     ball = SphereSpec(radius_m=0.2, position_m=(3.0, 4.0, 0.0), stand_on_ground=True, name="ball")
     spec = SceneSpec(plane=(PlaneSpec(size_m=(50.0, 50.0)),), box=(table,), cylinder=(PERSON,), sphere=(ball,))
@@ -45,7 +45,7 @@ def test_z_counts_from_the_ground(tmp_path):
     assert lowest_m(SceneSpec(box=(FLOOR,), sphere=(bird,)), tmp_path, "bird") == pytest.approx(0.5, abs=1e-3)
 
 
-def test_a_turned_object_stands_on_its_lowest_point(tmp_path):
+def test_a_turned_object_is_put_on_its_lowest_point(tmp_path):
     lying = EllipsoidSpec(
         radii_m=(0.2, 0.4, 1.0), tolerance_m=1e-4, position_m=(1.0, 1.0, 0.0), rotation_deg=(90.0, 0.0, 30.0), stand_on_ground=True, name="egg"
     )
