@@ -55,23 +55,14 @@ class Subscriber(Protocol):
         """Send no more events."""
 
 
-async def answer_request(running: RunningRig, line: str, subscriber: Subscriber | None = None) -> str:
-    """Do what a line asks for; returns the line of the answer.
+async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None = None) -> str:
+    """Do what a request asks for; returns the line of the answer.
 
     Args:
         running: The rig.
-        line: A request in JSON.
+        request: Result of ``parse_request``.
         subscriber: The connection that it came by; None where that can be sent no events.
     """
-    try:
-        request = parse_request(line)
-    except HilsimError as error:
-        return refusal(str(error))
-    return await answer_parsed(running, request, subscriber)
-
-
-async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None = None) -> str:
-    """Do what a request asks for; returns the line of the answer."""
     number = request.get("id")
     try:
         answer = {"ok": True, **await _run(running, request, subscriber)}
