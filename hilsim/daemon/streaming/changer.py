@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _MARGIN_NS = 3_000_000
 """From the newest firing that may have been rendered to the one that a change begins with: publishing takes a fraction of it."""
-_REFUSED_MARGIN_NS = 20_000_000
 _TRIES = 5
+"""Each with twice the margin of the one before."""
 _ANSWER_S = 5.0
 _POLL_S = 0.0002
 
@@ -168,10 +168,11 @@ class Changer:
         """Let render threads go on with other lidars; returns the rig time at which each begins."""
         begun_ns: dict[str, int] = {}
         missing = dict.fromkeys(lidars, at_ns)
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES):
             added = {name: self._add(self.streams[name], lidars[name], from_ns) for name, from_ns in missing.items()}
             begun_ns |= {name: self._await_beginning(self.streams[name], *each) for name, each in added.items()}
-            missing = {name: _frontier_ns(self.streams[name]) + _REFUSED_MARGIN_NS for name, begin_ns in begun_ns.items() if begin_ns == REFUSED}
+            margin_ns = _MARGIN_NS << (attempt + 1)
+            missing = {name: _frontier_ns(self.streams[name]) + margin_ns for name, begin_ns in begun_ns.items() if begin_ns == REFUSED}
             if not missing:
                 return begun_ns
         raise TransmitError(
