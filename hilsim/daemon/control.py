@@ -19,13 +19,14 @@ import json
 import math
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from hilsim.daemon.control_requests import Subscriber, answer_request
+from hilsim.daemon.control_requests import Subscriber, answer_parsed, parse_request, refusal
+from hilsim.daemon.remote.answers import Answers, Order, order_of, said
 from hilsim.daemon.remote.events import StateEvents, Subscription
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
@@ -87,16 +88,22 @@ async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         conversations[asyncio.current_task()] = writer
         subscription = Subscription(events=events, send=partial(_send_line, writer), transport=writer.transport)
+        answers = Answers(send=partial(_send_line, writer), transport=writer.transport)
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 while True:
-                    await _send_line(writer, await _answer(running, reader, subscription))
+                    line = (await reader.readuntil()).decode(errors="replace")
+                    await answers.give(*_answer(running, line, subscription))
         except asyncio.LimitOverrunError:
+            await answers.end()
             writer.write(f"error: a request must be at most {CONTROL_REQUEST_BYTES.bound} bytes\n".encode())
         finally:
-            await subscription.end()
-            writer.close()
-            del conversations[asyncio.current_task()]
+            try:
+                await answers.end()
+            finally:
+                await subscription.end()
+                writer.close()
+                del conversations[asyncio.current_task()]
 
     server = await asyncio.start_unix_server(converse, sock=listener, limit=CONTROL_REQUEST_BYTES.bound)
     try:
@@ -114,10 +121,18 @@ async def _send_line(writer: asyncio.StreamWriter, text: str) -> None:
     await writer.drain()
 
 
-async def _answer(running: RunningRig, reader: asyncio.StreamReader, subscriber: Subscriber) -> str:
-    line = (await reader.readuntil()).decode(errors="replace")
-    if line.lstrip().startswith("{"):
-        return await answer_request(running, line, subscriber)
+def _answer(running: RunningRig, line: str, subscriber: Subscriber) -> tuple[Coroutine[None, None, str], Order]:
+    """What does a line's request and returns the answer, and what it waits for."""
+    if not line.lstrip().startswith("{"):
+        return _answer_words(running, line), Order.ALONE
+    try:
+        request = parse_request(line)
+    except HilsimError as error:
+        return said(refusal(str(error))), Order.ALONE
+    return answer_parsed(running, request, subscriber), order_of(request)
+
+
+async def _answer_words(running: RunningRig, line: str) -> str:
     try:
         CONTROL_LINE_BYTES.enforce(len(line), "the control socket", ConfigError)
         return obey(running, line)

@@ -55,23 +55,14 @@ class Subscriber(Protocol):
         """Stop sending events."""
 
 
-async def answer_request(running: RunningRig, line: str, subscriber: Subscriber | None = None) -> str:
-    """Execute the request in a line; returns the line of the answer.
+async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None = None) -> str:
+    """Execute a request; returns the line of the answer.
 
     Args:
         running: Running rig.
-        line: Request in JSON.
+        request: Result of ``parse_request``.
         subscriber: Connection of the request; None if it cannot receive events.
     """
-    try:
-        request = parse_request(line)
-    except HilsimError as error:
-        return refusal(str(error))
-    return await answer_parsed(running, request, subscriber)
-
-
-async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None = None) -> str:
-    """Execute a request; returns the line of the answer."""
     number = request.get("id")
     try:
         answer = {"ok": True, **await _run(running, request, subscriber)}

@@ -16,9 +16,9 @@ from typing import ClassVar, NamedTuple
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.autopilot.obstacle_map import ObstacleMap
 from hilsim.config.rig import Rig
-from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
+from hilsim.replay.source import ReplaySource
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
@@ -71,7 +71,7 @@ class RigContext:
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
         obstacle_map: Function that makes the obstacle map for the returns of a lidar on a vehicle; None without a reader.
         flow_listeners: Callbacks for every new flow.
-        inserters: Inserters of the scene into recorded points, by the names of their replays.
+        overlaid: Replays with the scene in their points, by name.
         is_changed: Whether timed changes have made another rig of it than its file has.
         can_change: Whether sensors and what they see can be changed at rig times.
     """
@@ -82,7 +82,7 @@ class RigContext:
     rows: dict[int, str] = field(default_factory=dict)
     obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
-    inserters: dict[str, Inserter] = field(default_factory=dict)
+    overlaid: dict[str, ReplaySource] = field(default_factory=dict)
     is_changed: bool = False
     can_change: bool = False
     transmitter_or_none: Transmitter | None = None

@@ -49,19 +49,39 @@ def payloads(path, port):
     return found[port]
 
 
-def test_a_lived_session_and_its_script_give_the_same_packets(daemon, tmp_path, receiver):
+def ask_one_by_one(path, changes):
+    """The answer to each change, with the next one sent after it."""
+    control = hilsim.connect(path)
+    for change in changes:
+        times = control.change(**change)
+        yield times.at_s, times.sensors
+
+
+def ask_at_once(path, changes):
+    """The answer to each change, with all sent before the first answer is read."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        lines = client.makefile("rw")
+        lines.write("".join(json.dumps({"id": number, "do": "change", "change": change}) + "\n" for number, change in enumerate(changes)))
+        lines.flush()
+        for number in range(len(changes)):
+            answer = json.loads(lines.readline())
+            assert (answer["id"], answer["ok"]) == (number, True)
+            yield answer["at_s"], answer["sensors"]
+
+
+@pytest.mark.parametrize(("seed", "ask"), [(17, ask_one_by_one), (18, ask_at_once), (19, ask_at_once)])
+def test_a_lived_session_and_its_script_give_the_same_packets(daemon, tmp_path, receiver, seed, ask):
     front, rear = receiver(), receiver()
     ports = [front.port, rear.port]
     sensors = sensor("front", ports[0], receiver().port) + sensor("rear", ports[1], receiver().port, "sub_rays = 7", "[-1.0, 0.5, 0.2]", 202)
     path = write_rig(tmp_path, SCENE + sensors + CONTROL)
     running = daemon(path, "--record", str(tmp_path / "lived.pcap"))
-    control, rng, names = hilsim.connect(tmp_path / "control"), random.Random(17), []  # noqa: S311 - no secret
-    made = 0
-    for _ in range(60):
-        change = random_change(rng, names, ["front", "rear"])
-        times = control.change(**change)
-        assert all(begun_s >= times.at_s for begun_s in times.sensors.values())
-        made += 1
+    rng, names = random.Random(seed), []  # noqa: S311 - no secret
+    changes = [random_change(rng, names, ["front", "rear"]) for _ in range(40)]
+    begun = list(ask(tmp_path / "control", changes))
+    assert all(begun_s >= at_s for at_s, times in begun for begun_s in times.values())
+    made, control = len(begun), hilsim.connect(tmp_path / "control")
     script = control.script()
     assert len(script) == made == control.state()["changes"]
     lived_s = control.state()["rig_s"]

@@ -13,6 +13,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import structlog
@@ -20,12 +21,13 @@ from aiohttp import WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
 from hilsim.daemon.control_requests import answer_parsed, parse_request, refusal
 from hilsim.daemon.remote.allowance import Allowance
+from hilsim.daemon.remote.answers import Answers, Order, order_of, said
 from hilsim.daemon.remote.events import StateEvents, Subscription
 from hilsim.daemon.remote.openapi import description
 from hilsim.daemon.remote.token_file import Token
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
-from hilsim.limits import CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, REQUEST_S, SUBSCRIBER_STALLED_S
+from hilsim.limits import CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, REQUEST_S, SUBSCRIBER_STALLED_S, TOKENLESS_STREAMS
 from hilsim.telemetry.http_server import served
 from hilsim.telemetry.readings import HttpRefusal
 
@@ -33,6 +35,7 @@ log = structlog.get_logger("hilsim")
 
 _NO_TOKEN = "a request must have the token of the daemon (Authorization: Bearer TOKEN; [control] token_file)"  # noqa: S105 - not a secret
 _TOO_MANY = f"there must be at most {CONTROL_REQUESTS_A_SECOND.bound} requests a second"
+_TOO_MANY_STREAMS = f"there must be at most {TOKENLESS_STREAMS.bound} streams that wait for their token"
 _TOO_LONG = f"a request must be at most {CONTROL_REQUEST_BYTES.bound} bytes"
 _TOO_SLOW = f"a request must arrive within {REQUEST_S.text}"
 _STATUS = {
@@ -79,6 +82,7 @@ class RequestServer:
         self._strangers_allowance = Allowance(most=CONTROL_REQUESTS_A_SECOND.bound)
         self._events = StateEvents(running)
         self._streams: set[web.WebSocketResponse] = set()
+        self._tokenless: set[web.WebSocketResponse] = set()
 
     def app(self) -> web.Application:
         """Web application of the server."""
@@ -148,23 +152,35 @@ class RequestServer:
         stream = web.WebSocketResponse(timeout=_CLOSE_S, compress=False, max_msg_size=CONTROL_REQUEST_BYTES.bound)
         if not stream.can_prepare(request):
             raise _RefusedError(HttpRefusal.NOT_A_REQUEST, "a stream must be a WebSocket, got a plain request")
-        await stream.prepare(request)
-        transport = request.transport
-        if transport is None:
-            return stream
+        has_token = self._has_token(request)
+        if not has_token and len(self._tokenless) >= TOKENLESS_STREAMS.bound:
+            raise _RefusedError(HttpRefusal.TOO_MANY, _TOO_MANY_STREAMS)
+        if not has_token:
+            self._tokenless.add(stream)
+        try:
+            await stream.prepare(request)
+            if request.transport is not None:
+                await self._serve_stream(request, stream, request.transport, has_token=has_token)
+        finally:
+            self._tokenless.discard(stream)
+        return stream
+
+    async def _serve_stream(self, request: web.Request, stream: web.WebSocketResponse, transport: asyncio.Transport, *, has_token: bool) -> None:
         self._streams.add(stream)
         subscription = Subscription(events=self._events, send=stream.send_str, transport=transport)
+        answers = Answers(send=partial(_send, stream), transport=transport)
         try:
             with suppress(ConnectionError):
-                if self._has_token(request) or await self._is_authorised(stream):
+                if has_token or await self._is_authorised(stream):
+                    self._tokenless.discard(stream)
                     with _held(self.held, request):
-                        await self._converse(stream, subscription)
+                        await self._converse(stream, subscription, answers)
         except TimeoutError:
             transport.abort()
         finally:
             self._streams.discard(stream)
+            await answers.end()
             await subscription.end()
-        return stream
 
     async def _is_authorised(self, stream: web.WebSocketResponse) -> bool:
         """Whether the first message has the token; if not, the stream is closed."""
@@ -186,24 +202,27 @@ class RequestServer:
         await stream.close(code=WSCloseCode.POLICY_VIOLATION)
         return False
 
-    async def _converse(self, stream: web.WebSocketResponse, subscription: Subscription) -> None:
+    async def _converse(self, stream: web.WebSocketResponse, subscription: Subscription, answers: Answers) -> None:
         message: WSMessage
         async for message in stream:
             if message.type is WSMsgType.ERROR:
                 is_too_long = getattr(message.data, "code", None) == WSCloseCode.MESSAGE_TOO_BIG
                 self._count(HttpRefusal.TOO_LONG if is_too_long else HttpRefusal.NOT_A_REQUEST)
                 return
-            await _send(stream, await self._answer(message, subscription))
+            try:
+                asked = self._asked(message)
+            except _RefusedError as refused:
+                self._count(refused.reason)
+                await answers.give(said(refusal(refused.error)), Order.ALONE)
+            else:
+                await answers.give(self._answer(asked, subscription), order_of(asked))
 
-    async def _answer(self, message: WSMessage, subscription: Subscription) -> str:
+    def _asked(self, message: WSMessage) -> dict[str, Any]:
         if not self._allowance.take():
-            self._count(HttpRefusal.TOO_MANY)
-            return refusal(_TOO_MANY)
-        try:
-            asked = _parsed(message.data)
-        except _RefusedError as refused:
-            self._count(refused.reason)
-            return refusal(refused.error)
+            raise _RefusedError(HttpRefusal.TOO_MANY, _TOO_MANY)
+        return _parsed(message.data)
+
+    async def _answer(self, asked: Mapping[str, Any], subscription: Subscription) -> str:
         answer = await answer_parsed(self._running, asked, subscription)
         self._running.http.answered += 1
         return answer
@@ -223,8 +242,8 @@ class RequestServer:
     def _refused(self, reason: HttpRefusal, error: str) -> web.Response:
         self._count(reason)
         answer = _json(refusal(error), _STATUS[reason], _HEADERS.get(reason, {}))
-        if reason in {HttpRefusal.TOO_SLOW, HttpRefusal.TOO_LONG}:
-            answer.force_close()  # further bytes of the connection are not a request
+        if reason in {HttpRefusal.TOO_SLOW, HttpRefusal.TOO_LONG} or error == _TOO_MANY_STREAMS:
+            answer.force_close()  # further bytes of the connection are not a request, or its place is needed
         return answer
 
     def _count(self, reason: HttpRefusal) -> None:

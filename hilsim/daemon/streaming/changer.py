@@ -15,6 +15,7 @@ from hilsim.config.script import ChangeSpec
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
+from hilsim.emulator.insertion.insertion import CAPACITY, Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import packet_start_ns
 from hilsim.errors import ConfigError, TransmitError
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 _MARGIN_NS = 3_000_000
 """Time from the newest firing that may have been rendered to the firing that a change begins with; publishing takes a fraction of it."""
-_REFUSED_MARGIN_NS = 20_000_000
 _TRIES = 5
+"""Each with twice the margin of the one before."""
 _ANSWER_S = 5.0
 _REPLAY_S = 0.1
 """Longest wait for a replay that shows a change: it may be paused or have ended."""
@@ -93,19 +94,19 @@ class Changer:
     @property
     def is_running(self) -> bool:
         """Whether the sensors' render threads run, so that changes can be made."""
-        has_viewers = bool(self.streams or self.context.inserters)
+        has_viewers = bool(self.streams or self.context.overlaid)
         return has_viewers and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
 
     def object_names(self) -> list[str]:
         """Names of the objects that exist now."""
         if self._state is not None:
             return self._state.object_names
-        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.inserters else []
+        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.overlaid else []
 
     def earliest_ns(self) -> int:
         """Earliest rig time at which a change published now takes effect for all sensors together."""
         rendered_ns = [_frontier_ns(streaming) for streaming in dict(self.streams).values()]
-        return max([*rendered_ns, *(inserter.next_ns for inserter in dict(self.context.inserters).values())], default=0) + _MARGIN_NS
+        return max([*rendered_ns, *(inserter.next_ns for inserter in self._inserters().values())], default=0) + _MARGIN_NS
 
     def prepare(self, change: ChangeSpec) -> PreparedChange:
         """Prepare a change for ``make`` without changing the rig. The result is valid until another change is made.
@@ -137,6 +138,9 @@ class Changer:
             if change.at_ns is not None and change.at_ns < earliest_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
             at_ns = earliest_ns if change.at_ns is None else change.at_ns
+            full = [name for name, inserter in self._inserters().items() if not inserter.has_room]
+            if full:
+                raise ConfigError(f"at most {CAPACITY - 1} changes may wait for a replay to resume, got one more for {', '.join(full)}")
             numbers = self._publish_inserted(prepared, at_ns)
             begun_ns = self._publish(prepared.lidars, at_ns)
             begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
@@ -146,7 +150,7 @@ class Changer:
             return made
 
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
-        if not self.streams and not self.context.inserters:
+        if not self.streams and not self.context.overlaid:
             raise ConfigError("a rig must have a [[sensor]], or a [[replay]] with overlay = true, for what it sees to be changed, got none")
         devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
         if devices:
@@ -173,11 +177,18 @@ class Changer:
         world = prepared.state.inserted
         if world is None or world is prepared.former.inserted:
             return {}
-        return {name: inserter.add(at_ns, world) for name, inserter in self.context.inserters.items()}
+        return {name: inserter.add(at_ns, world) for name, inserter in self._inserters().items()}
+
+    def _inserters(self) -> dict[str, Inserter]:
+        """Inserters into the points of replays that have not ended, by the names of the replays."""
+        overlaid = dict(self.context.overlaid)
+        return {name: replay.inserter for name, replay in overlaid.items() if replay.inserter is not None and not replay.state().has_ended}
 
     def _await_inserted(self, name: str, number: int, at_ns: int) -> int:
         """Block until a replay shows a world, unless it is paused or has ended; returns the rig time at which the world begins."""
-        inserter, until_s = self.context.inserters[name], time.monotonic() + _REPLAY_S
+        inserter, until_s = self._inserters().get(name), time.monotonic() + _REPLAY_S
+        if inserter is None:
+            return at_ns
         while (begun_ns := inserter.begun_ns(number)) is None or inserter.next_ns < begun_ns:
             if time.monotonic() > until_s:
                 break
@@ -188,10 +199,11 @@ class Changer:
         """Switch render threads to other lidars; returns the rig time at which each begins."""
         begun_ns: dict[str, int] = {}
         missing = dict.fromkeys(lidars, at_ns)
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES):
             added = {name: self._add(self.streams[name], lidars[name], from_ns) for name, from_ns in missing.items()}
             begun_ns |= {name: self._await_beginning(self.streams[name], *each) for name, each in added.items()}
-            missing = {name: _frontier_ns(self.streams[name]) + _REFUSED_MARGIN_NS for name, begin_ns in begun_ns.items() if begin_ns == REFUSED}
+            margin_ns = _MARGIN_NS << (attempt + 1)
+            missing = {name: _frontier_ns(self.streams[name]) + margin_ns for name, begin_ns in begun_ns.items() if begin_ns == REFUSED}
             if not missing:
                 return begun_ns
         raise TransmitError(

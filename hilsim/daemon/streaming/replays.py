@@ -223,7 +223,7 @@ class Replays(Part):
         shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - clock.epoch_ns
         if playing.replay_source.inserter is not None:
             playing.replay_source.inserter.insertion.rig_epoch_ns[0] = clock.epoch_ns
-            self.context.inserters[spec.name] = playing.replay_source.inserter
+            self.context.overlaid[spec.name] = playing.replay_source
         playing.replay_source.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
 
     def stop(self) -> None:
@@ -235,7 +235,7 @@ class Replays(Part):
     def _stop_one(self, playing: Playing) -> None:
         playing.replay_source.stop()
         if playing.replay_source.inserter is not None:
-            self.context.inserters.pop(playing.spec.name, None)
+            self.context.overlaid.pop(playing.spec.name, None)
             playing.replay_source.inserter.close()
 
     # -- flows -------------------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from hilsim.daemon.remote.http_listening import serve_http
 from hilsim.daemon.remote.openapi import description
 from hilsim.daemon.remote.token_file import read_or_make_token
 from hilsim.errors import ConfigError, TransmitError
-from hilsim.limits import CONNECTIONS, CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, Limit
+from hilsim.limits import CONNECTIONS, CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, TOKENLESS_STREAMS, Limit
 from hilsim.telemetry import guard
 from hilsim.telemetry.readings import HttpCounts
 from tests.unit.telemetry.conftest import make_reading
@@ -424,6 +424,38 @@ def test_a_stream_whose_client_sends_no_token_is_closed(running, tmp_path, monke
 
     assert streamed(running, tmp_path, check, with_header=False) == (False, aiohttp.WSMsgType.CLOSE)
     assert refused(running) == {"too_slow": 1}
+
+
+def test_streams_without_the_token_take_few_places(running, tmp_path):
+    async def check(client):
+        async with aiohttp.ClientSession() as session:
+            address = f"http://{client.host}/v1/stream"
+            waiting = [await session.ws_connect(address) for _ in range(TOKENLESS_STREAMS.bound)]
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="429"):
+                await session.ws_connect(address)
+            with_header = await session.ws_connect(address, headers=client.authorised)
+            await waiting[0].send_json({"token": client.token})
+            accepted = await waiting[0].receive_json()
+            late = await session.ws_connect(address)
+            for stream in (*waiting, with_header, late):
+                await stream.close()
+        return accepted
+
+    assert served(running, tmp_path, check) == {"ok": True}
+    assert refused(running)["too_many"] == 1
+
+
+def test_changes_over_a_stream_need_not_wait_for_answers(running, tmp_path):
+    async def check(stream):
+        for number in range(150):
+            await stream.send_json({"id": number, "do": "change", "change": {"kind": "remove", "name": f"crate {number}"}})
+        await stream.send_json({"id": "last", "do": "help"})
+        return [await stream.receive_json() for _ in range(151)]
+
+    answers = streamed(running, tmp_path, check)
+    assert [answer["id"] for answer in answers] == [*range(150), "last"]
+    assert all(answer["ok"] for answer in answers[:-1])
+    assert len(running.changes.made) == 150
 
 
 def test_what_is_no_request_is_answered_and_the_stream_goes_on_but_not_beyond_the_length(running, tmp_path):
