@@ -122,7 +122,7 @@ async def _send_line(writer: asyncio.StreamWriter, text: str) -> None:
 
 
 def _answer(running: RunningRig, line: str, subscriber: Subscriber) -> tuple[Coroutine[None, None, str], Order]:
-    """What does a line's request and returns the answer, and what it waits for."""
+    """Coroutine that executes the request in a line and returns the answer, and the request's order among others."""
     if not line.lstrip().startswith("{"):
         return _answer_words(running, line), Order.ALONE
     try:

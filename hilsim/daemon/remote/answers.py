@@ -15,7 +15,7 @@ from hilsim.limits import UNANSWERED_CHANGES
 
 
 class Order(Enum):
-    """What a request waits for."""
+    """Order of a request among others: the requests that it waits for."""
 
     ALONE = "all requests before it"
     AT_ONCE = "requests before it that are no changes at once"
@@ -23,7 +23,7 @@ class Order(Enum):
 
 
 def order_of(request: Mapping[str, Any]) -> Order:
-    """What a request waits for."""
+    """Order of a request among others."""
     change = request.get("change")
     if request.get("do") != "change" or not isinstance(change, dict):
         return Order.ALONE
@@ -31,7 +31,7 @@ def order_of(request: Mapping[str, Any]) -> Order:
 
 
 async def said(text: str) -> str:
-    """An answer that is known."""
+    """Return an answer that is known."""
     return text
 
 
@@ -40,8 +40,8 @@ class Answers:
     """Sends the answers of one connection.
 
     Attributes:
-        send: Sends an answer.
-        transport: The connection, which is closed where its client does not take an answer.
+        send: Function that sends an answer.
+        transport: Transport of the connection, which is closed if its client does not take an answer.
     """
 
     send: Callable[[str], Awaitable[None]]
@@ -55,8 +55,8 @@ class Answers:
         """Answer the next request; returns when another one may be read.
 
         Args:
-            answer: Does what the request asks for, and returns the answer.
-            order: What the request waits for.
+            answer: Coroutine that executes the request and returns the answer.
+            order: Order of the request.
         """
         if order is Order.ALONE or (order is Order.AT_ONCE and self._has_timed):
             try:

@@ -12,7 +12,7 @@ from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, changing_lidars, follow, lidar_after
 from hilsim.config.rig import load_rig
 from hilsim.config.script import Script, parse_change
-from hilsim.emulator.changing.segments import SegmentTable, render_packets
+from hilsim.emulator.changing.segments import BASE, SegmentTable, enter_segment, render_packet
 from hilsim.emulator.schedule import packet_start_ns
 from hilsim.emulator.workspace import allocate_workspace
 from tests.compiled import compiled_only
@@ -59,6 +59,7 @@ SENSORS = (
     SENSOR.format(name="rear", mount="[-1.0, 0.5, 0.2]", keys="sub_rays = 7", host=202, port=23682, position=23692),
 )
 STOP_NS = 60_000_000
+LONGEST_PACKET_NS = 24 * 55_296
 PACKETS = 24
 """Data packets that are compared: more than there are until the last change, unless all are of dual returns."""
 
@@ -77,28 +78,49 @@ def random_script(rng):
     return tuple(replace(parse_change(table), at_s=at_ns / 1e9) for table, at_ns in zip(tables, times_ns, strict=True))
 
 
-def add_segments(table, later):
-    for begin_ns, lidar in later:
-        shape = table.workspace_like(lidar.plan) or allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=False)
-        table.add(begin_ns, lidar.plan, lidar.world, shape)
+class Loop:
+    """Renders packet after packet of a lidar, as a render thread does, while changes are added."""
 
+    def __init__(self, lidar):
+        self._lidars, self._at, self._packet = [lidar], BASE, 0
+        self._table = SegmentTable(lidar.plan, lidar.world)
+        self._workspace = allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=False)
 
-def rendered(lidar, table, first, count):
-    size, rows = np.zeros(count, np.int32), np.zeros((count, lidar.data_size), np.uint8)
-    workspace = allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=False)
-    render_packets(lidar.plan, lidar.platform, lidar.world, lidar.data_framing, table.segments, first, workspace, size, rows)
-    return rows
+    def add(self, later):
+        for begin_ns, lidar in later:
+            like = self._table.workspace_like(lidar.plan)
+            workspace = like or allocate_workspace(lidar.plan, lidar.plan.sequences_per_packet, is_opaque=False)
+            self._table.add(begin_ns, lidar.plan, lidar.world, workspace)
+            self._lidars.append(lidar)
+
+    @property
+    def frontier_ns(self):
+        """Rig time of the first firing that is not rendered yet."""
+        return packet_start_ns(self._lidars[self._at + 1].plan, self._packet)
+
+    def packet(self):
+        segments = self._table.segments
+        self._at = enter_segment(self._lidars[0].plan, segments, self._at, self._packet)
+        lidar = self._lidars[self._at + 1]
+        workspace = self._workspace if self._at == BASE else self._table.workspace_like(lidar.plan)
+        payload = np.zeros(lidar.data_size, np.uint8)
+        render_packet(lidar.plan, lidar.platform, lidar.world, lidar.data_framing, segments, self._at, self._packet, workspace, payload)
+        self._packet += 1
+        return payload
+
+    def close(self):
+        self._table.close()
 
 
 @compiled_only
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 2**32))
 def test_changes_given_while_packets_are_rendered_give_the_bytes_of_those_given_at_the_start(tmp_path_factory, seed):
     rng = random.Random(seed)  # noqa: S311 - no secret
     rig, scenery, lidars = room(tmp_path_factory.mktemp("room"))
     changes = random_script(rng)
     whole, _ = changing_lidars(rig, scenery, lidars, Script(Path("whole.jsonl"), changes))
-    given_ns = rng.randrange(STOP_NS)
+    given_ns = rng.randrange(LONGEST_PACKET_NS, STOP_NS)
     at_start = [change for change in changes if change.at_ns < given_ns]
     begun, state = changing_lidars(rig, scenery, lidars, Script(Path("start.jsonl"), tuple(at_start)))
     later = [list(lidar.later) for lidar in begun]
@@ -107,16 +129,14 @@ def test_changes_given_while_packets_are_rendered_give_the_bytes_of_those_given_
         for number, lidar in enumerate(lidars):
             follow(later[number], lidar, former, state, number, change.sensor_ns(lidar.setting.name))
     for number, lidar in enumerate(lidars):
-        table = SegmentTable(lidar.plan, lidar.world)
-        add_segments(table, begun[number].later)
-        before = 0
-        while before < PACKETS and packet_start_ns(begun[number].at_packet(before).plan, before + 1) <= given_ns:
-            before += 1
-        first = rendered(lidar, table, 0, before)
-        add_segments(table, later[number][len(begun[number].later) :])
-        rest = rendered(lidar, table, before, PACKETS - before)
-        assert np.array_equal(np.concatenate([first, rest]), whole[number].data_packets(0, PACKETS).payload)
-        table.close()
+        loop, payloads = Loop(lidar), []
+        loop.add(begun[number].later)
+        while len(payloads) < PACKETS and loop.frontier_ns <= given_ns - LONGEST_PACKET_NS:
+            payloads.append(loop.packet())
+        loop.add(later[number][len(begun[number].later) :])
+        payloads += [loop.packet() for _ in range(PACKETS - len(payloads))]
+        assert np.array_equal(payloads, whole[number].data_packets(0, PACKETS).payload)
+        loop.close()
 
 
 def values_of(plan):

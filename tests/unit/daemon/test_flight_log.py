@@ -114,6 +114,15 @@ def test_ready_to_arm_is_logged_only_when_disarmed_and_free_of_contact_and_estim
     assert (fault["event"], fault["reason"]) == ("flight.estimator_fault", "the estimator has no position, height")
 
 
+def test_a_crashed_vehicle_is_not_ready_to_arm(vehicle):
+    log, autopilot, crashed = FlightLog(vehicle), vehicle.autopilot, vehicle.loop_setup.flight.state.crashed
+    crashed[0] = 1
+    autopilot.has_home, autopilot.estimator_flags = True, 0x37F
+    assert [row["event"] for row in said(log)] == ["vehicle.crashed"]
+    crashed[0] = 0
+    assert [row["event"] for row in said(log)] == ["flight.ready_to_arm"]
+
+
 def test_a_lost_link_clears_the_autopilots_reports(vehicle):
     log = FlightLog(vehicle)
     vehicle.autopilot.estimator_flags = 0x37F
