@@ -1,7 +1,7 @@
-"""Packets into points: what a driver makes of a lidar's datagrams.
+"""Decode packets to points, like a driver of the lidar.
 
 Points are in the sensor frame of ``hilsim.geometry.frames`` (x right, y forward, z up). ROS drivers have x forward, y left: ``(y, -x, z)`` of these.
-Nothing here looks at a clock: times are the sensor's own stamps.
+No clock is read: times are the sensor's own stamps.
 """
 
 import math
@@ -51,30 +51,30 @@ POINT_DTYPE = np.dtype(
 x, y, z            metres, in the sensor frame: right, forward, up; z with the height of the laser's origin, as far as it is known (VLP-16)
 range              metres, from the laser's origin, as sent
 azimuth            degrees, 0 to 360, of the firing: clockwise from forward, seen from above
-packet             which of the decoded packets it came in, from 0
+packet             index of the decoded packet, from 0
 time_ns            nanoseconds, the sensor's stamp of the firing. Velodyne: past the hour in which the packet began, so that the last firings of an
-                   hour may go beyond it. Cepton: as its header counts
-ring               the laser. Velodyne: from the lowest elevation, 0; Cepton: the packet's channel
-intensity          the packet's byte: of diffuse surfaces 0 to 100 percent (Cepton: to 127), above it of retro-reflectors
-return_number      place in the return mode's order: 0 of modes of one return; of dual modes 0 the last, 1 the strongest or second strongest. Where
-                   both blocks of a dual packet hold the same return, it is given once, as 0. Cepton: 1 of a second return
-flags              Cepton's ``PointFlag``; 0 of Velodyne
+                   hour may exceed it. Cepton: as its header counts
+ring               laser. Velodyne: counted from the lowest elevation, 0; Cepton: the packet's channel
+intensity          byte of the packet: 0 to 100 percent for diffuse surfaces (Cepton: to 127), more for retro-reflectors
+return_number      index in the return mode's order: 0 in modes of one return; in dual modes 0 for the last, 1 for the strongest or second strongest. A
+                   return in both blocks of a dual packet is given once, as 0. Cepton: 1 for a second return
+flags              Cepton's ``PointFlag``; 0 for Velodyne
 =================  ====================================================================================================================
 """
 _PACKET_SIZE, _RECORDS, _BLOCKS = constant(DATA_PACKET_SIZE), constant(RECORDS_PER_BLOCK), constant(BLOCKS)
 _MOST_RETURNS = BLOCKS * RECORDS_PER_BLOCK
 _NO_RETURN, _SECOND_RETURN = constant(PointFlag.NO_RETURN), constant(PointFlag.SECOND_RETURN)
 _UNIT_M = POINT_UNIT_M
-_MOST_GROUPS = constant(100)  # between two packets that give the head's rate
+_MOST_GROUPS = constant(100)  # largest number of groups between two packets that give the head's rate
 
 
 class PointPlan(NamedTuple):
-    """What the kernel must know of a Velodyne model; build with ``build_point_plan``.
+    """Kernel-side description of a Velodyne model; build with ``build_point_plan``.
 
     Attributes:
-        firings: Where and when the records of a group are fired.
-        ring: ``int64[r]``, each record's laser, counted from the lowest.
-        height_m: ``float64[r]``, of each record's laser's origin above the sensor's; 0 where it is not known.
+        firings: Directions and times of the firings of a group's records.
+        ring: ``int64[r]``, laser of each record, counted from the lowest.
+        height_m: ``float64[r]``, height of each laser's origin above the sensor's; 0 if unknown.
     """
 
     firings: RecordFirings
@@ -83,7 +83,7 @@ class PointPlan(NamedTuple):
 
 
 def build_point_plan(geometry: FiringGeometry) -> PointPlan:
-    """Of a model."""
+    """Build the plan of a model."""
     firings, lasers = build_record_firings(geometry), len(geometry.elevation_deg)
     record = np.arange(firings.share.size) % lasers
     height_mm = np.array(geometry.vertical_offset_mm or (0.0,) * lasers)
@@ -91,17 +91,18 @@ def build_point_plan(geometry: FiringGeometry) -> PointPlan:
 
 
 def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
-    """Points of Velodyne data packets, in the order of their records.
+    """Decode the points of Velodyne data packets, in the order of their records.
 
-    Each packet is decoded by itself, except a VLS-128's in dual mode, which hold one firing sequence: the head's turn within it comes from the neighbouring packets.
+    Each packet is decoded by itself, except a VLS-128's in dual mode, which contains one firing sequence: the head's turn within it comes from
+    neighbouring packets.
 
     Args:
         batch: Datagrams, as ``capture.batches`` yields them.
-        geometry: Of the sensor's model.
-        chosen: ``bool[n]``: data packets of the one sensor, 1206 bytes each; None: all are.
+        geometry: Geometry of the sensor's model.
+        chosen: ``bool[n]``, selection of the sensor's data packets, 1206 bytes each; None: all.
 
     Returns:
-        ``POINT_DTYPE[points]``; firings without a return make none.
+        Points ``POINT_DTYPE[n]``; a firing without a return gives none.
 
     Raises:
         ValueError: a chosen datagram has another size.
@@ -114,14 +115,14 @@ def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt
 
 
 def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
-    """Points of Cepton STDV packets, in their order.
+    """Decode the points of Cepton STDV packets, in their order.
 
     Args:
         batch: Datagrams, as ``capture.batches`` yields them.
-        chosen: ``bool[n]``: STDV packets of the one sensor; None: all are.
+        chosen: ``bool[n]``, selection of the sensor's STDV packets; None: all.
 
     Returns:
-        ``POINT_DTYPE[points]``; empty points and incomplete packets are left out.
+        Points ``POINT_DTYPE[n]``, without empty points and incomplete packets.
     """
     start = batch.start if chosen is None else batch.start[chosen]
     size = batch.size if chosen is None else batch.size[chosen]
@@ -130,7 +131,7 @@ def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = 
 
 
 def decode_packets(payloads: npt.NDArray[np.uint8], spec: LidarSpec) -> npt.NDArray[Any]:
-    """Points of the data packets of one sensor of a known model, ``uint8[n, size]``, as ``decode_velodyne`` and ``decode_cepton`` give them."""
+    """Decode the data packets ``uint8[n, size]`` of one sensor of a known model, as ``decode_velodyne`` and ``decode_cepton`` do."""
     count, size = payloads.shape
     none = np.zeros(count, np.int64)
     batch = DatagramArrays(payloads.reshape(-1), np.arange(count, dtype=np.int64) * size, np.full(count, size, np.int64), none, none)
@@ -145,7 +146,7 @@ def _stamp_us(data: npt.NDArray[np.uint8], at: int) -> int:
 
 @kernel
 def _step_between(firings: RecordFirings, data: npt.NDArray[np.uint8], earlier: int, later: int) -> float:
-    """How far the head turns in a group's time, by the azimuths and stamps of two packets at these bytes; -1 where they are too far apart."""
+    """Turn of the head during one group, by the azimuths and stamps of two packets at these bytes; -1 if they are too far apart."""
     turned_cdeg = (
         block_azimuth_cdeg(data[later : later + _PACKET_SIZE], 0) - block_azimuth_cdeg(data[earlier : earlier + _PACKET_SIZE], 0)
     ) % TURN_CDEG
@@ -156,7 +157,7 @@ def _step_between(firings: RecordFirings, data: npt.NDArray[np.uint8], earlier: 
 
 @kernel
 def _packet_step(firings: RecordFirings, data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], packet: int, group_blocks: int) -> float:
-    """Azimuth step at the beginning of a packet: its own first step, else that of the packet before or after it, else 0."""
+    """Azimuth step at the beginning of a packet: its own first step, else that of the former or next packet, else 0."""
     step = float(first_step_cdeg(data[start[packet] : start[packet] + _PACKET_SIZE], group_blocks))
     if step < 0.0 and packet > 0:
         step = _step_between(firings, data, start[packet - 1], start[packet])
@@ -167,13 +168,13 @@ def _packet_step(firings: RecordFirings, data: npt.NDArray[np.uint8], start: npt
 
 @kernel
 def decode_data_packets_into(plan: PointPlan, data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> int:
-    """Write the returns of data packets to ``points``; gives how many there are.
+    """Write the returns of data packets to ``points``; returns their number.
 
     Args:
-        plan: Of the model.
-        data: ``uint8[bytes]`` that hold the packets.
-        start: ``int64[n]``, where each begins; 1206 bytes each.
-        points: ``POINT_DTYPE[>= 384 n]``, written.
+        plan: Plan of the model.
+        data: ``uint8[bytes]`` with the packets.
+        start: ``int64[n]``, offset of each packet of 1206 bytes.
+        points: ``POINT_DTYPE[>= 384 n]``, output.
     """
     firings = plan.firings
     count = 0
@@ -205,7 +206,7 @@ def _decode_block(
     points: npt.NDArray[Any],
     count: int,
 ) -> int:
-    """Write the returns of a block, the ``place``-th of its group, behind ``count`` points; gives how many there are then."""
+    """Append the returns of a block, the ``place``-th of its group, to ``count`` points; returns the new number of points."""
     firings = plan.firings
     azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
     return_number = place % returns
@@ -215,7 +216,7 @@ def _decode_block(
         is_copy = (
             return_number == 1 and payload[at] == payload[at - 100] and payload[at + 1] == payload[at - 99] and payload[at + 2] == payload[at - 98]
         )
-        if raw == 0 or is_copy:  # both blocks carry a single return
+        if raw == 0 or is_copy:  # both blocks contain a single return
             continue
         record = place // returns * _RECORDS + number
         fired = fired_cdeg(azimuth_cdeg, step_cdeg, firings.share[record], firings.offset_cdeg[record]) % TURN_CDEG
@@ -233,7 +234,7 @@ def _decode_block(
 
 @kernel
 def count_stdv_points(data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> int:
-    """Points of STDV packets, those without a return among them; arguments as of ``decode_stdv_packets_into``."""
+    """Count the points of STDV packets, including those without a return; arguments as for ``decode_stdv_packets_into``."""
     count = 0
     for packet in range(start.size):
         count += points_of(data, start[packet], size[packet])[2]
@@ -242,13 +243,13 @@ def count_stdv_points(data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64],
 
 @kernel
 def decode_stdv_packets_into(data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], size: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> int:
-    """Write the returns of STDV packets to ``points``; gives how many there are.
+    """Write the returns of STDV packets to ``points``; returns their number.
 
     Args:
-        data: ``uint8[bytes]`` that hold the packets.
-        start: ``int64[n]``, where each begins.
-        size: ``int64[n]``, bytes of each.
-        points: ``POINT_DTYPE[>= count_stdv_points(...)]``, written.
+        data: ``uint8[bytes]`` with the packets.
+        start: ``int64[n]``, offset of each packet.
+        size: ``int64[n]``, bytes of each packet.
+        points: ``POINT_DTYPE[>= count_stdv_points(...)]``, output.
     """
     count = 0
     for packet in range(start.size):

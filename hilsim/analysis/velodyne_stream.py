@@ -1,4 +1,4 @@
-"""How Velodyne data packets of one sensor follow each other: what every reader of a stream asks first.
+"""Steps between Velodyne data packets of one sensor, which every reader of a stream needs.
 
 The data packet has no sequence number. Missing packets are found by the stamps: neighbours are one cycle apart, whose
 length depends on model and return mode. A step of azimuth farther than the head turns from block to block is a gap, in which nothing was fired.
@@ -16,34 +16,34 @@ from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
 from hilsim.protocols.velodyne.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
 
 CLOCK_DOUBT_RATIO = 3e-4
-"""How far a sensor's cycle may be from its model's: twice the worst clock in public captures (141 ppm)."""
+"""Largest relative error of a sensor's cycle: twice that of the worst clock in public captures (141 ppm)."""
 
 
 def stacked_packets(payloads: Iterable[bytes]) -> npt.NDArray[Any]:
-    """``DATA_PACKET_DTYPE[n]`` of payloads of 1206 bytes each; their flags are not looked at."""
+    """Join payloads of 1206 bytes each to ``DATA_PACKET_DTYPE[n]``, without checking flags."""
     return np.frombuffer(b"".join(payloads), dtype=DATA_PACKET_DTYPE)
 
 
 def stamp_steps_us(stamp_us: npt.NDArray[np.int64], before_us: int | None) -> npt.NDArray[np.int64]:
-    """``int64[n]``: each stamp past the hour minus the one before, in -half an hour .. half an hour; 0 where there is none before."""
+    """Each stamp past the hour minus the former one, ``int64[n]``, in -half an hour .. half an hour; 0 without a former one."""
     return wrapped_us(np.diff(stamp_us, prepend=stamp_us[0] if before_us is None else before_us))
 
 
 def whole_cycles(
     step_us: npt.NDArray[np.int64] | npt.NDArray[np.float64], cycle_us: float | npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The nearest whole number of cycles to each step, ``int64[n]`` (0 and less too), and how far each step is from it, ``float64[n]``, us."""
+    """Nearest whole number of cycles to each step, ``int64[n]`` (also 0 and negative), and the difference of each step, ``float64[n]``, us."""
     cycles = np.rint(step_us / cycle_us).astype(np.int64)
     return cycles, np.abs(step_us - cycles * cycle_us)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LastPacket:
-    """What the next run must know of the packet before it.
+    """Properties of the packet before a run.
 
     Attributes:
-        stamp_us: Its stamp.
-        azimuth: ``int64[12]`` of its blocks, 0.01 deg.
+        stamp_us: Stamp of the packet.
+        azimuth: ``int64[12]``, azimuths of its blocks, 0.01 deg.
     """
 
     stamp_us: int
@@ -52,13 +52,13 @@ class LastPacket:
 
 @dataclass(frozen=True, kw_only=True)
 class AzimuthSteps:
-    """How azimuth goes on through a run, by *groups*: what shares one azimuth, a block or several.
+    """Azimuth steps through a run, by *groups* of blocks with one azimuth.
 
     Attributes:
-        azimuth: ``int64[n, m]`` of each group, 0.01 deg.
-        step_cdeg: ``int64[n, m]`` since the group before, -18000 .. 17999; 0 for a stream's first.
-        turned_cdeg: ``int64[n]`` since the first group of the packet before, likewise.
-        after_gap: ``bool[n]``: the packet before has a gap inside.
+        azimuth: ``int64[n, m]``, azimuth of each group, 0.01 deg.
+        step_cdeg: ``int64[n, m]``, step since the former group, -18000 .. 17999; 0 for a stream's first.
+        turned_cdeg: ``int64[n]``, step since the first group of the former packet, in the same range.
+        after_gap: ``bool[n]``, whether the former packet has a gap inside.
     """
 
     azimuth: npt.NDArray[np.int64]
@@ -68,26 +68,26 @@ class AzimuthSteps:
 
     @property
     def is_gap(self) -> npt.NDArray[np.bool_]:
-        """``bool[n, m]``: the group does not go on from the one before."""
+        """Whether there is a gap before each group, ``bool[n, m]``."""
         return np.abs(self.step_cdeg) > GAP_CDEG
 
     @property
     def has_gap(self) -> npt.NDArray[np.bool_]:
-        """``bool[n]``: there is a gap inside the packet, as across what a field of view leaves out."""
+        """Whether each packet has a gap inside, as across the part of the turn outside the field of view, ``bool[n]``."""
         return np.asarray(self.is_gap[:, 1:].any(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PacketRun:
-    """Data packets of one sensor in the order of their arrival, and how each follows on the one before; build with ``packet_run``.
+    """Data packets of one sensor in the order of their arrival, with the steps between them; build with ``packet_run``.
 
     Attributes:
-        packets: ``DATA_PACKET_DTYPE[n]``.
-        azimuth: ``int64[n, 12]`` of each block, 0.01 deg.
-        stamp_us: ``int64[n]``, as in the packets: since the full hour.
-        step_us: ``int64[n]`` since the packet before, or 0 where ``knows_step`` is False.
-        knows_step: ``bool[n]``; False for a stream's first packet.
-        before: The packet before the run, or None at a stream's start.
+        packets: ``DATA_PACKET_DTYPE[n]``, packets.
+        azimuth: ``int64[n, 12]``, azimuth of each block, 0.01 deg.
+        stamp_us: ``int64[n]``, stamps since the full hour, as in the packets.
+        step_us: ``int64[n]``, step since the former packet, or 0 where ``knows_step`` is False.
+        knows_step: ``bool[n]``, False for a stream's first packet.
+        before: Packet before the run, or None at a stream's start.
     """
 
     packets: npt.NDArray[Any]
@@ -98,15 +98,15 @@ class PacketRun:
     before: LastPacket | None
 
     def last(self) -> LastPacket:
-        """What the next run must know."""
+        """Properties of the last packet, for the next run."""
         return LastPacket(stamp_us=int(self.stamp_us[-1]), azimuth=self.azimuth[-1])
 
     def is_next(self, cycle_us: float) -> npt.NDArray[np.bool_]:
-        """``bool[n]``: one cycle after the packet before."""
+        """Whether each packet is one cycle after the former one, ``bool[n]``."""
         return np.asarray(self.knows_step & (np.abs(self.step_us - cycle_us) <= STEP_TOLERANCE_US))
 
     def azimuth_steps(self, group_blocks: int = 1) -> AzimuthSteps:
-        """How azimuth goes on, where ``group_blocks`` blocks each share one: 2 in dual mode, 4 of a VLS-128."""
+        """Find azimuth steps, with ``group_blocks`` blocks for each azimuth: 2 in dual mode, 4 for a VLS-128."""
         azimuth = self.azimuth[:, ::group_blocks]
         before = np.full_like(azimuth[0], azimuth[0, 0]) if self.before is None else self.before.azimuth[::group_blocks]
         rows = np.concatenate((before[None], azimuth))
@@ -120,11 +120,11 @@ class PacketRun:
 
 
 def packet_run(packets: npt.NDArray[Any], before: LastPacket | None) -> PacketRun:
-    """Work out how packets follow each other.
+    """Find the steps between packets.
 
     Args:
-        packets: ``DATA_PACKET_DTYPE[n]``, n at least 1.
-        before: The packet before them, ``last()`` of the run before; None at a stream's start.
+        packets: ``DATA_PACKET_DTYPE[n]``, packets, n at least 1.
+        before: Packet before them, ``last()`` of the former run; None at a stream's start.
     """
     stamp_us = packets["timestamp"].astype(np.int64)
     knows_step = np.full(len(packets), fill_value=True)

@@ -1,1 +1,1 @@
-"""What ``import hilsim`` gives: rigs, packets and points in Python, without a daemon or beside one. Its names are those of ``hilsim`` itself."""
+"""Python API: rigs, packets and points, with or without a daemon. ``import hilsim`` gives all of its names."""

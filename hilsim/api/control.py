@@ -1,4 +1,4 @@
-"""A client of a running daemon's control socket or port: ``hilsim control`` for programs."""
+"""Client of a running daemon's control socket or port: ``hilsim control`` for programs."""
 
 import json
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayStatus:
-    """One replay of a daemon.
+    """State of one replay of a daemon.
 
     Attributes:
-        replay: Its name in the rig.
-        position_s: Capture time of what is played, from the capture's first packet.
-        passes: Passes through the capture completed.
-        ratio: How far this pass is, 0 to 1.
-        played_packets: Datagrams handed on to be sent.
-        late_packets: Datagrams read too late to be sent in time.
-        waiting_packets: Datagrams read ahead.
-        underruns: How often nothing was read ahead when it was needed.
-        postponed_s: By how much the replay is later than it was to be.
-        is_paused: It is held back.
-        has_ended: Everything was played.
+        replay: Name of the replay in the rig.
+        position_s: Capture time of the packet played now, from the capture's first packet.
+        passes: Number of completed passes through the capture.
+        ratio: Progress of this pass, 0 to 1.
+        played_packets: Number of datagrams passed on to be sent.
+        late_packets: Number of datagrams read too late to be sent in time.
+        waiting_packets: Number of datagrams read ahead.
+        underruns: Number of times the player found no datagram read ahead.
+        postponed_s: Total postponement of the replay.
+        is_paused: Whether the replay is paused.
+        has_ended: Whether all datagrams were played.
     """
 
     replay: str
@@ -48,7 +48,7 @@ class DaemonStatus:
     """State of a daemon's replays.
 
     Attributes:
-        replays: In the rig's order.
+        replays: Replays in the rig's order.
     """
 
     replays: tuple[ReplayStatus, ...]
@@ -56,14 +56,14 @@ class DaemonStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class DaemonFault:
-    """One fault that a daemon has found.
+    """One fault of a daemon.
 
     Attributes:
-        fault: Its key, as in ``hilsim_fault`` and the log.
-        subject: What it is about: a sensor, a flow; empty for the whole rig.
+        fault: Key of the fault, as in ``hilsim_fault`` and the log.
+        subject: Sensor, flow or other subject; empty for the whole rig.
         level: ``degraded`` or ``unhealthy``.
-        text: A sentence.
-        for_s: Since how long.
+        text: Sentence for the operator.
+        for_s: Duration so far.
     """
 
     fault: str
@@ -75,15 +75,15 @@ class DaemonFault:
 
 @dataclass(frozen=True, kw_only=True)
 class DaemonHealth:
-    """How a daemon does.
+    """Health of a daemon.
 
     Attributes:
         level: ``healthy``, ``degraded`` or ``unhealthy``.
         healthy: Whether there is no fault at all.
-        faults: Those there are now.
-        step_s: Seconds that one number of ``counters`` covers.
-        counters: How much each counter grew in each step of the last minute, oldest first; those that did not grow are left out.
-        recorded: The same, as it was when the latest faults began: ``ago_s``, ``faults``, ``counters``.
+        faults: Present faults.
+        step_s: Length of a step of ``counters``.
+        counters: Growth of each counter in each step of the last minute, oldest first, without counters that did not grow.
+        recorded: Records of the beginning of the latest faults: ``ago_s``, ``faults``, ``counters``.
     """
 
     level: str
@@ -96,11 +96,11 @@ class DaemonHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeTimes:
-    """When a change took effect.
+    """Times at which a change took effect.
 
     Attributes:
-        at_s: Rig time.
-        sensors: Rig time for each sensor that it concerns; later than ``at_s`` for one that had been rendered beyond it.
+        at_s: Rig time of the change.
+        sensors: Rig time for each affected sensor; later than ``at_s`` for a sensor that had been rendered beyond it.
     """
 
     at_s: float
@@ -108,75 +108,75 @@ class ChangeTimes:
 
 
 class Control:
-    """Commands to a running daemon; each call is a conversation of its own, so that a daemon may be started anew in between.
+    """Client that sends commands to a running daemon; each call uses its own connection, so the daemon may be restarted in between.
 
     Attributes:
-        address: Where the daemon listens.
+        address: Address at which the daemon listens.
     """
 
     def __init__(self, address: str | Path, *, token: str | None = None, token_file: str | Path | None = None) -> None:
-        """Of the daemon at an address; nothing is opened yet.
+        """Create a client of the daemon at an address, without connecting.
 
         Args:
             address: Path of the Unix socket (``[control] socket`` of the rig), ``udp:HOST:PORT`` (``[control] listen``), or ``http://HOST:PORT``
                 (``[control] http``).
-            token: Token of the daemon, for ``http://`` alone.
+            token: Token of the daemon, only for ``http://``.
             token_file: File with the token (``[control] token_file``), instead.
 
         Raises:
-            ConfigError: it is in none of these forms, or the token is missing or cannot be one.
+            ConfigError: the address has none of these forms, or the token is missing or malformed.
         """
         self.address = str(address)
         self._token, self._token_file = token, token_file
         self._tell = sender(self.address, token, token_file)
 
     def pause(self, name: str | None = None) -> None:
-        """Hold a replay back.
+        """Pause a replay.
 
         Args:
-            name: Of the replay; None: all of them.
+            name: Name of the replay; None: all of them.
 
         Raises:
-            ConfigError: there is no such replay.
+            ConfigError: no replay has this name.
             TransmitError: no daemon listens, or no answer arrives.
         """
         self._obeyed("pause", name)
 
     def resume(self, name: str | None = None) -> None:
-        """Let a replay go on from where it was.
+        """Resume a paused replay.
 
         Args:
-            name: Of the replay; None: all of them.
+            name: Name of the replay; None: all of them.
 
         Raises:
-            ConfigError: there is no such replay.
+            ConfigError: no replay has this name.
             TransmitError: no daemon listens, or no answer arrives.
         """
         self._obeyed("resume", name)
 
     def seek(self, seconds: float, name: str | None = None) -> None:
-        """Let a replay go on at a capture time.
+        """Continue a replay at a capture time.
 
         Args:
-            seconds: From the capture's first packet, 0 to 1e8.
-            name: Of the replay; None: all of them.
+            seconds: Capture time from the capture's first packet, 0 to 1e8.
+            name: Name of the replay; None: all of them.
 
         Raises:
-            ConfigError: there is no such replay, or the time is out of bounds.
+            ConfigError: no replay has this name, or the time is out of bounds.
             TransmitError: no daemon listens, or no answer arrives.
         """
         self._obeyed(f"seek {seconds!r}", name)
 
     def change(self, kind: str, at_s: float | None = None, **keys: Any) -> ChangeTimes:
-        """Change the rig; returns when packets show it.
+        """Change the rig; returns when packets contain the change.
 
         Args:
-            kind: ``add``, ``move``, ``travel``, ``remove``, ``weather`` or ``sensor`` ([scripts](../reference/script.md)).
+            kind: Kind of the change: ``add``, ``move``, ``travel``, ``remove``, ``weather`` or ``sensor`` ([scripts](../reference/script.md)).
             at_s: Rig time at which it takes effect; None: as soon as possible.
             keys: Keys of the change.
 
         Raises:
-            ConfigError: the change is not sound, cannot be made of the rig as it is, or its time has passed.
+            ConfigError: the change is invalid, cannot be made of the rig as it is, or its time has passed.
             TransmitError: no daemon listens, no answer arrives, or the rig ends before that.
         """
         timed = {} if at_s is None else {"at_s": at_s}
@@ -184,7 +184,7 @@ class Control:
         return self._made(ChangeTimes, answer)
 
     def script(self) -> tuple[dict[str, Any], ...]:
-        """The changes made since the rig was started or loaded anew, as a script has them: ``hilsim record --script`` makes the same packets of them.
+        """List the changes made since the rig was started or reloaded, in the form of a script that gives the same packets with ``hilsim record --script``.
 
         Raises:
             TransmitError: no daemon listens, or no answer arrives.
@@ -192,7 +192,7 @@ class Control:
         return tuple(self._requested({"do": "script"})["changes"])
 
     def state(self) -> dict[str, Any]:
-        """What runs and how well: rig time, sensors, objects, replays, vehicle, faults ([control](../reference/control.md)).
+        """Read the daemon's state: rig time, sensors, objects, replays, vehicle, faults ([control](../reference/control.md)).
 
         Raises:
             TransmitError: no daemon listens, or no answer arrives.
@@ -200,11 +200,11 @@ class Control:
         return self._requested({"do": "state"})
 
     def _requested(self, request: Mapping[str, Any], wait_until_s: float = 0.0) -> dict[str, Any]:
-        """The answer to a request in JSON.
+        """Send a request in JSON; returns its answer.
 
         Args:
-            request: The request.
-            wait_until_s: Rig time up to which the answer may take.
+            request: Request.
+            wait_until_s: Rig time to which the usual time-out is added.
         """
         answer = self._parsed(send_request(self.address, json.dumps(request), wait_until_s, self._token, self._token_file))
         if not answer.pop("ok", False):
@@ -212,7 +212,7 @@ class Control:
         return answer
 
     def status(self) -> DaemonStatus:
-        """Where each replay is.
+        """Read the state of each replay.
 
         Raises:
             TransmitError: no daemon listens, no answer arrives, or a daemon of another version sends another answer.
@@ -221,7 +221,7 @@ class Control:
         return DaemonStatus(replays=tuple(self._made(ReplayStatus, replay) for replay in answer.get("replays", ())))
 
     def health(self) -> DaemonHealth:
-        """How the daemon does, with the last minute of counters.
+        """Read the daemon's health, with the last minute of counters.
 
         Raises:
             TransmitError: no daemon listens, no answer arrives, or a daemon of another version sends another answer.
@@ -255,8 +255,8 @@ class Control:
         return found
 
     def _made(self, kind: type[T], answer: Mapping[str, Any]) -> T:
-        """A result from the daemon's answer; unknown fields of a newer daemon are ignored."""
-        names = [part.name for part in fields(kind)]  # type: ignore[arg-type] # every kind is a dataclass
+        """Make a result from the daemon's answer, ignoring unknown fields of a newer daemon."""
+        names = [part.name for part in fields(kind)]  # type: ignore[arg-type] # all kinds are dataclasses
         try:
             return kind(**{name: answer[name] for name in names if name in answer})
         except TypeError as error:
@@ -265,15 +265,15 @@ class Control:
 
 
 def connect(address: str | Path, *, token: str | None = None, token_file: str | Path | None = None) -> Control:
-    """A client of the daemon at an address; nothing is opened yet.
+    """Make a client of the daemon at an address, without connecting.
 
     Args:
         address: Path of the Unix socket (``[control] socket`` of the rig), ``udp:HOST:PORT`` (``[control] listen``), or ``http://HOST:PORT``
             (``[control] http``).
-        token: Token of the daemon, for ``http://`` alone.
+        token: Token of the daemon, only for ``http://``.
         token_file: File with the token (``[control] token_file``), instead.
 
     Raises:
-        ConfigError: it is in none of these forms, or the token is missing or cannot be one.
+        ConfigError: the address has none of these forms, or the token is missing or malformed.
     """
     return Control(address, token=token, token_file=token_file)

@@ -1,4 +1,4 @@
-"""A running stream as a context manager: ``hilsim run`` in a process of its own, from its first packets to the end of the block."""
+"""``hilsim run`` in a child process as a context manager, from its first packets to the end of the block."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from hilsim.config.toml_text import setting_text, toml_text
 from hilsim.errors import HilsimError, TransmitError
 
 _START_S = 900.0
-"""Kernels that have to be compiled first take a minute, on a busy machine many; a daemon that waits for nothing any more ends by itself."""
+"""Longest start. Compiling kernels takes a minute, on a busy machine several; a daemon that cannot start ends by itself."""
 _POLL_S = 0.005
 _TERMINATE_S = 10.0
 _DYING_S = 0.5
@@ -32,27 +32,27 @@ _LONGEST_SOCKET_PATH = 100
 
 
 class WrittenRig(Protocol):
-    """A rig that was checked or put together: what ``load_rig`` gives is one."""
+    """A rig with its file and table, such as ``load_rig`` returns."""
 
     @property
     def path(self) -> Path:
-        """Its file, or a substitute for one."""
+        """Path of the rig's file, or a substitute for it."""
 
     @property
     def directory(self) -> Path:
-        """Files that it names are relative to this."""
+        """Directory to which the rig's paths are relative."""
 
     @property
     def table(self) -> Mapping[str, Any]:
-        """What the file holds."""
+        """Contents of the file."""
 
 
 RigLike: TypeAlias = WrittenRig | str | os.PathLike[str] | Mapping[str, Any]
-"""A rig: of ``load_rig``, the path of its file, the name of a shipped one (``"demo"``), or a mapping of tables with the same keys as the file."""
+"""A rig: a result of ``load_rig``, the path of a file, the name of a shipped rig (``"demo"``), or a mapping of tables with the same keys as the file."""
 
 
 class DaemonError(HilsimError):
-    """A daemon that did not start, or has ended; the message is its output."""
+    """Error of a daemon that did not start, or has ended; the message is its output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +60,11 @@ class RunningSensor:
     """A sensor of a running daemon.
 
     Attributes:
-        name: In the rig.
-        model: Like ``VLP-16``.
-        source: IPv4 address that its packets come from.
-        destination: IPv4 address that they go to.
-        ports: UDP port that each of its flows goes to: ``data``, and ``position`` where the model has it.
+        name: Name in the rig.
+        model: Model, such as ``VLP-16``.
+        source: Source IPv4 address of the packets.
+        destination: Destination IPv4 address of the packets.
+        ports: Destination UDP port of each flow: ``data``, and ``position`` if the model has it.
     """
 
     name: str
@@ -75,9 +75,9 @@ class RunningSensor:
 
 
 class Daemon:
-    """``hilsim run`` as a child process; packets flow when the block begins, and it is gone when the block ends, however it ends.
+    """``hilsim run`` as a child process: packets flow when the block begins, and the process has ended when the block is left.
 
-    It ends with this process too, however that one ends. Metrics are served at a free port and commands taken at a private socket, unless the rig sets them.
+    It also ends when this process ends in any way. Metrics are served at a free port and commands received at a private socket, unless the rig sets them.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class Daemon:
         settings: Mapping[str, object] | None = None,
         log: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Of a rig; nothing is started yet.
+        """Prepare a daemon for a rig, without starting it.
 
         Args:
-            rig: Of ``load_rig``, a path, the name of a shipped rig, or a mapping of tables; files that a mapping names are relative to the working directory.
-            to: ``HOST`` or ``HOST:PORT`` that everything is sent to instead.
-            settings: Keys of the rig and their values, as ``hilsim run --set`` takes them: ``{"sensor.roof.sub_rays": 1}``.
-            log: File that the daemon's log is appended to; None: it is kept for messages while the block runs.
+            rig: Result of ``load_rig``, path, name of a shipped rig, or mapping of tables, whose paths are relative to the working directory.
+            to: Destination ``HOST`` or ``HOST:PORT`` of all packets, instead of the rig's.
+            settings: Keys of the rig and their new values, as for ``hilsim run --set``: ``{"sensor.roof.sub_rays": 1}``.
+            log: File to which the daemon's log is appended; None: the log is stored for messages while the block runs.
         """
         self._rig = rig
         self._to = to or ""
@@ -107,11 +107,11 @@ class Daemon:
         self._control: Control | None = None
 
     def __enter__(self) -> Self:
-        """Start it, and wait until packets flow.
+        """Start the daemon, and wait until packets flow.
 
         Raises:
-            ConfigError: the rig is neither of what a rig can be.
-            DaemonError: it ended instead; the message is its output.
+            ConfigError: ``rig`` has none of these forms.
+            DaemonError: the daemon ended instead; the message is its output.
         """
         with ExitStack() as stack:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hilsim-")))
@@ -134,38 +134,38 @@ class Daemon:
 
     @property
     def exit_code(self) -> int | None:
-        """Of the process, negative for a signal; None while it runs."""
+        """Exit code of the process, negative for a signal; None while it runs."""
         return self._running.poll()
 
     @property
     def sensors(self) -> tuple[RunningSensor, ...]:
-        """The rig's sensors, and where their packets go."""
+        """The rig's sensors, with the destinations of their packets."""
         return tuple(RunningSensor(**sensor) for sensor in self._ready["sensors"])
 
     @property
     def control(self) -> Control | None:
-        """Commands to the daemon; None where the path of its private directory is too long for a socket."""
+        """Client for commands to the daemon; None if the path of its private directory is too long for a socket."""
         return self._control
 
     def metrics(self) -> Metrics:
-        """Present values of its metrics.
+        """Read the present values of the metrics.
 
         Raises:
-            DaemonError: it has ended.
-            TransmitError: it serves none.
+            DaemonError: the daemon has ended.
+            TransmitError: the daemon serves no metrics.
         """
         child = self._running
         try:
             return Metrics(scrape(self._ready["metrics"]))
         except TransmitError:
-            with suppress(subprocess.TimeoutExpired):  # a process that dies closes its sockets a moment before it is gone
+            with suppress(subprocess.TimeoutExpired):  # a process closes its sockets shortly before it ends
                 child.wait(_DYING_S)
                 raise self._ended(child) from None
             raise
 
     @property
     def log(self) -> str:
-        """What it has logged so far, one JSON object a line."""
+        """Log of the daemon so far, one JSON object a line."""
         return self._heard.text()
 
     def _launch(self, request: RunRequest) -> Child:
@@ -175,11 +175,11 @@ class Daemon:
     @property
     def _running(self) -> Child:
         if self._child is None:
-            raise RuntimeError("a daemon must be entered before it is asked: with hilsim.Daemon(rig) as daemon")
+            raise RuntimeError("a daemon must be entered before it is used: with hilsim.Daemon(rig) as daemon")
         return self._child
 
     def _request(self, place: Path, log: Path) -> tuple[RunRequest, Control | None]:
-        """Arguments of the process, and its control socket."""
+        """Make the arguments of the process, and the client of its control socket."""
         path, directory, table = self._rig_file(place)
         settings = dict(self._settings)
         if "port" not in _table(table, "metrics") and "metrics.port" not in settings:
@@ -194,7 +194,7 @@ class Daemon:
         return request, None if address is None else Control(address)
 
     def _rig_file(self, place: Path) -> tuple[Path, Path, Mapping[str, Any]]:
-        """The rig's file, the directory that what it names is relative to, and its table."""
+        """The rig's file, the directory to which its paths are relative, and its table."""
         if isinstance(self._rig, str | os.PathLike):
             path = rig_path(os.fspath(self._rig)).absolute()
             return path, path.parent, rig_table(path)
@@ -206,14 +206,14 @@ class Daemon:
         return path, directory, table
 
     def _await_ready(self, child: Child, ready_file: Path) -> dict[str, Any]:
-        """Contents of its ready file, as soon as it exists.
+        """Wait for the ready file; returns its contents.
 
         Raises:
-            DaemonError: it ended, or did not start in time.
+            DaemonError: the daemon ended, or did not start in time.
         """
         until_s = time.monotonic() + _START_S
         while time.monotonic() < until_s:
-            code = child.poll()  # before the file is looked for: it may come and go in between
+            code = child.poll()  # before the check for the file, which may appear and disappear in between
             try:
                 ready: dict[str, Any] = json.loads(ready_file.read_text(encoding="utf-8"))
             except FileNotFoundError:

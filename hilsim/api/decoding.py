@@ -1,4 +1,4 @@
-"""Packets of any source into points."""
+"""Decode packets of any source to points."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -24,21 +24,23 @@ _KINDS = (PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV)
 
 
 def decode(source: str | Path | Iterable[Packet | bytes], *, sensor: str | None = None, model: str = "") -> npt.NDArray[Any]:
-    """Points of a sensor's packets, from a capture or from anywhere else, of real sensors and emulated ones alike.
+    """Decode the points in a sensor's packets, from a capture or another source, of real and emulated sensors alike.
 
     Args:
-        source: Path of a capture, or packets in the order in which they were sent; of one sensor their UDP payloads will do.
-        sensor: Name of the sensor, as in ``Packet.sensor`` (in a capture: its address); optional if there is only one.
-        model: Of a Velodyne: ``"VLP-16"``, ``"HDL-32E"``, …; default: recognised from the packets.
+        source: Path of a capture, or packets in the order in which they were sent; UDP payloads are enough for one sensor.
+        sensor: Name of the sensor, as in ``Packet.sensor`` (in a capture: its address); optional for a single sensor.
+        model: Model of a Velodyne: ``"VLP-16"``, ``"HDL-32E"``, …; default: recognised from the packets.
 
     Returns:
-        A structured array, a point an element: the fields ``x``, ``y``, ``z``, ``intensity``, ``ring``, ``time``, ``return`` as of ``POINT_DTYPE``, but ``time`` is
-        in nanoseconds of the sensor's own stamps (Velodyne: past the hour; Cepton-style: as its packets count); then ``range`` in metres, ``azimuth`` in degrees
-        clockwise from forward, and ``packet``, the place of the point's packet among those given.
+        Structured array with one element a point: the fields ``x``, ``y``, ``z``, ``intensity``, ``ring``, ``time``, ``return`` as in
+        ``POINT_DTYPE``, but ``time`` is
+        in nanoseconds of the sensor's own stamps (Velodyne: past the hour; Cepton-style: as its packets count); then ``range`` in metres,
+        ``azimuth`` in degrees
+        clockwise from forward, and ``packet``, the index of the point's packet in ``source``.
 
     Raises:
-        CaptureError: the capture cannot be read; several sensors sent and none is named; the lasers of the model are not known.
-        ValueError: there is no such model.
+        CaptureError: the capture cannot be read, several sensors sent and none is named, or the lasers of the model are unknown.
+        ValueError: the model does not exist.
     """
     geometry = _named_geometry(model) if model else None
     kind: PacketKind | None = None
@@ -61,7 +63,7 @@ def decode(source: str | Path | Iterable[Packet | bytes], *, sensor: str | None 
 
 
 def _chosen(packets: Iterable[Packet | bytes], sensor: str | None) -> Iterator[tuple[int, Packet]]:
-    """A sensor's packets of points, each with its place among all packets."""
+    """Yield a sensor's packets of points, each with its index among all packets."""
     found = sensor
     for place, given in enumerate(packets):
         packet = _payload_alone(given, sensor) if isinstance(given, bytes) else given
@@ -70,12 +72,12 @@ def _chosen(packets: Iterable[Packet | bytes], sensor: str | None) -> Iterator[t
                 continue
             found = found or packet.sensor
             if packet.sensor != found:
-                raise CaptureError(f"sensor must be named where several sent points, got {found} and {packet.sensor}")
+                raise CaptureError(f"sensor must be named if several sent points, got {found} and {packet.sensor}")
             yield place, packet
 
 
 def _payload_alone(payload: bytes, sensor: str | None) -> Packet:
-    """A payload of whose way nothing is known."""
+    """Packet of a payload without addresses."""
     return Packet(time_ns=0, sensor=sensor or "this sensor", stream="", source=("0.0.0.0", 0), destination=("0.0.0.0", 0), payload=payload)  # noqa: S104 - no address
 
 

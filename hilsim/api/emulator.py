@@ -1,4 +1,4 @@
-"""A rig in Python, without a clock: its packets, its scans, its points."""
+"""Packets, scans and points of a rig in Python, without a real-time clock."""
 
 import heapq
 import math
@@ -30,36 +30,36 @@ from hilsim.vehicle.platform import platform_state
 
 _BATCH_NS = 100_000_000
 _FOR_EVER_NS = 10**18
-"""Of rig time, 31 years: where a stretch without an end ends."""
+"""End of rig time for a stretch without an end: 31 years."""
 _FLIGHT_NS = 10_000_000_000
-"""A vehicle is flown so far first where no end is given, then twice as far, and so on."""
-_SCANS_AHEAD = 5  # beyond the end, within which a scan that begins before it must have ended
+"""First length of a vehicle's flight if no end is given; it is doubled repeatedly."""
+_SCANS_AHEAD = 5  # beyond the end: the number of scan periods within which a scan that begins before it ends
 
 
 class Emulator:
-    """What a rig would send and see, in any stretch of rig time and in any order, always the same; nothing looks at a clock or sends anything.
+    """Packets, points and scans of a rig in any stretch of rig time, in any order. No clock is read, and nothing is sent.
 
     Rig time begins at 0, when the sensors are switched on. The same rig always gives the same bytes.
 
     Attributes:
-        rig: The rig.
-        sensors: Names of its emulated lidars.
+        rig: Emulated rig.
+        sensors: Names of the rig's emulated lidars.
     """
 
     def __init__(
         self, rig: Rig | RigSource, *, start_utc: str | datetime = START_UTC, threads: int | None = None, script: str | Path | None = None
     ) -> None:
-        """Take a rig; its scene is built when it is first asked for.
+        """Create an emulator of a rig; the scene is built when it is first needed.
 
         Args:
-            rig: Of ``load_rig``, or what that takes: a path, the name of a shipped rig, a mapping.
-            start_utc: UTC of rig time 0, to the second; without a time zone it is UTC. Packets' stamps show it.
-            threads: That render, each a little ahead of what is asked for; they change no byte. None: one a core.
+            rig: Result of ``load_rig``, or one of its sources: a path, the name of a shipped rig, a mapping.
+            start_utc: UTC of rig time 0, to the second, which the packets' stamps show; an instant without a time zone is UTC.
+            threads: Number of rendering threads, each a little ahead of the caller; does not affect the bytes. None: one a core.
             script: File of timed changes (``hilsim record --script``).
 
         Raises:
-            ConfigError: the rig or the script is not sound.
-            ValueError: ``start_utc`` is no instant, or ``threads`` below 1.
+            ConfigError: the rig or the script is invalid.
+            ValueError: ``start_utc`` is not an instant, or ``threads`` is below 1.
         """
         require((threads is None or threads >= 1, f"threads must be 1 or more, got {threads}"))
         self._threads = threads or len(os.sched_getaffinity(0))
@@ -73,13 +73,13 @@ class Emulator:
     def packets(self, start_s: float = 0.0, stop_s: float | None = None) -> Iterator[Packet]:
         """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and rover, in the order of their deadlines.
 
-        Without an end they go on for ever: take as many as you need (``itertools.islice``).
-        They are those of ``hilsim record``, byte for byte; stretches that follow each other give each packet once.
-        A replay's capture and a rover's way begin anew on each call.
+        Without ``stop_s`` the iterator never ends: take as many as needed (``itertools.islice``).
+        They are equal to those of ``hilsim record``, byte for byte; consecutive stretches give each packet once.
+        On each call, a replay's capture and a rover's path begin at their start.
 
         Args:
             start_s: First instant, in seconds of rig time.
-            stop_s: The instant after the last; None: there is none.
+            stop_s: End of the stretch, exclusive; None: no end.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -103,44 +103,44 @@ class Emulator:
     def points(self, start_s: float = 0.0, *, stop_s: float, sensor: str | None = None) -> npt.NDArray[Any]: ...
 
     def points(self, start_s: float = 0.0, stop_s: float | None = None, sensor: str | None = None) -> npt.NDArray[Any] | Iterator[npt.NDArray[Any]]:
-        """Points of the firings in ``[start_s, stop_s)`` of rig time, with what each came from.
+        """Measure the points of the firings in ``[start_s, stop_s)`` of rig time, with the origin of each.
 
-        The coordinates are what a driver makes of the sensor's packets, with its noise and rounding; ``time``, ``label`` and ``instance`` are true.
+        The coordinates are those of a driver for the sensor's packets, with noise and rounding; ``time``, ``label`` and ``instance`` are true.
 
         Args:
             start_s: First instant, in seconds of rig time.
-            stop_s: The instant after the last; None: there is none.
-            sensor: Which of the rig's lidars; may be left out where there is one.
+            stop_s: End of the stretch, exclusive; None: no end.
+            sensor: Name of a lidar of the rig; optional for a single one.
 
         Returns:
-            ``POINT_DTYPE[n]`` in the sensor frame (x right, y forward, z up), in the order of the packets' bytes; firings without a return make none.
-            Without an end: an iterator that goes on for ever, over such arrays of a tenth of a second or so.
+            ``POINT_DTYPE[n]`` in the sensor frame (x right, y forward, z up), in the order of the packets' bytes; a firing without a return gives no point.
+            Without ``stop_s``: an iterator that never ends, over such arrays of about 0.1 s each.
 
         Raises:
             AssetError: a file of the scene cannot be used.
             ConfigError: the rig's vehicle is flown by a controller.
-            ValueError: there is no such sensor, or the times are not in order.
+            ValueError: no sensor has this name, or the times are not in order.
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         if stop_s is None:
-            self._lidar(sensor, start_ns)  # a name that is none is reported now, not when the first point is asked for
+            self._lidar(sensor, start_ns)  # a wrong name is reported now, not at the first point
             return self._points_for_ever(start_ns, sensor)
         return np.concatenate([np.empty(0, POINT_DTYPE), *self._points(start_ns, stop_ns, sensor)])
 
     def scans(self, start_s: float = 0.0, stop_s: float | None = None, sensor: str | None = None) -> Iterator[Scan]:
         """Yield the whole scans that begin in ``[start_s, stop_s)`` of rig time; the last may end later.
 
-        Without an end they go on for ever: take as many as you need (``itertools.islice``).
+        Without ``stop_s`` the iterator never ends: take as many as needed (``itertools.islice``).
 
         Args:
             start_s: First instant, in seconds of rig time.
-            stop_s: The instant after the last; None: there is none.
-            sensor: Which of the rig's lidars; None: all of them, in the order in which their scans end.
+            stop_s: End of the stretch, exclusive; None: no end.
+            sensor: Name of a lidar of the rig; None: all of them, in the order in which their scans end.
 
         Raises:
             AssetError: a file of the scene cannot be used.
             ConfigError: the rig's vehicle is flown by a controller.
-            ValueError: there is no such sensor, or the times are not in order.
+            ValueError: no sensor has this name, or the times are not in order.
         """
         start_ns, stop_ns = _stretch(start_s, stop_s)
         names = self.sensors if sensor is None else (sensor,)
@@ -149,7 +149,7 @@ class Emulator:
         return heapq.merge(*(self._scans(start_ns, stop_ns, name) for name in names), key=lambda scan: scan.stop_ns)
 
     def object_names(self) -> tuple[str, ...]:
-        """Names of the objects that the rig's scene is made of; a point's ``instance`` is a place in it.
+        """Names of the objects in the rig's scene; a point's ``instance`` is an index into them.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -159,19 +159,19 @@ class Emulator:
         return scenery.object_names if scenery else ()
 
     def sensor_pose(self, time_s: float, sensor: str | None = None) -> Pose:
-        """Where a lidar is in the world at an instant of rig time.
+        """Compute the pose of a lidar in the world at an instant of rig time.
 
         Args:
             time_s: Seconds of rig time.
-            sensor: Which of the rig's lidars; may be left out where there is one.
+            sensor: Name of a lidar of the rig; optional for a single one.
 
         Returns:
-            ``position_m`` and ``orientation`` (unit quaternion ``(w, x, y, z)``, world from sensor); its ``transform`` takes a point to the world's frame.
+            ``position_m`` and ``orientation`` (unit quaternion ``(w, x, y, z)``, world from sensor); its ``transform`` converts a point to the world's frame.
 
         Raises:
             AssetError: a file of the scene cannot be used.
             ConfigError: the rig's vehicle is flown by a controller.
-            ValueError: there is no such sensor, or the time is before 0.
+            ValueError: no sensor has this name, or the time is before 0.
         """
         time_ns, _ = _stretch(time_s, time_s)
         lidar = self._lidar(sensor, time_ns)
@@ -179,7 +179,7 @@ class Emulator:
         return Pose(position_m=position_m, orientation=orientation) @ lidar.setting.setup.body_from_sensor
 
     def _stretches(self, start_ns: int, stop_ns: int) -> Iterator[tuple[int, int]]:
-        """A stretch of rig time, in parts where it is without an end and a vehicle would have to be flown that far: each is as long as all before it."""
+        """Divide a stretch of rig time without an end into parts, each as long as all before it, if a vehicle must be flown over it."""
         if stop_ns < _FOR_EVER_NS or self.rig.vehicle is None:
             yield start_ns, stop_ns
             return
@@ -189,7 +189,7 @@ class Emulator:
             start_ns, end_ns = end_ns, 2 * end_ns
 
     def _points(self, start_ns: int, stop_ns: int, sensor: str | None) -> Iterator[npt.NDArray[Any]]:
-        """Points of the firings in a stretch, a batch of packets after the other."""
+        """Yield points of the firings in a stretch, batch by batch."""
         lidar = self._lidar(sensor, stop_ns)
         packet_ns = round(1e9 / lidar.setting.packet_rate_hz)
         last = lidar.first_data_packet(stop_ns + int(lidar.plan.data_latency_ns) + packet_ns)
@@ -197,12 +197,12 @@ class Emulator:
             yield _fired_within(points, start_ns, stop_ns)
 
     def _points_for_ever(self, start_ns: int, sensor: str | None) -> Iterator[npt.NDArray[Any]]:
-        """Points of the firings from an instant on, a batch of packets after the other."""
+        """Yield points of the firings from an instant on, batch by batch."""
         for first_ns, last_ns in self._stretches(start_ns, _FOR_EVER_NS):
             yield from self._points(first_ns, last_ns, sensor)
 
     def _scans(self, start_ns: int, stop_ns: int, sensor: str) -> Iterator[Scan]:
-        """Whole scans of a lidar that begin in a stretch."""
+        """Yield whole scans of a lidar that begin in a stretch."""
         for first_ns, last_ns in self._stretches(start_ns, stop_ns):
             yield from _scans(self._lidar(sensor, last_ns), first_ns, last_ns, self._threads)
 
@@ -258,7 +258,7 @@ def _packets(batch: Merged) -> Iterator[Packet]:
 
 
 def _scans(lidar: LidarEmulator, start_ns: int, stop_ns: int, threads: int) -> Iterator[Scan]:
-    """Whole scans of a lidar that begin in a stretch."""
+    """Yield whole scans of a lidar that begin in a stretch."""
     first = max(lidar.first_data_packet(start_ns) - 1, 0)
     end = lidar.first_data_packet(stop_ns + _SCANS_AHEAD * lidar.setting.family.scan_ns)
     starts, begun_ns = scan_starts(lidar), -1

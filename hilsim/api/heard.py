@@ -1,4 +1,4 @@
-"""Output of a started daemon: its log, and its messages for people."""
+"""Output of a started daemon: its log, and its messages for the operator."""
 
 import json
 from collections.abc import Iterator
@@ -9,23 +9,23 @@ _LAST_LINES = 12
 
 
 class Heard:
-    """The part of a log file that is written from now on.
+    """Part of a log file that is written from now on.
 
     Attributes:
-        path: The file; it need not be there yet.
+        path: Path of the file, which need not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
-        """What is in the file by now is another's."""
+        """Begin after the present contents of the file."""
         self.path = path
         self._begin = self._told = path.stat().st_size if path.exists() else 0
 
     def text(self) -> str:
-        """All of it."""
+        """Read the whole part."""
         return self._from(self._begin).decode(errors="replace")
 
     def progress(self) -> Iterator[str]:
-        """What a slow start waits for, if not reported yet."""
+        """Yield the steps of a slow start that have not been reported yet."""
         whole = self._from(self._told).rpartition(b"\n")
         self._told += len(whole[0]) + len(whole[1])
         for line in whole[0].splitlines():
@@ -34,7 +34,7 @@ class Heard:
                 yield " ".join(str(event[key]) for key in ("event", "step", "advice") if key in event)
 
     def last_words(self) -> str:
-        """The messages to a person, else the end of the log."""
+        """Messages for the operator, or else the end of the log."""
         lines = self.text().splitlines()
         errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
         return "\n".join(errors or lines[-_LAST_LINES:])

@@ -1,6 +1,6 @@
-"""Points of an emulated lidar with what each came from: the decoder's points beside the ground truth's rows.
+"""Points of an emulated lidar with their origins: the decoder's points combined with the ground truth's rows.
 
-Both give the offset of their bytes, and are paired by it. A pair with different bytes is a bug and is refused.
+Both give the offset of their bytes, by which they are paired. A pair with different bytes is an error of this program.
 """
 
 from typing import Any
@@ -18,15 +18,15 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
 def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
-    """Some data packets and their points.
+    """Render data packets and their points.
 
     Args:
-        lidar: The lidar.
+        lidar: Emulated lidar.
         first: Index of the first packet.
-        count: How many.
+        count: Number of packets.
 
     Returns:
-        ``uint8[count, size]``, the payloads, and ``POINT_DTYPE[points]`` in the order of their bytes.
+        Payloads ``uint8[count, size]``, and points ``POINT_DTYPE[n]`` in the order of their bytes.
     """
     packets, truth = packets_with_truth(lidar, first, count)
     payloads = np.ascontiguousarray(packets.payload[:, lidar.data_framing.header_size :])
@@ -49,7 +49,7 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
 
 
 def _velodyne_places(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
-    """Places of the records that make points, counted over all packets: all with a return, except copies in a pair's second block."""
+    """Indices of the records that give points, over all packets: all with a return, except copies in a pair's second block."""
     records = payloads.view(DATA_PACKET_DTYPE)["blocks"]["channels"].reshape(-1, BLOCKS, RECORDS_PER_BLOCK)
     makes_point = records["distance"] > 0
     is_dual = RETURNS_BY_MODE_BYTE[payloads.view(DATA_PACKET_DTYPE).reshape(-1)["return_mode"]] > 1
@@ -58,7 +58,7 @@ def _velodyne_places(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
 
 
 def _cepton_places(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Places of the points with a return, ``POINTS_MAX`` to a packet."""
+    """Indices of the points with a return, with ``POINTS_MAX`` for each packet."""
     flags = [decode_stdv_points(payload.tobytes())["flags"] for payload in payloads]
     found = [packet * POINTS_MAX + np.flatnonzero(flag & PointFlag.NO_RETURN == 0) for packet, flag in enumerate(flags)]
     return np.concatenate([np.zeros(0, np.int64), *found])

@@ -1,4 +1,4 @@
-"""A daemon's ``/metrics`` page as a mapping."""
+"""Read a daemon's ``/metrics`` page as a mapping."""
 
 import http.client
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ _ANSWER_S = 10.0
 
 
 class Metrics(Mapping[str, float]):
-    """One scrape: values by sample, spelled ``hilsim_sent_packets_total{flow="data",sensor="roof"}`` with labels in the order of the alphabet.
+    """Values of one scrape by sample, such as ``hilsim_sent_packets_total{flow="data",sensor="roof"}``, with labels in alphabetical order.
 
-    docs/reference/metrics.md lists all of them.
+    docs/reference/metrics.md lists all metrics.
     """
 
     def __init__(self, text: str) -> None:
-        """Of a page in Prometheus' text format."""
+        """Parse a page in Prometheus' text format."""
         self._samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         self._values = {_spelled(sample.name, sample.labels): sample.value for sample in self._samples}
 
@@ -32,14 +32,14 @@ class Metrics(Mapping[str, float]):
         return len(self._values)
 
     def total(self, name: str, **labels: str) -> float:
-        """Sum of a metric's samples that have these labels, whatever others they have.
+        """Sum a metric's samples that have these labels, whatever other labels they have.
 
         Args:
-            name: Like ``hilsim_sent_packets_total``.
-            labels: Like ``sensor="roof"``.
+            name: Name of the metric, such as ``hilsim_sent_packets_total``.
+            labels: Labels, such as ``sensor="roof"``.
 
         Raises:
-            KeyError: there is no such sample.
+            KeyError: no sample has this name and these labels.
         """
         found = [sample.value for sample in self._samples if sample.name == name and labels.items() <= sample.labels.items()]
         if not found:
@@ -48,10 +48,10 @@ class Metrics(Mapping[str, float]):
 
 
 def scrape(address: str) -> str:
-    """The text of a metrics page, requested from the daemon directly, without a proxy.
+    """Request the text of a metrics page from the daemon directly, without a proxy.
 
     Args:
-        address: ``http://HOST:PORT/metrics``.
+        address: Address ``http://HOST:PORT/metrics``.
 
     Raises:
         TransmitError: no daemon answers there.

@@ -1,4 +1,4 @@
-"""A packet, wherever it is from."""
+"""A packet of an emulator or a capture."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.recognise import PacketKind, recognise
 
 Address = tuple[str, int]
-"""IPv4 address and UDP port, as sockets take them."""
+"""IPv4 address and UDP port, as for sockets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,14 +17,14 @@ class Packet:
     """One UDP datagram of a sensor.
 
     Attributes:
-        time_ns: When it is due, in nanoseconds of rig time; of a capture's: when it was captured, in nanoseconds since 1970-01-01 UTC by that host's clock.
-        sensor: Which sensor (or replay) of the rig it is of; of a capture's: the address it came from.
-        stream: Which of its streams: ``"data"`` and ``"position"`` of a Velodyne, ``"points"`` and ``"info"`` of a Cepton-style sensor;
-            of a replay in a rig the recorded addresses; of a capture's also ``"other"``.
-        source: Address and port it comes from.
-        destination: Address and port it goes to, as ``socket.sendto`` takes them.
-        payload: The UDP payload.
-        headers: Its Ethernet, IPv4 and UDP headers; empty where a capture does not show them.
+        time_ns: Deadline in nanoseconds of rig time; for a packet of a capture the capture time in nanoseconds since 1970-01-01 UTC by that host's clock.
+        sensor: Name of the sensor or replay in the rig; for a packet of a capture the source address.
+        stream: Stream of the sensor: ``"data"`` and ``"position"`` for a Velodyne, ``"points"`` and ``"info"`` for a Cepton-style sensor, the recorded
+            addresses for a replay in a rig, also ``"other"`` for a capture.
+        source: Source address and port.
+        destination: Destination address and port, as for ``socket.sendto``.
+        payload: UDP payload.
+        headers: Ethernet, IPv4 and UDP headers; empty if a capture does not contain them.
     """
 
     time_ns: int
@@ -37,7 +37,7 @@ class Packet:
 
     @property
     def frame(self) -> bytes:
-        """The whole Ethernet frame; empty where its headers are not known."""
+        """Whole Ethernet frame; empty if the headers are unknown."""
         return self.headers + self.payload if self.headers else b""
 
 
@@ -54,10 +54,10 @@ def read_capture(path: str | Path) -> Iterator[Packet]:
     """Yield the UDP datagrams of a capture (PCAP or PCAPNG; plain, gzip or zstd) in file order.
 
     Args:
-        path: The file.
+        path: Path of the capture.
 
     Raises:
-        CaptureError: the file cannot be opened or is no capture, when the first packet is asked for.
+        CaptureError: the file cannot be opened or is not a capture; raised at the first packet.
     """
     for datagram in CaptureFile(Path(path)):
         yield Packet(
@@ -72,7 +72,7 @@ def read_capture(path: str | Path) -> Iterator[Packet]:
 
 
 def datagrams_of(packets: Iterable[Packet]) -> Iterator[CapturedDatagram]:
-    """Packets as readers of captures take them."""
+    """Convert packets to the form of capture readers."""
     for number, packet in enumerate(packets, start=1):
         yield CapturedDatagram(
             packet.time_ns, *packet.source, *packet.destination, packet.payload, packet.headers or None, bool(packet.headers), number

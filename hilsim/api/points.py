@@ -1,4 +1,4 @@
-"""What points are here: structured arrays."""
+"""Structured arrays of points."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,18 +15,18 @@ Attributes:
     x: Metres in the sensor frame, to the right.
     y: Metres, forward.
     z: Metres, up.
-    intensity: The packet's byte: 0 to 100 percent of diffuse surfaces (Cepton-style: to 127), above it of retro-reflectors.
-    ring: The laser: of a Velodyne from the lowest elevation, 0; of a Cepton-style sensor the packet's channel.
-    time: Nanoseconds of rig time, of the firing.
-    return: Place in the return mode's order: 0 of modes of one return; of dual modes 0 the last, 1 the strongest or second strongest (Cepton-style: 0 the
-        strongest, 1 the last). A pair that is one echo is one point, with 0.
-    label: Of the object that sent most of the echo's energy, as set in the rig; 99 and 100 of a captured background; -1: rain, dust or noise caused it.
-    instance: Which object that was: its place among the rig's objects; -1 as above.
+    intensity: Byte of the packet: 0 to 100 percent for diffuse surfaces (Cepton-style: to 127), more for retro-reflectors.
+    ring: Laser: for a Velodyne counted from the lowest elevation, 0; for a Cepton-style sensor the packet's channel.
+    time: Rig time of the firing in nanoseconds.
+    return: Index in the return mode's order: 0 in modes of one return; in dual modes 0 for the last, 1 for the strongest or second strongest (Cepton-style:
+        0 for the strongest, 1 for the last). A pair that is one echo is one point, with 0.
+    label: Label, as set in the rig, of the object that reflected most of the echo's energy; 99 and 100 for a captured background; -1 for rain, dust or noise.
+    instance: Index of that object among the rig's objects; -1 for rain, dust or noise.
 """
 
 DECODED_DTYPE = np.dtype([*_MEASURED, ("range", "<f4"), ("azimuth", "<f4"), ("packet", "<u4")])
 """A point of ``decode``: as above, but ``time`` is by the sensor's own stamps; ``range`` in metres, ``azimuth`` in degrees clockwise from forward,
-``packet`` the place of its packet among those that were given."""
+``packet`` the index of its packet among the given ones."""
 
 _DECODERS_NAMES = {"time": "time_ns", "return": "return_number"}
 
@@ -36,10 +36,10 @@ class Scan:
     """One turn of a Velodyne's head, from azimuth 0 on, or one scan of a Cepton-style sensor's image.
 
     Attributes:
-        sensor: Its name in the rig.
-        start_ns: Rig time at which it begins.
-        stop_ns: Rig time at which the next one begins.
-        points: ``POINT_DTYPE[n]``: of firings with ``start_ns <= time < stop_ns``, in the order of the packets' bytes.
+        sensor: Name of the sensor in the rig.
+        start_ns: Rig time at which the scan begins.
+        stop_ns: Rig time at which the next scan begins.
+        points: ``POINT_DTYPE[n]``, points of the firings with ``start_ns <= time < stop_ns``, in the order of the packets' bytes.
     """
 
     sensor: str
@@ -49,7 +49,7 @@ class Scan:
 
 
 def public_points(decoded: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Points of the project's decoder as one of the types here; fields that the decoder has not are left to the caller."""
+    """Convert points of the decoder to one of these types; the caller fills in fields that the decoder does not have."""
     points = np.empty(decoded.size, dtype)
     for name in dtype.names or ():
         source = _DECODERS_NAMES.get(name, name)

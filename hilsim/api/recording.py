@@ -1,4 +1,4 @@
-"""What a rig would send, to a capture."""
+"""Record what a rig would send."""
 
 import os
 from datetime import datetime
@@ -25,26 +25,26 @@ def record(
     threads: int | None = None,
     script: str | Path | None = None,
 ) -> Recording:
-    """Write what a rig would send to a capture, as fast as the machine goes and always the same bytes: ``hilsim record``.
+    """Write what a rig would send to a capture, as fast as the machine renders and always with the same bytes, like ``hilsim record``.
 
     Args:
-        rig: Of ``load_rig``, or what that takes: a path, the name of a shipped rig, a mapping.
-        path: PCAP file; it gets its name when it is whole.
-        duration_s: How much rig time.
+        rig: Result of ``load_rig``, or one of its sources: a path, the name of a shipped rig, a mapping.
+        path: PCAP file, which gets its name when it is complete.
+        duration_s: Length of the recording in rig time.
         start_utc: UTC of rig time 0, to the second.
         truth: Parquet file for the ground truth of every return; needs pyarrow.
-        stamps: Whether the capture's stamps count nanoseconds or microseconds; None: as set in the rig.
-        threads: Rendering threads, which change no byte; None: one a core.
-        script: File of timed changes; None: the rig does not change.
+        stamps: Unit of the capture's stamps, nanoseconds or microseconds; None: as set in the rig.
+        threads: Number of rendering threads; does not affect the bytes. None: one a core.
+        script: File of timed changes, or None.
 
     Returns:
-        How many ``packets``, ``bytes_`` and ``returns`` (None without truth) were written, and ``notes`` that a person should read.
+        Numbers of written ``packets``, ``bytes_`` and ``returns`` (None without truth), and ``notes`` for the operator.
 
     Raises:
         AssetError: a file of the scene cannot be used.
         CaptureError: a file cannot be written, or a capture that the rig replays cannot be read.
-        ConfigError: the rig or the script is not sound.
-        ValueError: ``duration_s`` or ``start_utc`` is not sound.
+        ConfigError: the rig or the script is invalid.
+        ValueError: ``duration_s`` or ``start_utc`` is invalid.
     """
     require((0.001 <= duration_s <= 1e6, f"duration_s must be 0.001 to 1e6, got {duration_s}"))
     return record_rig(

@@ -1,4 +1,4 @@
-"""A capture to hardware: ``hilsim replay`` in a process of its own, whose clock neither Python's lock nor ours disturbs."""
+"""Replay captures to hardware: ``hilsim replay`` in a child process, so that the caller's GIL does not disturb its clock."""
 
 import json
 import subprocess
@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 from hilsim.errors import CaptureError, HilsimError
 
-_LEFT_OUT = 3  # exit code of a replay that was too late for some packets
+_LEFT_OUT = 3  # exit code of a replay that skipped late packets
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayReport:
-    """What a replay did.
+    """Result of a replay.
 
     Attributes:
-        sent_packets: Datagrams sent.
-        sent_bytes: Of their payloads.
-        late_packets: Sent more than the late limit after their times.
-        dropped_packets: Not sent because they were too late.
-        summary: All of what ``hilsim replay --json`` prints: lateness of each flow, passes of each capture.
+        sent_packets: Number of datagrams sent.
+        sent_bytes: Bytes of their payloads.
+        late_packets: Number of datagrams sent more than the late limit after their deadlines.
+        dropped_packets: Number of datagrams not sent because they were too late.
+        summary: Output of ``hilsim replay --json``: lateness of each flow, passes of each capture.
     """
 
     sent_packets: int
@@ -47,28 +47,29 @@ def replay_capture(
     late_policy: Literal["postpone", "skip", "send", "stop"] = "postpone",
     options: Sequence[str] = (),
 ) -> ReplayReport:
-    """Send what captures hold in real time, as the sensors did, with stamps that are now; returns when all is sent.
+    """Send the packets of captures in real time, as the sensors did, with new stamps; returns when all are sent.
 
     This is ``hilsim replay``; its help explains each option.
 
     Args:
-        captures: One capture or several, which then play on one clock.
-        to: ``HOST`` or ``HOST:PORT``; ``"recorded"``: where they went.
-        flows: Only flows that match one of these, each ``SOURCE>DESTINATION[=SEND]``; none: all.
-        pace: Timed by the sensor's own stamps, by the capture's times, or at the model's constant rate.
-        interval_scale: Stretches the time between packets; 0.5 is twice as fast.
-        start_s: Where in the capture to begin.
-        duration_s: How much of it; None: to its end.
-        retime: Stamps, NMEA sentences and sequence numbers become now (``"utc"``), the time since the start (``"device"``), or stay (``"none"``).
-        loop: How passes follow each other.
-        loops: How many passes, where it loops.
-        late_policy: What to do when this machine stands still.
+        captures: One capture or several, which are then replayed on one clock.
+        to: Destination ``HOST`` or ``HOST:PORT``; ``"recorded"``: the recorded destinations.
+        flows: Patterns of flows to replay, each ``SOURCE>DESTINATION[=SEND]``; none: all flows.
+        pace: Source of the send times: the sensor's own stamps, the capture's times, or the model's constant rate.
+        interval_scale: Factor on the time between packets; 0.5 is twice as fast.
+        start_s: Capture time at which the replay begins.
+        duration_s: Length of capture time to replay; None: to the capture's end.
+        retime: New time of stamps, NMEA sentences and sequence numbers: the present UTC (``"utc"``), the time since the start
+            (``"device"``), or the recorded time (``"none"``).
+        loop: Repetition of the capture.
+        loops: Number of passes of a loop.
+        late_policy: Reaction to a stall of this machine.
         options: Further options of ``hilsim replay``, as on its command line.
 
     Raises:
-        CaptureError: a capture is not there.
-        HilsimError: the error that ``hilsim replay`` reports.
-        ValueError: ``loops`` would not end.
+        CaptureError: a capture does not exist.
+        HilsimError: ``hilsim replay`` failed; the message is its error.
+        ValueError: ``loops`` is below 1, so the replay would not end.
     """
     paths = [Path(captures)] if isinstance(captures, str | Path) else [Path(path) for path in captures]
     missing = [f"{path}: must be a capture, got no such file" for path in paths if not path.exists()]
@@ -81,14 +82,14 @@ def replay_capture(
     command += [] if duration_s is None else ["--duration-s", str(duration_s)]
     command += [] if loop == "none" else ["--loops", str(loops)]
     command += [part for flow in flows for part in ("--flow", flow)]
-    done = subprocess.run([*command, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
+    done = subprocess.run([*command, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - hilsim itself
     if done.returncode not in {0, _LEFT_OUT}:
         raise HilsimError(_fault(done.stderr) or f"hilsim replay must end with 0, got {done.returncode}: {done.stderr[-2000:]}")
     return _report(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _fault(log: str) -> str:
-    """The sentences for a person among the log's lines."""
+    """Messages for the operator in a log."""
     return "\n".join(line.partition(": ")[2] for line in log.splitlines() if line.lower().startswith("error: "))
 
 

@@ -1,4 +1,4 @@
-"""A rig from a file, by its name, or made in Python."""
+"""Load a rig from a file, by its name, or from tables made in Python."""
 
 import tomllib
 from collections.abc import Mapping
@@ -18,29 +18,29 @@ RigSource: TypeAlias = str | Path | Mapping[str, Any]
 
 
 def load_rig(source: RigSource, *, to: str = "", settings: Mapping[str, Any] | None = None) -> Rig:
-    """Read and check a rig, with the profiles it names, and look up the hosts it names.
+    """Read and check a rig with its profiles, and look up its hosts.
 
     Args:
-        source: The path of a rig file, the name of a shipped rig (``"demo"``), or a mapping with the same tables and keys as the file:
-            ``{"name": "bench", "sensor": [{"name": "front", "profile": "vlp16"}]}``. Files that a mapping names are relative to the working directory.
-        to: ``HOST`` or ``HOST:PORT`` that every sensor and replay sends to instead, as ``--to`` of ``hilsim run``.
-        settings: Keys of the rig with other values, as ``--set``: ``{"sensor.roof.sub_rays": 1}``.
+        source: Path of a rig file, name of a shipped rig (``"demo"``), or mapping with the same tables and keys as the file:
+            ``{"name": "bench", "sensor": [{"name": "front", "profile": "vlp16"}]}``. Paths in a mapping are relative to the working directory.
+        to: Destination ``HOST`` or ``HOST:PORT`` of every sensor and replay, as for ``--to`` of ``hilsim run``.
+        settings: Keys of the rig with new values, as for ``--set``: ``{"sensor.roof.sub_rays": 1}``.
 
     Returns:
-        The rig: its ``name`` and the names of its ``sensors`` can be asked for; the rest of it is not part of the stable interface.
+        The rig. Its ``name`` and its ``sensors`` (names) belong to the stable interface, the rest does not.
 
     Raises:
-        ConfigError: the rig is not sound; the text names every fault.
+        ConfigError: the rig is invalid; the message names every fault.
     """
     changes = Changes(to=to, settings=tuple(setting_text(key, value) for key, value in (settings or {}).items()))
     if isinstance(source, Mapping):
         path = Path.cwd() / "rig"
-        table = tomllib.loads(toml_text(source))  # plain values, as a file has them: of NumPy's too
+        table = tomllib.loads(toml_text(source))  # plain values, as in a file, also of NumPy's types
         check_limits(table, str(path))
         return resolved(rig_of_table(table, path, changes), changes)
     return resolved(load_rig_file(rig_path(str(source)), changes), changes)
 
 
 def as_rig(source: Rig | RigSource) -> Rig:
-    """A rig as it is, or loaded."""
+    """Return a rig itself, or load it from its source."""
     return source if isinstance(source, Rig) else load_rig(source)

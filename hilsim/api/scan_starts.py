@@ -1,4 +1,4 @@
-"""When scans of an emulated lidar begin: found in its packets' bytes, given in rig time."""
+"""Find the beginnings of scans of an emulated lidar in its packets' bytes, in rig time."""
 
 from typing import Protocol
 
@@ -13,34 +13,34 @@ from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import TURN_CDEG
 
-_BACKWARDS_CDEG = 100  # what an encoder's noise may turn the head back; a head does not turn by almost a whole turn from block to block
+_BACKWARDS_CDEG = 100  # largest apparent backward step by the encoder's noise; no head turns by almost a whole turn between blocks
 
 
 class ScanStarts(Protocol):
-    """Finds the beginnings of scans in packets that follow each other."""
+    """Finder of the beginnings of scans in consecutive packets."""
 
     def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
-        """Rig times (ns) at which scans begin, of the next packets.
+        """Find rig times (ns) at which scans begin in the next packets.
 
         Args:
-            first_packet: Index of the first of them.
-            payloads: ``uint8[n, size]``.
+            first_packet: Index of the first packet.
+            payloads: ``uint8[n, size]``, payloads of the packets.
         """
 
 
 def scan_starts(lidar: LidarEmulator) -> ScanStarts:
-    """Of a lidar, whose packets are then given from some packet on, none left out."""
+    """Make a finder for a lidar, which takes its packets from any packet on, without gaps."""
     return _TurnStarts(lidar) if isinstance(lidar.setting.spec, VelodyneSpec) else _ImageStarts(lidar)
 
 
 class _TurnStarts:
-    """A turn begins where the head passes azimuth 0: interpolated between the azimuths of blocks, as the firings are."""
+    """Finder of turns, which begin at azimuth 0, interpolated between the azimuths of blocks as for firings."""
 
     def __init__(self, lidar: LidarEmulator) -> None:
         self._lidar = lidar
         self._block_ns = lidar.plan.sequence_ns * (RECORDS_PER_BLOCK // lidar.plan.firing_offset_ns.size)
         self._before: tuple[int, int] | None = None
-        """How far the last block's head had turned, and the farthest until then: what noise turned back is not passed again."""
+        """Total angle at the last block, and the largest until then, so that a step back by noise passes no azimuth twice."""
 
     def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
         packets = payloads.view(DATA_PACKET_DTYPE).reshape(-1)
@@ -53,7 +53,7 @@ class _TurnStarts:
         if self._before is None:
             turned = np.cumsum(np.concatenate([azimuth[:1], _steps(azimuth)]))
             if first_packet == 0 and azimuth.size > 1 and azimuth[0] <= turned[1] - turned[0]:
-                found.append(self._rig_ns(0.0))  # it was switched on as it passed: nothing of the turn is missing
+                found.append(self._rig_ns(0.0))  # it was switched on at azimuth 0: the turn is complete
         else:
             turned_before, _ = self._before
             turned = np.cumsum(np.concatenate([[turned_before], _steps(np.concatenate([[turned_before % TURN_CDEG], azimuth]))]))
@@ -73,7 +73,7 @@ class _TurnStarts:
 
 
 class _ImageStarts:
-    """A scan begins with the first firing of another frame parity."""
+    """Finder of image scans, which begin with the first firing of another frame parity."""
 
     def __init__(self, lidar: LidarEmulator) -> None:
         self._plan = lidar.plan
@@ -94,6 +94,6 @@ class _ImageStarts:
 
 
 def _steps(azimuth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """From each azimuth to the next, 0.01 deg, forwards except for noise."""
+    """Steps from each azimuth to the next in 0.01 deg, forwards except for noise."""
     step = np.diff(azimuth) % TURN_CDEG
     return np.where(step > TURN_CDEG - _BACKWARDS_CDEG, step - TURN_CDEG, step)

@@ -1,4 +1,4 @@
-"""Is this stream what a real sensor sends?"""
+"""Check whether a stream is what a real sensor sends."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class VerifyReport:
 
     Attributes:
         result: Figures and findings of each sensor.
-        notes: What of the capture was passed over or doubted.
+        notes: Remarks on skipped or doubtful parts of the capture.
     """
 
     result: CheckResult
@@ -27,17 +27,17 @@ class VerifyReport:
 
     @property
     def passed(self) -> bool:
-        """No rule is broken."""
+        """Whether no rule is broken."""
         return self.result.passed
 
     @property
     def errors(self) -> int:
-        """Broken rules that were reported."""
+        """Number of reported errors."""
         return self.result.count(Severity.ERROR)
 
     @property
     def warnings(self) -> int:
-        """What is unusual."""
+        """Number of reported warnings."""
         return self.result.count(Severity.WARNING)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The command line: the only place that prints. Results go to standard output, faults and progress to standard error.
+"""Command line, the only package that prints: results to standard output, errors and progress to standard error.
 
-Exit codes: 0 done, 1 a fault (the message names it), 2 the command was not understood, 3 a replay left packets out, 128 and a signal's number: ended by it
-before anything was sent.
+Exit codes: 0 success, 1 an error (with a message), 2 wrong usage, 3 a replay skipped packets, 128 plus a signal's number: the signal ended the command
+before the first packet.
 """
 
 import gc
@@ -18,36 +18,36 @@ from hilsim.errors import CommandFaultError, HilsimError
 from hilsim.version import __version__
 
 _GC_THRESHOLD = (50_000, 20, 50)
-"""Importing makes objects that stay: to look at them as often as Python does by itself took a twelfth of a command's start."""
+"""Thresholds of garbage collection. Imported objects live until the end; with Python's defaults, checking them took a twelfth of a command's start."""
 
 
 class Commands(click.Group):
-    """Imports a command only when it is asked for, so that ``hilsim --help`` answers at once."""
+    """Group that imports a command only when it is called, so that ``hilsim --help`` answers at once."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Names in the order a newcomer needs them."""
+        """Names in the order in which a new user needs them."""
         return list(SUMMARIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command's function, imported now."""
+        """Import the command's function."""
         if cmd_name not in SUMMARIES:
             return super().get_command(ctx, cmd_name)
         command: click.Command = getattr(import_module(f"hilsim.cli.{cmd_name}"), cmd_name)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a guess at what an unknown word was to be."""
+        """Resolve a command like click, with a suggestion for an unknown word."""
         if not ctx.resilient_parsing and args[0] not in SUMMARIES and not args[0].startswith("-"):
             ctx.fail(f'No such command "{args[0]}"{did_you_mean(args[0], SUMMARIES)}')
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Each command's whole first sentence: click would import every command for it, and cut it."""
+        """Write each command's whole first sentence, for which click would import every command and which it would cut."""
         with formatter.section("Commands"):
             formatter.write_dl(list(SUMMARIES.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands and options that begin so, without importing a command."""
+        """Complete commands and options without importing a command."""
         found = [CompletionItem(name, help=summary) for name, summary in SUMMARIES.items() if name.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 

@@ -1,4 +1,4 @@
-"""``HOST:PORT`` options."""
+"""Parameter type of ``HOST:PORT`` options."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ Address = tuple[str, int]
 
 
 class HostPort(click.ParamType[Address]):
-    """An address like ``127.0.0.1:2368``, or a host's name for it; the host may be left out for all interfaces (``:2368``)."""
+    """An address such as ``127.0.0.1:2368``, also with a host name; without a host it means all interfaces (``:2368``)."""
 
     name = "host:port"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
-        """IPv4 address and port."""
+        """Convert to IPv4 address and port."""
         if isinstance(value, tuple):
             return value
         host, colon, port = str(value).rpartition(":")

@@ -1,4 +1,4 @@
-"""``hilsim bench``: what this machine carries."""
+"""``hilsim bench``: measure how many sensors this machine carries."""
 
 import asyncio
 import dataclasses
@@ -33,15 +33,15 @@ Examples:
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("rig", type=RigArgument(), required=False)
-@click.option("--seconds", type=click.FloatRange(1.0, 3600.0), default=10.0, show_default=True, help="Of each trial.")
-@click.option("--most", type=click.IntRange(1, SENSORS.bound), default=SENSORS.bound, show_default=True, help="Try no more sensors than this.")
-@click.option("--rays/--no-rays", "casts", default=True, help="Measure rays a second too, or only sensors.")
+@click.option("--seconds", type=click.FloatRange(1.0, 3600.0), default=10.0, show_default=True, help="Duration of each trial.")
+@click.option("--most", type=click.IntRange(1, SENSORS.bound), default=SENSORS.bound, show_default=True, help="Largest number of sensors to try.")
+@click.option("--rays/--no-rays", "casts", default=True, help="Also measure rays a second, or only sensors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def bench(*, rig: Path | None, seconds: float, most: int, casts: bool, as_json: bool) -> None:
     """Measure what this machine carries: rays a second by the size of the scene, and how many sensors like the first of RIG (by default the demo's).
 
-    What one sensor costs is measured; as many as should fit beside other work are then rendered and sent over real sockets on this machine, with one
-    and with seven rays a beam. Exits with 1 where not even one is carried. Takes about a minute, and compiles kernels first where they are not there.
+    The cost of one sensor is measured; as many as should fit beside other work are then rendered and sent over real sockets on this machine, with one
+    and with seven rays a beam. Exits with 1 if not even one is carried. Takes about a minute, and compiles missing kernels first.
     """
     from hilsim.cli.warm import warmed  # noqa: PLC0415 - imports Numba
     from hilsim.diagnosis.fleet import fleet_rig, measure_fleet  # noqa: PLC0415
@@ -109,7 +109,7 @@ def _print_fleets(fleets: "tuple[Fleet, ...]", cores: int) -> None:
 
 
 def _told(trial: "FleetTrial") -> str:
-    """What came of a trial, in one line."""
+    """Result of a trial in one line."""
     given_up = ", with fewer rays a beam to keep up" if trial.rays_given_up else ""
     return (
         f"tried {trial.sensors} for {trial.seconds:.0f} s: {trial.packets:,} packets, {trial.left_out_packets:,} left out{given_up},"

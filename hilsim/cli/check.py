@@ -1,4 +1,4 @@
-"""``hilsim check``: is this rig sound, and what does it come to?"""
+"""``hilsim check``: validate a rig and print its effective configuration."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @changing
 @click.option("--json", "as_json", is_flag=True, help="Print the effective configuration as JSON.")
 @click.option(
-    "--cost/--no-cost", default=None, help="Measure what rendering costs on this machine, or not. By default only where kernels are compiled already."
+    "--cost/--no-cost", default=None, help="Measure what rendering costs on this machine, or not. Default: only if kernels are already compiled."
 )
 def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
@@ -49,7 +49,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     for note in (*(scenery.notes if scenery else ()), *_rover_notes(checked), *map(_gazebo_note, lidars), *_machine_notes(checked)):
         click.secho(f"note: {note}", fg="yellow", err=True)
     if is_scenery:
-        click.secho(f"note: {rig} has no lidar: nothing runs it, and it can only be the scene of a rig ([scene] sdf)", fg="yellow", err=True)
+        click.secho(f"note: {rig} has no lidar: it cannot run by itself, but only as the scene of a rig ([scene] sdf)", fg="yellow", err=True)
     if scenery is not None and checked.lidars and cost is not False:
         _say_cost(checked, scenery, is_wanted=cost is True)
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
@@ -61,12 +61,12 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
 
 
 def _is_scenery_alone(rig: "Rig", scenery: "Scenery | None") -> bool:
-    """Whether the rig is a world or model without a lidar: it is sound, but only a rig of its own can use it."""
+    """Whether the rig is a world or model without a lidar, which is valid, but can only be used by another rig."""
     return rig.path.suffix.lower() in SDF_SUFFIXES and scenery is not None and scenery.sdf is not None and not scenery.sdf.lidars
 
 
 def _rover_notes(rig: "Rig") -> list[str]:
-    """How many scans each rover's file holds, and which lines of it are left out."""
+    """Number of scans in each rover's file, and the lines that are skipped."""
     from hilsim.rovers.scan_file import ScanFile, Tally  # noqa: PLC0415
 
     notes = []
@@ -81,34 +81,35 @@ def _rover_notes(rig: "Rig") -> list[str]:
 
 
 def _gazebo_note(lidar: "GazeboLidar") -> str:
-    """What a lidar measures, and where it is published."""
+    """Ranges, rate and topic of a lidar."""
     spec = lidar.spec
     rays = f"{spec.horizontal.samples} x {spec.vertical.samples} rays, {spec.range_min_m:g} to {spec.range_max_m:g} m"
     return f"{spec.where}: {spec.name}: {rays}, {1e9 / lidar.period_ns:.4g} Hz at {spec.scoped_topic}"
 
 
 def _machine_notes(rig: "Rig") -> list[str]:
-    """Settings of the rig that this machine cannot apply; another may."""
+    """Remarks on settings of the rig that this machine cannot apply, although another may."""
     cores, requested = sorted(os.sched_getaffinity(0)), rig.spec.transmit.cpu
     notes = [f"{host} is {address}" for host, address in rig.hosts]
     notes += [
-        f"packets of {sensor} leave from {source}, for no other host receives packets from a loopback address" for sensor, source in rig.sources
+        f"packets of {sensor} are sent from {source}, because no other host receives packets from a loopback address"
+        for sensor, source in rig.sources
     ]
     if requested >= 0 and requested not in cores:
-        notes.append(
-            f"transmit.cpu must be one this process may use ({', '.join(map(str, cores))}), got {requested}: hilsim run would end with that here"
-        )
+        notes.append(f"transmit.cpu must be one this process may use ({', '.join(map(str, cores))}), got {requested}: hilsim run would fail here")
     return notes
 
 
 def _say_cost(rig: "Rig", scenery: "Scenery", *, is_wanted: bool) -> None:
-    """Whether the rig fits this machine, on stderr."""
+    """Print on stderr whether the rig fits this machine."""
     from hilsim.daemon.precompile import is_compiled  # noqa: PLC0415
     from hilsim.daemon.streaming.capacity import measure_capacity  # noqa: PLC0415 - compiles kernels
 
     if not is_wanted and not is_compiled(rig):
         click.secho(
-            "note: what rendering costs is not known: no kernels are compiled yet (--cost compiles them: a minute or more)", fg="yellow", err=True
+            "note: the cost of rendering is unknown, because no kernels are compiled yet (--cost compiles them, which takes a minute or more)",
+            fg="yellow",
+            err=True,
         )
         return
     capacity = measure_capacity(rig, scenery)
@@ -116,7 +117,7 @@ def _say_cost(rig: "Rig", scenery: "Scenery", *, is_wanted: bool) -> None:
 
 
 def effective(rig: "Rig") -> dict[str, Any]:
-    """The rig with every default and profile value filled in, those that depend on the model among them."""
+    """The rig with all defaults and profile values, including those that depend on the model."""
     table = dataclasses.asdict(rig.spec)
     for entry, sensor, lidar in zip(table["sensor"], rig.spec.sensor, rig.lidars, strict=True):
         entry["clock"]["sync"] = "pps" if lidar.follows_pulse else "free"
@@ -129,7 +130,7 @@ def effective(rig: "Rig") -> dict[str, Any]:
 
 
 def _lines(value: Any, path: str = "") -> list[str]:
-    """One ``key = value`` line a setting; short lists stay on one line."""
+    """Lines ``key = value``, one for each setting; short lists are on one line."""
     if isinstance(value, dict) and value:
         return [line for key, part in value.items() for line in _lines(part, f"{path}.{key}" if path else str(key))]
     if isinstance(value, (list, tuple)) and any(isinstance(part, dict) for part in value):

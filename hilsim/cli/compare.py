@@ -1,4 +1,4 @@
-"""``hilsim compare``: statistics of two Velodyne streams side by side."""
+"""``hilsim compare``: compare the statistics of two Velodyne streams."""
 
 import json
 from pathlib import Path
@@ -27,12 +27,12 @@ _STYLES: dict[Tone, dict[str, Any]] = {
 
 
 class NamedLimit(click.ParamType[tuple[str, float]]):
-    """The name of a statistic and the largest distance, like ``azimuth.total_variation=0.03``."""
+    """Name of a statistic and its largest distance, such as ``azimuth.total_variation=0.03``."""
 
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        """Name and limit."""
+        """Convert to name and limit."""
         name, _, text = str(value).partition("=")
         if name not in NAMES:
             self.fail(f'the name must be one of {", ".join(NAMES)}, got "{name}"', param, ctx)
@@ -48,16 +48,16 @@ class NamedLimit(click.ParamType[tuple[str, float]]):
 @click.command()
 @click.argument("a", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("b", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--sensor-a", default="", metavar="ADDRESS", help="Which sensor of A; needed where there are several.")
-@click.option("--sensor-b", default="", metavar="ADDRESS", help="Which sensor of B.")
+@click.option("--sensor-a", default="", metavar="ADDRESS", help="Address of the sensor of A; needed if there are several.")
+@click.option("--sensor-b", default="", metavar="ADDRESS", help="Address of the sensor of B.")
 @click.option("-o", "--output", type=ImageFile(), help="Draw both streams' distributions: .png, .svg or .pdf.")
 @click.option("--max", "limits", type=NamedLimit(), multiple=True, help="Exit with 1 when the distance NAME is larger than VALUE; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, distributions included.")
 def compare(*, a: Path, b: Path, sensor_a: str, sensor_b: str, output: Path | None, limits: tuple[tuple[str, float], ...], as_json: bool) -> None:
     """Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.
 
-    Where it is known how far two real units of one model are apart, a verdict states whether these are. Exits with 0 whatever the
-    verdicts are, and with 1 when a --max is not kept.
+    If the distance of two real units of one model is known, a verdict states whether these streams are as close. Exits with 0 whatever the
+    verdicts are, and with 1 if a --max is exceeded.
     """
     streams = _gathered(a, sensor_a, as_json=as_json), _gathered(b, sensor_b, as_json=as_json)
     comparison = compare_streams(*streams, dict(limits))

@@ -1,4 +1,4 @@
-"""``hilsim control``: sends a command to a running daemon."""
+"""``hilsim control``: send a command to a running daemon."""
 
 import json
 from typing import Any
@@ -25,12 +25,12 @@ Examples:
 def control(address: str, words: tuple[str, ...], token_file: str | None) -> None:
     """Change what the daemon at ADDRESS emulates, control its replays, or show its state.
 
-    ADDRESS is a Unix socket (the rig's `[control] socket`, or what `hilsim replay --control` was given), http://HOST:PORT (`[control] http`), or
-    udp:HOST:PORT (`[control] listen`), which takes the commands for replays alone.
+    ADDRESS is a Unix socket (the rig's `[control] socket`, or that of `hilsim replay --control`), http://HOST:PORT (`[control] http`), or
+    udp:HOST:PORT (`[control] listen`), which accepts only the commands for replays.
 
-    COMMAND is a kind of change with its keys as KEY=VALUE (`add`, `move`, `travel`, `remove`, `weather`, `sensor`; values as in TOML, texts without
-    quotes too); `script`, the changes made so far; `state`; `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (NAME of a replay; all without);
-    `status` of the replays; `health`; or a request in JSON.
+    COMMAND is a kind of change with its keys as KEY=VALUE (`add`, `move`, `travel`, `remove`, `weather`, `sensor`; values as in TOML, texts also without
+    quotes); `script` (the changes made so far); `state`; `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (of replay NAME; without: of all replays);
+    `status` (of the replays); `health`; or a request in JSON.
     """
     from hilsim.daemon.control_client import done, send_request, sender  # noqa: PLC0415 - no other command needs it
 
@@ -54,17 +54,17 @@ def control(address: str, words: tuple[str, ...], token_file: str | None) -> Non
 
 
 def _at_s(request: dict[str, Any]) -> float:
-    """Rig time (s) that the answer waits for."""
+    """Rig time (s) until which the answer may be delayed."""
     change = request.get("change")
     at_s = change.get("at_s", 0.0) if isinstance(change, dict) else 0.0
     return float(at_s) if isinstance(at_s, int | float) else 0.0
 
 
 def _request(words: tuple[str, ...]) -> dict[str, Any] | None:
-    """The request in JSON for a command; None for a command that the daemon takes in words.
+    """Convert a command to a request in JSON; None for a command that the daemon accepts in words.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: the command is neither.
     """
     from hilsim.config.script import CHANGE_KINDS  # noqa: PLC0415 - imports kernels
     from hilsim.config.toml_file import toml_value  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""``hilsim doctor``: what this machine or the flight controller at a port can do, and what to change."""
+"""``hilsim doctor``: report what this machine, or the flight controller at a port, can do, and what to change."""
 
 import asyncio
 import dataclasses
@@ -39,11 +39,15 @@ Examples:
 @setting
 @click.option("--link", metavar="PORT", help="Examine the flight controller at a serial port, or at tcp:HOST:PORT, where PX4's simulation connects.")
 @click.option(
-    "--baud", type=click.IntRange(LEAST_BAUD, MOST_BAUD), default=DEFAULT_BAUD, show_default=True, help="Of the serial port; on USB only a number."
+    "--baud",
+    type=click.IntRange(LEAST_BAUD, MOST_BAUD),
+    default=DEFAULT_BAUD,
+    show_default=True,
+    help="Baud rate of the serial port; without effect on USB.",
 )
-@click.option("--uart/--usb", "is_uart", default=None, help="What the serial port is; found out from its driver by default.")
+@click.option("--uart/--usb", "is_uart", default=None, help="Kind of the serial port. Default: that of its driver.")
 @click.option(
-    "--seconds", type=click.FloatRange(1.0, 600.0), default=8.0, show_default=True, help="Wait so long for a heartbeat, then listen so long."
+    "--seconds", type=click.FloatRange(1.0, 600.0), default=8.0, show_default=True, help="Time to wait for a heartbeat, and then to listen."
 )
 @click.option("--rig", "named", type=RigArgument(), default=None, help="The same as RIG.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -62,8 +66,8 @@ def doctor(
 
     Three seconds of each of RIG's sensors are rendered for that; without RIG those of the demo, if its kernels are compiled already.
 
-    With --link report whether the flight controller there can fly hardware in the loop, and what to set. Nothing is set, armed or simulated: heartbeats and
-    questions are all that is sent, and to an armed controller nothing. Exits with 1 when something is bad.
+    With --link, report whether the flight controller there can fly hardware in the loop, and what to set. Nothing is set, armed or simulated: only heartbeats
+    and queries are sent, and nothing to an armed controller. Exits with 1 if a finding is bad.
     """
     if rig is not None and named is not None:
         raise click.UsageError("give either RIG or --rig")
@@ -83,10 +87,10 @@ def doctor(
 
 
 def link_end(link: str, baud: int) -> SerialSpec | str:
-    """What ``--link`` names: a serial port, or the address after ``tcp:``."""
+    """Value of ``--link``: a serial port, or the address after ``tcp:``."""
     if link.startswith(_TCP):
         return link.removeprefix(_TCP)
-    return SerialSpec(port=os.path.abspath(link), baud=baud)  # noqa: PTH100 - resolve() would follow a name that stays
+    return SerialSpec(port=os.path.abspath(link), baud=baud)  # noqa: PTH100 - resolve() would replace a lasting name by a changing one
 
 
 def _machine(path: Path | None, settings: tuple[str, ...]) -> "tuple[Finding, ...]":
@@ -104,7 +108,7 @@ def _machine(path: Path | None, settings: tuple[str, ...]) -> "tuple[Finding, ..
 def _controller(end: SerialSpec | str, link: str, *, is_uart: bool | None, seconds: float) -> "tuple[tuple[Finding, ...], dict[str, Any]]":
     if "numba" not in sys.modules:
         os.environ["NUMBA_DISABLE_JIT"] = (
-            "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones takes longer than the question
+            "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones would take longer than the query
         )
     from hilsim.diagnosis.autopilot import diagnose  # noqa: PLC0415 - imports numba
     from hilsim.diagnosis.link import examine_link  # noqa: PLC0415

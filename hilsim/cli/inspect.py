@@ -1,4 +1,4 @@
-"""``hilsim inspect``: what is in a capture, and how to replay it."""
+"""``hilsim inspect``: list what is in a capture, and how to replay it."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ _STYLES: dict[Tone, dict[str, Any]] = {
 def inspect(*, captures: tuple[Path, ...], as_json: bool) -> None:
     """List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.
 
-    Exits with 1 where a capture holds no UDP datagrams; the others are still listed.
+    Exits with 1 if a capture contains no UDP datagrams; the others are still listed.
     """
     found: list[dict[str, Any]] = []
     faults = 0
@@ -55,10 +55,10 @@ def inspect(*, captures: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _inspected(path: Path) -> tuple[CaptureFacts, CaptureSummary]:
-    """What is in one capture.
+    """Inspect one capture.
 
     Raises:
-        CaptureError: it cannot be read or holds no UDP datagrams.
+        CaptureError: the capture cannot be read or contains no UDP datagrams.
     """
     file = CaptureFile(path)
     size_bytes = file.size_bytes
@@ -72,7 +72,7 @@ def _inspected(path: Path) -> tuple[CaptureFacts, CaptureSummary]:
 
 
 def _format(path: Path) -> str:
-    """Format by the file's first bytes; a pipe is not read.
+    """Find the format by the file's first bytes; a pipe is not read.
 
     Raises:
         CaptureError: the file cannot be opened.
@@ -84,7 +84,7 @@ def _format(path: Path) -> str:
 
 
 def _instead(file: CaptureFile) -> str:
-    """What a file without datagrams does contain."""
+    """Text that states what a file without datagrams contains."""
     frames = file.notes.frames
     counts = ", ".join(line.replace(f" of {frames} frames:", "").replace(" passed over:", "") for line in file.notes.lines())
     return f" among {frames} frames: {counts}" if frames else f": it holds no frames{', ' if counts else ''}{counts}"

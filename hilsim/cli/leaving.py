@@ -1,4 +1,4 @@
-"""How a command that ran the daemon ends its process."""
+"""End the process of a command that ran the daemon."""
 
 import os
 import sys
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
     from hilsim.daemon.service import Ending
 
 LEFT_OUT_EXIT_CODE = 3
-"""A replay ended, and packets of it were left out because they could not be in time."""
+"""Exit code of a replay that skipped packets because they would have been late."""
 
 
 def leave(ending: "Ending", code: int = 0) -> NoReturn:
-    """End the process now: the interpreter would take half a second to take apart what the kernels loaded, or wait for a thread that was left behind.
+    """End the process at once: the interpreter would take half a second to unload the kernels, or would wait for an abandoned thread.
 
     Threads, sockets and files of the daemon are closed by then.
 
     Args:
-        ending: Of the run.
+        ending: End of the run.
         code: Exit code of a run that has streamed to its end.
     """
     sys.stdout.flush()

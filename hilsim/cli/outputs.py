@@ -1,4 +1,4 @@
-"""Files that commands write: what is known to be wrong is reported before anything is rendered or read."""
+"""Parameter types of output files, which report known errors before anything is rendered or read."""
 
 import os
 from pathlib import Path
@@ -10,19 +10,19 @@ _KINDS = (".png", ".svg", ".pdf")
 
 
 class ImageFile(click.ParamType[Path]):
-    """An image to be written: its kind by the end of its name, into a directory that is there."""
+    """An image file to write: its suffix gives the type, and its directory must exist."""
 
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path."""
+        """Convert to a path."""
         path = Path(value)
         if path.suffix.lower() not in _KINDS:
             self.fail(f"must end in {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, got {path}", param, ctx)
         if path.is_dir():
             self.fail(f"must be a file, got the directory {path}", param, ctx)
         if not path.parent.is_dir():
-            self.fail(f"must be in a directory that is there, got {path}", param, ctx)
+            self.fail(f"must be in an existing directory, got {path}", param, ctx)
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            self.fail(f"must be a file that can be written, got {path}", param, ctx)
+            self.fail(f"must be a writable file, got {path}", param, ctx)
         return path

@@ -1,4 +1,4 @@
-"""``hilsim picture``: one scan as an image."""
+"""``hilsim picture``: draw one scan as an image."""
 
 import asyncio
 import math
@@ -35,13 +35,13 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 @click.command()
 @click.argument("source", required=False)
-@click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of a rig or capture.")
+@click.option("--listen", type=HostPort(), help="Use the packets that arrive at HOST:PORT instead of a rig or capture.")
 @click.option("-o", "--output", type=ImageFile(), required=True, help="Image to write: .png, .svg or .pdf.")
-@click.option("--sensor", default="", help="Which sensor: its name in a rig, its IPv4 address in a capture. Default: the first.")
-@click.option("--model", default="", help="Model (HDL-32E, VLP-16 ...) or profile. Default: found out from the packets.")
+@click.option("--sensor", default="", help="Name of the sensor in a rig, or its IPv4 address in a capture. Default: the first.")
+@click.option("--model", default="", help="Model (HDL-32E, VLP-16 ...) or profile. Default: recognised from the packets.")
 @click.option("--at-s", type=click.FloatRange(0.0), default=0.0, show_default=True, help="Time into the rig or capture.")
 @click.option("--extent-m", type=click.FloatRange(1.0, 300.0), default=None, help="Half width of the view from above.")
-@click.option("--timeout-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to wait for live packets.")
+@click.option("--timeout-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="Longest wait for live packets.")
 def picture(
     *,
     source: str | None,
@@ -53,7 +53,7 @@ def picture(
     extent_m: float | None,
     timeout_s: float,
 ) -> None:
-    """Draw one scan of SOURCE (a rig or a capture) or of a live stream: what it sees by range and by reflectivity, and the view from above."""
+    """Draw one scan of SOURCE (a rig or a capture) or of a live stream: images of range and reflectivity, and the view from above."""
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a rig or a capture) or --listen HOST:PORT")
     check_picture_path(output)
@@ -87,11 +87,11 @@ def picture(
 
 
 def _geometry(packets: npt.NDArray[Any], model: str) -> FiringGeometry:
-    """Facts of the model that the user names (a known one, or a profile), or that the packets contain.
+    """Geometry of the model that the user names (a known one, or a profile), or that the packets contain.
 
     Raises:
         CaptureError: the packets contain no known model.
-        ConfigError: there is no profile of that name, or it is no turning sensor's.
+        ConfigError: no profile has that name, or its sensor does not turn.
     """
     if not model:
         return geometry_of_packets(packets)
@@ -116,12 +116,12 @@ def _scan(gathered: "Gathered", model: str, where: str) -> Scan | ImageScan:
 
 @dataclass
 class Gathered:
-    """Data packets of the sensor that was chosen, or of the first; of one kind, that of its first.
+    """Data packets of the chosen sensor, or of the first one, all of the kind of its first packet.
 
     Attributes:
-        sensor: Its address; empty until there is one.
-        payloads: The packets.
-        older: Packets of Cepton's older generation that were met.
+        sensor: Address of the sensor; empty until it is known.
+        payloads: Payloads of the packets.
+        older: Number of packets of Cepton's older generation.
     """
 
     sensor: str
@@ -132,7 +132,7 @@ class Gathered:
     _azimuth_cdeg: int = -1
 
     def take(self, datagram: CapturedDatagram) -> None:
-        """Keep a datagram that belongs here."""
+        """Add a datagram if it belongs to the sensor."""
         is_points = datagram.payload.startswith(STDV_SIGNATURE)
         if not is_points and len(datagram.payload) != DATA_PACKET_SIZE:
             self.older += datagram.payload.startswith(b"STDT")
@@ -151,17 +151,17 @@ class Gathered:
                 self._parities.append(parity)
 
     def is_enough(self) -> bool:
-        """Whether there is a whole turn, or a whole scan of an image-scanning sensor, with what comes before and after."""
+        """Whether the packets contain a whole turn, or a whole image scan, with the packets before and after it."""
         return self._passages >= _PASSAGES_OF_A_TURN or len(self._parities) >= _PARITIES_OF_A_SCAN or len(self.payloads) >= _MOST_PACKETS
 
 
 _PARITIES_OF_A_SCAN = 3
 _PASSAGES_OF_A_TURN = 3
-"""Of azimuth 0, by packets' first azimuths: two of them are whole."""
+"""Number of passages of azimuth 0, by packets' first azimuths, between which two turns are complete."""
 _TOLD_MISSING = 0.02
-"""Of a turn: whole turns of five real captures and of hilsim's own streams lack at most 0.13 %, and a packet is 1 % and more of a VLP-16's turn."""
+"""Missing share of a turn that is reported: whole turns of five real captures and of hilsim lack at most 0.13 %, and one VLP-16 packet is 1 % or more."""
 _MOST_PACKETS = 20_000
-"""A VLS-128 in dual mode at 300 rpm sends 3618 packets a turn; an image scan may be of any length."""
+"""Largest number of packets: a VLS-128 in dual mode at 300 rpm sends 3618 packets a turn; an image scan may have any length."""
 
 
 def _captured(path: Path, sensor: str, at_s: float) -> Gathered:
@@ -200,7 +200,7 @@ async def _live(address: Address, sensor: str, timeout_s: float) -> Gathered:
 
 
 def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan | FanScan, str]:
-    """A sensor's scan, and what to call it."""
+    """Scan of a sensor, and its title."""
     from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
     from hilsim.sensor.head import mean_rate_rpm  # noqa: PLC0415
 
@@ -209,7 +209,7 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan |
     if not names and rig.spec.gazebo is not None:
         return _of_gazebo(rig, sensor, at_s)
     if not names:
-        raise CaptureError(f"{source}: must have a sensor for a picture, got none (of a replay, draw a picture of its capture)")
+        raise CaptureError(f"{source}: must have a sensor for a picture, got none (for a replay, draw a picture of its capture)")
     if sensor and sensor not in names:
         raise CaptureError(f'{source}: sensor must be one of {", ".join(names)}, got "{sensor}"')
     sensor = sensor or names[0]
@@ -223,7 +223,7 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[Scan | ImageScan |
 
 
 def _of_gazebo(rig: Rig, sensor: str, at_s: float) -> tuple[FanScan, str]:
-    """A measurement of a lidar of a rig's SDF file, the newest at that time, and what to call it."""
+    """Newest measurement at a time of a lidar of a rig's SDF file, and its title."""
     from hilsim.assembly.build import build_scenery  # noqa: PLC0415 - compiles kernels
     from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
 

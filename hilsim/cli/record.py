@@ -1,4 +1,4 @@
-"""``hilsim record``: a rig's packets to a capture file, offline."""
+"""``hilsim record``: write a rig's packets to a capture file, offline."""
 
 import json
 import os
@@ -26,26 +26,32 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="Capture to write (PCAP); for a world of Gazebo's, the folder of its messages.",
+    help="Capture to write (PCAP); for a Gazebo world, the folder of its messages.",
 )
-@click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Write the ground truth of every return too (.parquet).")
-@click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="How much rig time to record.")
-@click.option("--start-utc", type=UtcInstant(), default=START_UTC, show_default=True, help="UTC of the first instant.")
+@click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Also write the ground truth of every return (.parquet).")
+@click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="Length of rig time to record.")
+@click.option("--start-utc", type=UtcInstant(), default=START_UTC, show_default=True, help="UTC of rig time 0.")
 @click.option(
-    "--threads", type=click.IntRange(1, 256), default=os.cpu_count() or 1, show_default="all cores", help="Rendering threads; changes no byte."
+    "--threads",
+    type=click.IntRange(1, 256),
+    default=os.cpu_count() or 1,
+    show_default="all cores",
+    help="Number of rendering threads; does not affect the bytes.",
 )
-@click.option("--batch-ms", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rendered at a time; changes no byte.")
+@click.option(
+    "--batch-ms", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Length of one rendering step; does not affect the bytes."
+)
 @click.option(
     "--backend",
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
     show_default=True,
-    help="What casts the rays: this machine's cores, or an NVIDIA GPU (the extra `cuda`; without --truth).",
+    help="Device that casts the rays: this machine's cores, or an NVIDIA GPU (the extra `cuda`; without --truth).",
 )
 @click.option(
     "--stamps",
     type=click.Choice(["ns", "us"]),
-    help="Resolution of its stamps. Default: the rig's [record]; else us where it has Cepton-style sensors alone (their SDKs read us only), or ns.",
+    help="Resolution of the capture's stamps. Default: the rig's [record]; else us if it has only Cepton-style sensors (their SDKs read us only), or ns.",
 )
 @click.option("--script", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="Timed changes (.toml or .jsonl).")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -65,9 +71,9 @@ def record(
     script: Path | None,
     as_json: bool,
 ) -> None:
-    """Write what RIG would send to a capture, as fast as the machine goes and always the same bytes.
+    """Write what RIG would send to a capture, as fast as the machine renders and always with the same bytes.
 
-    The capture gets its name when it is whole; one that was broken off stays in OUTPUT.part.
+    The capture gets its name when it is complete; an interrupted one stays in OUTPUT.part.
     """
     _check_truth(truth, output, backend)
     from hilsim.config.script import load_script  # noqa: PLC0415 - imports kernels
@@ -120,7 +126,7 @@ def record(
 
 
 def _check_truth(truth: Path | None, output: Path, backend: Literal["cpu", "cuda"]) -> None:
-    """Refuse what cannot go with ground truth."""
+    """Refuse options that exclude ground truth."""
     if truth is None:
         return
     if truth.suffix != ".parquet":
@@ -132,7 +138,7 @@ def _check_truth(truth: Path | None, output: Path, backend: Literal["cpu", "cuda
 
 
 def _records_packets(rig: "Rig", output: Path, duration_ns: int, *, as_json: bool) -> bool:
-    """Whether there are packets to record; messages of Gazebo's lidars, which go to a folder, have been recorded then."""
+    """Whether the rig has packets to record; messages of Gazebo lidars are recorded to a folder here."""
     sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.rover or rig.spec.gazebo is None)
     if sends and output.is_dir():
         raise click.BadParameter(f"must be a file, got the folder {output}", param_hint="--output")
@@ -142,7 +148,7 @@ def _records_packets(rig: "Rig", output: Path, duration_ns: int, *, as_json: boo
 
 
 def _record_messages(rig: "Rig", folder: Path, duration_ns: int, *, as_json: bool) -> None:
-    """Messages of Gazebo's lidars, a file a topic."""
+    """Record messages of Gazebo lidars, one file for each topic."""
     from hilsim.offline.gazebo_messages import record_messages  # noqa: PLC0415 - compiles kernels
 
     started_s = time.monotonic()
@@ -159,7 +165,7 @@ def _record_messages(rig: "Rig", folder: Path, duration_ns: int, *, as_json: boo
 
 
 def _renderer(backend: Literal["cpu", "cuda"]) -> "Renderer | None":
-    """What casts the rays instead of the CPU's kernels; None where they do."""
+    """Renderer that casts the rays instead of the CPU kernels; None for these."""
     if backend == "cpu":
         return None
     from hilsim.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
@@ -171,21 +177,21 @@ def _renderer(backend: Literal["cpu", "cuda"]) -> "Renderer | None":
 
 
 def _speed(ratio: float) -> str:
-    """A ratio to real time with two digits at least: ``0.0093x``, ``12.4x``."""
+    """Ratio to real time with at least two digits: ``0.0093x``, ``12.4x``."""
     return f"{ratio:.1f}x" if ratio >= 1.0 else f"{ratio:.2g}x"
 
 
 def _say_broken_off(done_s: float, duration_s: float, files: list[Path]) -> None:
-    """Report on stderr what is left of an interrupted recording."""
+    """Report on stderr what remains of an interrupted recording."""
     from hilsim.offline.part_file import part_path  # noqa: PLC0415 - of a package that compiles kernels
 
     click.echo(err=True)  # ends the progress bar's line
     for path in files:
         part = part_path(path)
-        kept = f"what was written is kept in {part}, and {path} is as it was" if part != path else f"{path} is not whole"
+        kept = f"the written part is in {part}, and {path} is unchanged" if part != path else f"{path} is incomplete"
         text = (
-            f"broken off after {done_s:g} s of {duration_s:g} s: {kept}"
+            f"interrupted after {done_s:g} s of {duration_s:g} s: {kept}"
             if done_s > 0
-            else f"broken off before anything was recorded: {path} is as it was"
+            else f"interrupted before anything was recorded: {path} is unchanged"
         )
         click.secho(text, fg="yellow", err=True)

@@ -1,4 +1,4 @@
-"""``hilsim replay``: captures to hardware."""
+"""``hilsim replay``: send captures to hardware."""
 
 import asyncio
 import gc
@@ -25,40 +25,45 @@ if TYPE_CHECKING:
     metavar="HOST[:PORT]",
     default="127.0.0.1",
     show_default=True,
-    help="Where packets go: an address or the name of a host; `recorded`: where they went.",
+    help="Destination of packets: an address or the name of a host; `recorded`: the recorded one.",
 )
 @click.option(
     "--from",
     "source",
     metavar="ADDRESS",
     default="auto",
-    help="Address they leave from, `recorded`, or `auto` (default): towards loopback 127.0.C.D for a recorded A.B.C.D, else the recorded one.",
+    help="Source address of packets, `recorded`, or `auto` (default): to loopback destinations 127.0.C.D for a recorded A.B.C.D, else the recorded one.",
 )
 @click.option(
     "--flow",
     "flows",
     metavar="MATCH[=SEND]",
     multiple=True,
-    help="Replay flows that match SOURCE>DESTINATION (each ADDRESS:PORT, any part may be left out) and send them so; may be given several times.",
+    help="Replay flows that match SOURCE>DESTINATION (each ADDRESS:PORT, any part may be omitted), and send them as SEND if given; repeatable.",
 )
-@click.option("--source-ports", type=click.Choice(["auto", "recorded", "any"]), default="auto", help="auto: any towards loopback, else the recorded.")
+@click.option(
+    "--source-ports",
+    type=click.Choice(["auto", "recorded", "any"]),
+    default="auto",
+    help="Source ports. auto: any to loopback destinations, else the recorded ones.",
+)
 @click.option("--broadcast", is_flag=True, help="Allow a broadcast destination: every host on the network gets the packets.")
 @click.option("--interface", default="", help="Network interface to send through.")
 @click.option("--frames", is_flag=True, help="Send whole Ethernet frames with the recorded addresses and headers (needs --interface, CAP_NET_RAW).")
-@click.option("--destination-mac", default="", help="For frames to one host.")
+@click.option("--destination-mac", default="", help="Destination MAC address of frames to one host.")
 @click.option(
     "--pace",
     type=click.Choice(["device", "capture", "nominal"]),
     default="device",
     show_default=True,
-    help="Timed by the sensor's own stamps (free of the capturing host's jitter), by the capture's times, or at the model's constant rate.",
+    help="Send times: by the sensor's own stamps (free of the capturing host's jitter), by the capture's times, or at the model's constant rate.",
 )
 @click.option("--rate-hz", type=click.FloatRange(0.0), default=0.0, help="Rate of packets of unknown kinds, for --pace nominal.")
-@click.option("--interval-scale", type=float, default=1.0, show_default=True, help="Stretches the time between packets; 0.5 is twice as fast.")
-@click.option("--start-s", type=float, default=0.0, help="Where in the capture to begin.")
-@click.option("--duration-s", type=float, default=None, help="How much of the capture to replay.")
-@click.option("--end-s", type=float, default=None, help="Where in the capture to end.")
-@click.option("--offset-s", "offsets", type=float, multiple=True, help="When a capture begins; once for each capture, in their order.")
+@click.option("--interval-scale", type=float, default=1.0, show_default=True, help="Factor on the time between packets; 0.5 is twice as fast.")
+@click.option("--start-s", type=float, default=0.0, help="Capture time at which to begin.")
+@click.option("--duration-s", type=float, default=None, help="Length of capture time to replay.")
+@click.option("--end-s", type=float, default=None, help="Capture time at which to end.")
+@click.option("--offset-s", "offsets", type=float, multiple=True, help="Time at which a capture begins; once for each capture, in their order.")
 @click.option(
     "--align",
     type=click.Choice(["start", "capture"]),
@@ -71,17 +76,17 @@ if TYPE_CHECKING:
     type=click.Choice(["utc", "device", "none"]),
     default="utc",
     show_default=True,
-    help="Stamps, NMEA sentences and sequence numbers become now (utc), the time since the start (device), or stay as recorded.",
+    help="New time of stamps, NMEA sentences and sequence numbers: the present UTC (utc), the time since the start (device), or as recorded (none).",
 )
-@click.option("--clock-offset-s", type=float, default=0.0, help="What stamps show at the start with --retime device.")
+@click.option("--clock-offset-s", type=float, default=0.0, help="Time of the stamps at the start with --retime device.")
 @click.option(
     "--loop",
     type=click.Choice(["none", "plain", "seamless"]),
     default="none",
     show_default=True,
-    help="seamless: cut where the head points the same way, so that receivers see one continuous stream.",
+    help="seamless: cut where the head points in the same direction, so that receivers see one continuous stream.",
 )
-@click.option("--loops", type=click.IntRange(0), default=0, help="How many passes when looping; 0 (default): until stopped.")
+@click.option("--loops", type=click.IntRange(0), default=0, help="Number of passes of a loop; 0 (default): until stopped.")
 @click.option("--loop-sensor", default="", metavar="ADDRESS", help="Recorded address of the sensor for which the seam is cut.")
 @click.option("--scheduling", type=click.Choice(["auto", "fifo", "slice", "plain"]), default="auto", show_default=True)
 @click.option(
@@ -89,7 +94,7 @@ if TYPE_CHECKING:
     type=click.Choice(["postpone", "skip", "send", "stop"]),
     default="postpone",
     show_default=True,
-    help="When this machine stands still: postpone what follows (nothing is lost), or keep the times and skip or send what is 20 ms late, or stop.",
+    help="After a stall of this machine: postpone all following packets (none is lost), or keep the times and skip or send packets 20 ms late, or stop.",
 )
 @click.option("--metrics", default="none", metavar="ADDRESS:PORT", show_default=True, help="Serve Prometheus metrics there.")
 @click.option(
@@ -101,13 +106,13 @@ if TYPE_CHECKING:
 @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write what is sent to this PCAP file.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON at the end.")
 def replay(captures: tuple[Path, ...], **options: Any) -> None:
-    """Send what CAPTUREs hold (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with stamps that are now; several play on one clock.
+    """Send the packets of CAPTUREs (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with new stamps; several captures use one clock.
 
-    On a terminal: space pauses, left and right seek by 5 s, q stops. Exit codes: 0 everything was sent, 1 a fault, 3 packets were left out because they
-    could not be in time.
+    On a terminal: space pauses, left and right seek by 5 s, q stops. Exit codes: 0 all packets were sent, 1 an error, 3 packets were skipped because they
+    would have been late.
     """
-    gc.disable()  # as `hilsim run` does, until packets flow
-    click.get_current_context().call_on_close(gc.enable)  # where it ends before that
+    gc.disable()  # until packets flow, as in `hilsim run`
+    click.get_current_context().call_on_close(gc.enable)  # if it ends before that
     person, name = sys.stderr.isatty(), captures[0].name if len(captures) == 1 else f"{len(captures)} captures"
     line = LiveLine(is_watched=person)
     line.step(f"{name}: starting")
@@ -148,7 +153,9 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
         raise CaptureError("\n".join(faults))
     refused = sum(sum(flow["send_errors"].values()) for flow in summary.get("flows", []))
     if refused:
-        raise TransmitError(f"every packet must be taken by the kernel, got {refused} refused; is the destination reachable (ip route get ADDRESS)?")
+        raise TransmitError(
+            f"every packet must be accepted by the kernel, got {refused} refused; is the destination reachable (ip route get ADDRESS)?"
+        )
     left_out = sum(flow["dropped_packets"] for flow in summary.get("flows", []))
     if left_out:
         played = sum(flow["sent_packets"] for flow in summary["flows"]) + left_out

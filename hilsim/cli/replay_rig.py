@@ -1,4 +1,4 @@
-"""The rig that ``hilsim replay``'s options describe, and what was done with it in the end."""
+"""Rig that the options of ``hilsim replay`` describe, and the summary at its end."""
 
 import time
 from pathlib import Path
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def check_captures(captures: tuple[Path, ...]) -> None:
-    """Refuse what is no file before anything is begun. The others are opened only to name every fault at once: else that is seen when they are read.
+    """Refuse arguments that are not files, at once. If there are any, the other files are opened too, to name every fault together.
 
     Raises:
-        CaptureError: naming each that is missing, a directory or no capture, one a line.
+        CaptureError: files are missing, directories or not captures; the message names each on its own line.
     """
     missing = [path for path in captures if path.is_dir() or not path.exists()]
     if missing:
@@ -42,10 +42,10 @@ def _fault(path: Path) -> str:
 
 
 def replay_rig_spec(captures: tuple[Path, ...], options: dict[str, Any]) -> RigSpec:
-    """The rig that the options describe.
+    """Make the rig that the options describe.
 
     Raises:
-        ConfigError: they are not sound.
+        ConfigError: the options are invalid.
     """
     host, port = _to(options["to"])
     begin_s, end_s, duration_s = options["start_s"], options["end_s"], options["duration_s"]
@@ -119,7 +119,7 @@ def _rule(text: str) -> FlowRule:
 
 
 def _names(captures: tuple[Path, ...]) -> list[str]:
-    """A name for each capture: its file's, as far as a name may be; numbered where two are the same."""
+    """Make a name for each capture from its file's name, with a number if two are equal."""
     names: list[str] = []
     for path in captures:
         stem = path.name
@@ -132,7 +132,7 @@ def _names(captures: tuple[Path, ...]) -> list[str]:
 
 
 def summarised(running: "RunningRig") -> dict[str, Any]:
-    """What was done, for programs."""
+    """Summary for JSON."""
     reading, transmitter = running.reading(), running.transmitter
     rows = {spec.name: row for row, spec in transmitter.flows.items()}
     flows = []

@@ -1,4 +1,4 @@
-"""What commands that take a rig share. Imports nothing slow: completion in a shell reads it at each press of a key."""
+"""Options and types shared by commands that take a rig. It imports no slow module, because shell completion imports it at each key press."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,16 +23,16 @@ class RigArgument(click.ParamType[Path]):
     name = "rig"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002 - click's signature
-        """The rig's path; ``load_rig`` validates it."""
+        """Convert to the rig's path, without reading the rig."""
         return rig_path(str(value))
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - click's signature
-        """Shipped rigs, and here or in the folder named so far what ends in ``.toml``, and folders."""
+        """Complete shipped rigs, ``.toml`` files and folders."""
         return [CompletionItem(name) for name in rigs_beginning(incomplete)]
 
 
 def rigs_beginning(incomplete: str) -> list[str]:
-    """What a rig argument may become: shipped rigs first, then ``.toml`` files, then folders (with a slash)."""
+    """Completions of a rig argument: shipped rigs first, then ``.toml`` files, then folders (with a slash)."""
     typed, _, beginning = incomplete.rpartition("/")
     folder = f"{typed}/" if "/" in incomplete else ""
     try:
@@ -49,54 +49,54 @@ def rigs_beginning(incomplete: str) -> list[str]:
 
 
 def changing(command: Command) -> Command:
-    """Give a command the options that change its rig: ``to`` and ``settings``, for ``changes``."""
+    """Add the options that change the rig to a command: ``to`` and ``settings``, for ``changes``."""
     to = click.option(
         "--to",
         metavar="HOST[:PORT]",
         default="",
-        help="Send everything there instead: an IPv4 address or the name of a host; PORT is of data packets.",
+        help="Send all packets to this IPv4 address or host name; PORT is the destination port of data packets.",
     )
     return to(setting(command))
 
 
 def setting(command: Command) -> Command:
-    """Give a command the option ``settings``, for ``changes``."""
+    """Add the option ``settings`` to a command, for ``changes``."""
     decorate = click.option(
         "--set",
         "settings",
         metavar="KEY=VALUE",
         multiple=True,
-        help="Change a key of the rig, as `hilsim check` prints it, or with a sensor's name for its number: sensor.roof.sub_rays=1; repeatable.",
+        help="Change a key of the rig, as `hilsim check` prints it, or with a sensor's name instead of its number: sensor.roof.sub_rays=1; repeatable.",
     )
     return decorate(command)
 
 
 def changes(settings: tuple[str, ...], to: str = "") -> "Changes":
-    """Changes from the options."""
-    from hilsim.config.changes import Changes  # noqa: PLC0415 - slow, and no completion needs it
+    """Make changes from the options."""
+    from hilsim.config.changes import Changes  # noqa: PLC0415 - slow, and not needed for completion
 
     return Changes(to=to, settings=settings)
 
 
 def loaded(path: Path, changed: "Changes | None" = None) -> "Rig":
-    """The checked rig, with addresses for names of hosts.
+    """Load and check a rig, and look up its hosts.
 
     Raises:
-        ConfigError: with every fault.
+        ConfigError: the rig is invalid; the message names every fault.
     """
-    from hilsim.config.hosts import resolved  # noqa: PLC0415 - slow, and no completion needs it
+    from hilsim.config.hosts import resolved  # noqa: PLC0415 - slow, and not needed for completion
     from hilsim.config.rig import load_rig  # noqa: PLC0415
 
     return resolved(load_rig(path, changed), changed)
 
 
 class UtcInstant(click.ParamType[int]):
-    """An instant, in ISO 8601."""
+    """An instant in ISO 8601."""
 
     name = "utc"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Nanoseconds since 1970-01-01 UTC."""
+        """Convert to nanoseconds since 1970-01-01 UTC."""
         if isinstance(value, int):
             return value
         try:

@@ -1,4 +1,4 @@
-"""``hilsim run``: the daemon, with a live status line on a terminal."""
+"""``hilsim run``: run the daemon, with a live status line on a terminal."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ Examples:
   hilsim run demo                                         a VLP-16 in a street, to 127.0.0.1:2368
   hilsim run demo --to bench3.lab:2368                    to another host
   hilsim run demo --set sensor.roof.rotation_rate_rpm=1200 --set sensor.roof.sub_rays=1
-  hilsim run my.toml --record drive.pcap --duration-s 60  and keep what was sent
+  hilsim run my.toml --record drive.pcap --duration-s 60  and record what was sent
   hilsim run my.toml --ready-file /tmp/ready.json &       for a script that waits until packets flow
 """
 
@@ -31,11 +31,11 @@ Examples:
 @click.option(
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what is sent to this PCAP file, with true send times. An existing one is replaced, unless the recording rotates.",
+    help="Write what is sent to this PCAP file, with true send times. An existing file is replaced, unless the recording rotates.",
 )
 @click.option("--record-rotate-mb", type=click.FloatRange(0), help="Begin a new file before one grows above this many megabytes: FILE-0001.pcap, ...")
 @click.option("--record-rotate-s", type=click.FloatRange(0), help="Begin a new file after this many seconds.")
-@click.option("--record-keep", type=click.IntRange(0), help="Keep only this many of the rotation's files, earlier runs' among them.")
+@click.option("--record-keep", type=click.IntRange(0), help="Number of the rotation's files to keep, including earlier runs' files.")
 @click.option(
     "--ready-file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -51,8 +51,8 @@ Examples:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Change the rig at the rig times that this file (.toml or .jsonl) lists.",
 )
-@click.option("--end-with", type=click.IntRange(1), metavar="PID", help="Stop when the process of this number has ended, however it ended.")
-@click.option("--quiet", is_flag=True, help="No status line, and only warnings and errors in the log.")
+@click.option("--end-with", type=click.IntRange(1), metavar="PID", help="Stop when the process of this number has ended in any way.")
+@click.option("--quiet", is_flag=True, help="Show no status line, and log only warnings and errors.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 def run(
     *,
@@ -74,15 +74,15 @@ def run(
 ) -> None:
     """Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.
 
-    Packets leave by their own deadlines; the status line and /metrics report how well. Options hold for the rig as it is read again too. What a --record
-    option does not set comes from the rig's [record].
+    Packets are sent at their deadlines; the status line and /metrics report the lateness. The options also apply when the rig is read again. Settings that
+    the --record options do not give come from the rig's [record].
     """
-    gc.disable()  # until packets flow: a fifth of a start would go into looking for garbage, and there is none
-    click.get_current_context().call_on_close(gc.enable)  # where it ends before that
+    gc.disable()  # until packets flow: garbage collection would take a fifth of the start, and find nothing
+    click.get_current_context().call_on_close(gc.enable)  # if it ends before that
     if end_with is not None:
         from hilsim.daemon.companion import end_with_process  # noqa: PLC0415
 
-        end_with_process(end_with)  # before anything slow is imported
+        end_with_process(end_with)  # before slow imports
     person = sys.stderr.isatty() and not quiet
     line = LiveLine(is_watched=person)
     line.step(f"{rig.name}: starting")

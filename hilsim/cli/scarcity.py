@@ -1,4 +1,4 @@
-"""A sentence on what this machine or this shell does not give enough of: an operator can mend that, and a traceback does not help."""
+"""Message for an exhausted resource of this machine or shell, which an operator can raise; a traceback would not help."""
 
 import errno
 
@@ -6,14 +6,14 @@ _MEMORY = "must have more memory: see `ulimit -v`, the service's MemoryMax= and 
 _FILES = "must be allowed more open files: see `ulimit -n`, or the service's LimitNOFILE="
 _THREADS = "must be allowed more threads or more memory for them: see `ulimit -u`, `ulimit -v`, or the service's TasksMax="
 _OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
-"""Messages of the dynamic loader; libraries wrap them into errors without a number."""
+"""Messages of the dynamic loader, which libraries wrap into errors without an error number."""
 _BY_ERRNO = {errno.ENOMEM: _MEMORY, errno.EMFILE: _FILES, errno.ENFILE: _FILES}
 
 
 def scarcity(error: BaseException) -> str:
     """Name of the exhausted resource that an exception reports; empty for other exceptions.
 
-    In a group the first such exception decides: when one task finds no memory, others fail in ways of their own.
+    In a group the first such exception counts: when one task has no memory, other tasks fail with other errors.
     """
     for fault in _chain(error):
         sentence = ""
@@ -30,7 +30,7 @@ def scarcity(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """An exception, those of a group, and those each was raised from."""
+    """List an exception, the members of a group, and the causes of each."""
     found: list[BaseException] = []
     waiting = [error]
     while waiting and len(found) < 100:

@@ -1,4 +1,4 @@
-"""``hilsim verify``: is this stream what a real sensor sends?"""
+"""``hilsim verify``: check whether a stream is what a real sensor sends."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ from hilsim.protocols.velodyne.position import POSITION_PORT
 @click.command()
 @click.argument("capture", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--listen", type=HostPort(), help="Check the packets that arrive at HOST:PORT.")
-@click.option("--position-port", type=click.IntRange(0, 65_535), default=POSITION_PORT, show_default=True, help="Where position packets arrive.")
-@click.option("--duration-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to listen.")
+@click.option("--position-port", type=click.IntRange(0, 65_535), default=POSITION_PORT, show_default=True, help="Port of position packets.")
+@click.option("--duration-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="Time to listen.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def verify(*, capture: Path | None, listen: Address | None, position_port: int, duration_s: float, as_json: bool) -> None:
     """Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.
 
-    Exits with 1 when a rule is broken. The rules: docs/reference/conformance-rules.md.
+    Exits with 1 if a rule is broken. docs/reference/conformance-rules.md lists the rules.
     """
     if (capture is None) == (listen is None):
         raise click.UsageError("give either CAPTURE or --listen HOST:PORT")

@@ -1,4 +1,4 @@
-"""``hilsim warm``: compiles kernels before anybody waits for them."""
+"""``hilsim warm``: compile kernels before the first start."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ def warm(rigs: tuple[Path, ...]) -> None:
     from hilsim.compilation.cache import cache_directory, refusals  # noqa: PLC0415 - imports Numba
 
     if cache_directory() is None:
-        raise ConfigError("\n".join(("kernels must be kept somewhere to be compiled ahead, got no place for them", *refusals)))
+        raise ConfigError("\n".join(("kernels must have a cache directory to be compiled ahead, got none", *refusals)))
     failed = False
     for path in rigs:
         failed |= not asyncio.run(_warm(path))
@@ -31,11 +31,11 @@ def warm(rigs: tuple[Path, ...]) -> None:
 
 
 async def _warm(path: Path) -> bool:
-    """Compile for one rig and report it; returns whether it succeeded."""
+    """Compile the kernels of one rig and report the result; returns whether it succeeded."""
     began_s = time.monotonic()
     failed = await warmed(loaded(path))
     if failed is None:
-        click.echo(f"{path}: its kernels are there")
+        click.echo(f"{path}: its kernels are already compiled")
     elif failed:
         click.echo(f"{path}: a compiling process ended with exit code {failed[0]}; `hilsim check {path}` may show why", err=True)
     else:
@@ -44,7 +44,7 @@ async def _warm(path: Path) -> bool:
 
 
 async def warmed(rig: "Rig") -> tuple[int, ...] | None:
-    """Compile what a rig needs, with a progress bar; returns exit codes of children that failed, None where all was compiled before."""
+    """Compile the kernels of a rig with a progress bar; returns exit codes of children that failed, None if all were compiled before."""
     from hilsim.daemon.precompile import about, compile_kernels, is_compiled  # noqa: PLC0415 - imports Numba
 
     if is_compiled(rig):

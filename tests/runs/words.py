@@ -25,8 +25,6 @@ FRAGMENT = re.compile(
 """Start of a docstring, or of an entry of ``Attributes:``, ``Args:`` …, that is a clause and neither a noun phrase nor a sentence."""
 _ENTRY = re.compile(r" {4,}\w+: (.*)")
 _RESULT = re.compile(r" *(Returns|Yields):")
-WITH_FRAGMENTS = (*(f"hilsim/{name}/" for name in ("analysis", "api", "cli")),)
-"""Parts of the package that may still contain fragments; remove a part when it is free of them."""
 
 
 def prose_of_python(text):

@@ -93,7 +93,7 @@ def test_nothing_runs_as_root(inside):
 
 
 def test_its_kernels_are_there(inside):
-    assert "demo.toml: its kernels are there" in inside("hilsim", "warm", "demo")
+    assert "demo.toml: its kernels are already compiled" in inside("hilsim", "warm", "demo")
 
 
 def test_it_streams_and_stops(inside):

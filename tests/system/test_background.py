@@ -113,7 +113,7 @@ def test_a_model_without_a_profile_has_no_rig(tmp_path):
     result = background(hdl, "-o", tmp_path / "hall")
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == (
-        "no rig: hilsim ships no profile of a VLP-32C. The map is whole, and --check takes its .npz; to show it, write a profile of its lasers "
+        "no rig: hilsim ships no profile of a VLP-32C. The map is complete, and --check accepts its .npz; to show it, write a profile of its lasers "
         "(docs/how-to/add-a-sensor.md) and name it with --profile FILE.toml"
     )
     assert not (tmp_path / "hall.toml").exists()
@@ -129,7 +129,7 @@ def cepton_capture(tmp_path_factory):
 def test_points_have_a_rig_where_a_person_says_what_sensor_sent_them(cepton_capture, tmp_path):
     without = background(cepton_capture, "-o", tmp_path / "unnamed")
     assert without.returncode == 0, without.stderr
-    assert without.stdout.splitlines()[-1].startswith("no rig: the packets do not name their sensor; name it with --profile")
+    assert without.stdout.splitlines()[-1].startswith("no rig: the packets do not name their sensor; give --profile")
     mine, rigs = tmp_path / "profiles" / "mine.toml", tmp_path / "rigs"
     mine.parent.mkdir()
     rigs.mkdir()
@@ -243,7 +243,7 @@ def test_what_is_too_short_to_judge_is_reported_and_what_covers_little_warned_of
     result = background(short, "-o", tmp_path / "hall", "--min-hits", "1")
     assert result.returncode == 0, result.stderr
     assert "stood still: not checked: too short (0 cells have returns in both the first and the last third, 200 are needed)" in result.stdout
-    assert "warning: the map covers only 1,152 of its 28,800 cells (4.0%): elsewhere a rig shows nothing" in result.stderr
+    assert "warning: the map covers only 1,152 of its 28,800 cells (4.0%): a rig shows nothing in the others" in result.stderr
     told = json.loads(background(short, "-o", tmp_path / "hall", "--min-hits", "1", "--force", "--json").stdout)
     assert (told["stood_still"], told["changed_ratio"], told["compared"]) == ("not checked: too short", None, 0)
     assert len(told["warnings"]) == 1

@@ -90,7 +90,7 @@ def test_files_that_cannot_be_used_are_exit_code_1(files, tmp_path):
 def test_a_picture_that_could_not_be_written_is_refused_before_anything_is_read(files, tmp_path):
     unwritable = compare(files["a"], files["b"], "-o", tmp_path / "absent" / "x.png")
     assert unwritable.returncode == 2
-    assert "must be in a directory that is there" in unwritable.stderr
+    assert "must be in an existing directory" in unwritable.stderr
 
 
 def test_one_of_several_sensors_is_chosen(files, tmp_path):

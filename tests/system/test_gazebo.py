@@ -150,7 +150,7 @@ def test_a_daemon_of_a_program_runs_a_world_by_its_path_and_as_a_rig(yard):
 def test_a_world_without_a_lidar_is_sound_scenery_that_nothing_runs(tmp_path):
     (tmp_path / "empty.sdf").write_text(world_text(thing("wall", box(1, 1, 1))))
     said = call("check", "empty.sdf", cwd=tmp_path).stderr
-    assert "note: empty.sdf has no lidar: nothing runs it, and it can only be the scene of a rig ([scene] sdf)" in said
+    assert "note: empty.sdf has no lidar: it cannot run by itself, but only as the scene of a rig ([scene] sdf)" in said
     assert "empty.sdf: sound; 0 sensor(s), 12 triangles" in said
     for words in (("run", "empty.sdf"), ("record", "empty.sdf", "-o", "scans"), ("picture", "empty.sdf", "-o", "a.png")):
         assert "empty.sdf: must have a lidar" in call(*words, cwd=tmp_path, status=1).stderr

@@ -122,7 +122,7 @@ def test_a_recording_that_is_broken_off_keeps_its_name_for_whole_ones_and_says_w
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert re.search(rf"broken off after [0-9.]+ s of 100000 s: what was written is kept in {part}, and {path} is as it was", said)
+    assert re.search(rf"interrupted after [0-9.]+ s of 100000 s: the written part is in {part}, and {path} is unchanged", said)
     assert path.read_bytes() == b"former"
     assert sum(1 for _ in CaptureFile(part)) > 500
 

@@ -167,7 +167,7 @@ def test_warm_says_when_there_is_nothing_to_compile(rig, receiver):
     command = [sys.executable, "-m", "hilsim", "warm", str(path)]
     assert subprocess.run(command, capture_output=True, text=True, timeout=280, check=False).returncode == 0
     again = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (again.returncode, again.stdout) == (0, f"{path}: its kernels are there\n")
+    assert (again.returncode, again.stdout) == (0, f"{path}: its kernels are already compiled\n")
 
 
 def test_warm_says_when_kernels_cannot_be_kept(rig, receiver):

@@ -1,1 +1,1 @@
-"""Statistics of two Velodyne streams side by side: does an emulated sensor look like a real one?"""
+"""Comparison of the statistics of two Velodyne streams, such as an emulated and a real one."""

@@ -1,4 +1,4 @@
-"""How azimuth advances from one firing group to the next: real encoders read a noisy angle, not a rounded ramp."""
+"""Statistics of the azimuth steps between firing groups: real encoders read a noisy angle, not a rounded ramp."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ class AzimuthStatistics:
     """Increments of azimuth between neighbouring firing groups.
 
     Attributes:
-        increments: 0.01 deg.
+        increments: Increments in 0.01 deg.
     """
 
     def __init__(self) -> None:
         self.increments = Histogram(first=-GAP_CDEG, width=1.0, bins=2 * GAP_CDEG + 1)
-        self._pairs = np.zeros(4, dtype=np.int64)  # number, sum of the earlier, sum of the later, sum of products
+        self._pairs = np.zeros(4, dtype=np.int64)  # number of pairs, sum of the earlier, sum of the later, sum of products
         self._last: int | None = None
         self._group_us = float("nan")
 
@@ -38,7 +38,7 @@ class AzimuthStatistics:
 
     @property
     def autocorrelation(self) -> float:
-        """Of an increment with the next one: white noise of the angle gives -0.5, noise of the rate positive values; NaN where nothing varies."""
+        """Correlation of neighbouring increments: white noise of the angle gives -0.5, noise of the rate positive values; NaN if nothing varies."""
         count, earlier, later, products = self._pairs.tolist()
         variance = self.increments.sd**2
         if not count or not variance > 0.0:

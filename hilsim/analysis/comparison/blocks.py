@@ -1,4 +1,4 @@
-"""Blocks of data packets of one sensor, as arrays: what the topics look at."""
+"""Blocks of data packets of one sensor as arrays, the input of all statistics."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,19 +12,19 @@ from hilsim.protocols.velodyne.models import Model
 
 @dataclass(frozen=True, kw_only=True)
 class PacketBlock:
-    """Data packets that follow each other, all of one model and mode.
+    """Consecutive data packets of one model and mode.
 
-    A *group* is what shares one azimuth: a block of the packet, or a pair of blocks in dual mode.
+    A *group* is a set of blocks with one azimuth: one block of the packet, or a pair of blocks in dual mode.
 
     Attributes:
-        model: Of the sensor.
-        is_dual: Blocks come in pairs of one azimuth.
-        run: The packets, and how they follow each other.
+        model: Model of the sensor.
+        is_dual: Whether blocks come in pairs of one azimuth.
+        run: Packets and the steps between them.
         host_ns: ``int64[n]``, capture times.
-        host_step_ns: ``int64[n]``, capture time minus the one before; 0 for the stream's first packet.
-        is_next: ``bool[n]``: one cycle after the packet before, with no pause of firing between.
-        azimuth_step: ``int64[n, groups]``, azimuth minus that of the group before, -18000..17999, 0.01 deg.
-        is_joined: ``bool[n, groups]``: the group follows the one before without a pause.
+        host_step_ns: ``int64[n]``, capture time minus that of the former packet; 0 for the stream's first packet.
+        is_next: ``bool[n]``, whether a packet is one cycle after the former one, without a pause of firing.
+        azimuth_step: ``int64[n, groups]``, azimuth minus that of the former group, -18000..17999, 0.01 deg.
+        is_joined: ``bool[n, groups]``, whether a group follows the former one without a pause.
     """
 
     model: Model
@@ -38,24 +38,24 @@ class PacketBlock:
 
     @property
     def cycle_us(self) -> float:
-        """The model's time between packets."""
+        """Time between packets of the model."""
         return self.model.cycle_us(is_dual=self.is_dual)
 
     @property
     def records(self) -> npt.NDArray[Any]:
-        """``CHANNEL_DTYPE[n, 12, 32]``."""
+        """Records, ``CHANNEL_DTYPE[n, 12, 32]``."""
         return np.asarray(self.run.packets["blocks"]["channels"])
 
 
 def packet_block(run: PacketRun, host_ns: npt.NDArray[np.int64], host_before_ns: int, model: Model, *, is_dual: bool) -> PacketBlock:
-    """What follows what in a run.
+    """Find the steps between the packets and groups of a run.
 
     Args:
-        run: The packets.
+        run: Packets of the run.
         host_ns: ``int64[n]``, capture times.
-        host_before_ns: Capture time of the packet before; of the first one at the start of the stream.
-        model: Of the sensor.
-        is_dual: Blocks come in pairs of one azimuth.
+        host_before_ns: Capture time of the former packet; at the start of the stream, of the first packet.
+        model: Model of the sensor.
+        is_dual: Whether blocks come in pairs of one azimuth.
     """
     steps = run.azimuth_steps(2 if is_dual else 1)
     is_next = run.is_next(model.cycle_us(is_dual=is_dual)) & ~steps.after_gap

@@ -1,4 +1,4 @@
-"""Two streams side by side: each statistic's values, distance and verdict, and limits that were asked for."""
+"""Comparison of two streams: values, distance and verdict of each statistic, and requested limits."""
 
 import math
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from hilsim.analysis.comparison.stream import StreamStatistics
 from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
 
 _ROUNDING = 1e-9
-_RATES_APART_RATIO = 0.05  # settings are 60 rpm and more apart; a unit at 300 rpm was seen 1.4 % off on average
+_RATES_APART_RATIO = 0.05  # settings differ by 60 rpm or more; one unit at 300 rpm was 1.4 % off on average
 _SAME_RANGES_M, _SAME_EMPTY_PERCENT = 0.3, 10.0  # halves of four captures: up to 0.18 m and 5.1 %; of any two captures 0.51 m and 20 % or more
 _OF_RATE = ("stream.rotation", "azimuth.", "noise.")
 
 
 class Verdict(StrEnum):
-    """Whether two streams could be of two real units of one model, in one statistic."""
+    """Verdict whether two streams could come from two real units of one model, by one statistic."""
 
     ALIKE = "alike"
     DIFFERS = "differs"
@@ -32,13 +32,13 @@ class Row:
     """One statistic of both streams.
 
     Attributes:
-        statistic: Which.
-        a: Value of the first stream, NaN where it is not known.
-        b: Value of the second.
-        a_text: The same for a person.
-        b_text: The same for a person.
-        distance: NaN where the statistic is not known of both.
-        tolerance: What verdicts go by; None where none is known of two such streams.
+        statistic: Compared statistic.
+        a: Value of the first stream, NaN if unknown.
+        b: Value of the second stream, NaN if unknown.
+        a_text: Text of ``a``.
+        b_text: Text of ``b``.
+        distance: Distance of the streams, NaN if the statistic is unknown for either.
+        tolerance: Tolerance for the verdict; None if unknown for two such streams.
         verdict: ``OPEN`` without a tolerance or distance, ``FEW`` with too few samples for one.
     """
 
@@ -54,12 +54,12 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """A distance that must not be larger, as a user set it.
+    """Largest distance of a statistic that the user allows.
 
     Attributes:
-        name: Of the statistic.
-        limit: The largest distance.
-        distance: What it is; NaN where it is not known of both streams, which breaks the limit.
+        name: Name of the statistic.
+        limit: Largest allowed distance.
+        distance: Actual distance; NaN if unknown, which breaks the limit.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Limit:
 
     @property
     def is_kept(self) -> bool:
-        """The distance is known and not larger."""
+        """Whether the distance is known and not larger than the limit."""
         return self.distance <= self.limit
 
 
@@ -78,9 +78,9 @@ class Comparison:
 
     Attributes:
         a: Statistics of the first stream.
-        b: Of the second.
-        rows: One a statistic; those of dual mode only where both are dual.
-        limits: As asked for.
+        b: Statistics of the second stream.
+        rows: One row for each statistic; those of dual mode only if both streams are dual.
+        limits: Requested limits.
     """
 
     a: StreamStatistics
@@ -90,11 +90,11 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Every limit is kept."""
+        """Whether every limit is kept."""
         return all(limit.is_kept for limit in self.limits)
 
     def notes(self) -> list[str]:
-        """What a reader must know before believing a distance."""
+        """Remarks that limit the meaning of distances."""
         sentences = []
         if self.a.model is not self.b.model:
             sentences.append(f"the models differ ({self.a.model.name}, {self.b.model.name}): nothing is judged")
@@ -112,12 +112,12 @@ class Comparison:
 
 
 def compare(a: StreamStatistics, b: StreamStatistics, limits: Mapping[str, float] | None = None) -> Comparison:
-    """Put two streams side by side.
+    """Compare two streams.
 
     Args:
         a: Statistics of the first stream.
-        b: Of the second.
-        limits: Largest distances by names of statistics.
+        b: Statistics of the second stream.
+        limits: Largest allowed distances by names of statistics.
     """
     unjudged = ((*_OF_RATE,) if rates_differ(a, b) else ()) + (() if of_one_scene(a, b) else ("noise.",))
     are_dual = a.dual is not None and b.dual is not None
@@ -130,12 +130,12 @@ def compare(a: StreamStatistics, b: StreamStatistics, limits: Mapping[str, float
 
 
 def rates_differ(a: StreamStatistics, b: StreamStatistics) -> bool:
-    """Whether the heads turn at settings that are not the same."""
+    """Whether the heads turn at different settings of the rate."""
     return abs(a.azimuth.rate_rpm - b.azimuth.rate_rpm) > _RATES_APART_RATIO * max(a.azimuth.rate_rpm, b.azimuth.rate_rpm)
 
 
 def of_one_scene(a: StreamStatistics, b: StreamStatistics) -> bool:
-    """Whether both sensors look at the same things: only then is a difference of range noise the units' own, and not that of rough surfaces."""
+    """Whether both sensors see the same scene; only then does range noise compare the units, and not rough surfaces."""
     if len(a.returns.empty_shares) != len(b.returns.empty_shares):
         return False
     apart_percent = 100.0 * float(np.abs(a.returns.empty_shares - b.returns.empty_shares).max())

@@ -1,4 +1,4 @@
-"""A picture of the distributions of two streams."""
+"""Draw the distributions of two streams."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,17 +18,17 @@ _FEWEST_WINDOWS = 30
 
 
 def draw_comparison(comparison: Comparison, names: tuple[str, str], path: Path) -> None:
-    """Write a picture of both streams' distributions, A blue and B orange, with the distances in the panels' titles.
+    """Draw both streams' distributions to a file, A blue and B orange, with the distances in the panels' titles.
 
     Args:
-        comparison: What to draw.
-        names: What to call the two streams.
+        comparison: Comparison to draw.
+        names: Names of the two streams.
         path: PNG (or SVG, PDF) file, replaced.
 
     Raises:
         CaptureError: the file cannot be written.
     """
-    # matplotlib takes half a second to import: only commands that draw pay for it.
+    # matplotlib takes half a second to import, so only commands that draw import it.
     from matplotlib.figure import Figure  # noqa: PLC0415
     from matplotlib.patches import Patch  # noqa: PLC0415
 
@@ -75,7 +75,7 @@ def _title(axes: Any, what: str, row: Row | None, across: str, up: str = "share"
 
 
 def _bars(axes: Any, histograms: Sequence[Histogram]) -> None:
-    """Bars side by side over the values that more than one in a thousand have."""
+    """Draw bars side by side for values with a share above 0.001."""
     common = np.flatnonzero(np.max([np.nan_to_num(histogram.shares()) for histogram in histograms], axis=0) > 1e-3)
     if not len(common):
         return
@@ -86,7 +86,7 @@ def _bars(axes: Any, histograms: Sequence[Histogram]) -> None:
 
 
 def _outline(axes: Any, histograms: Sequence[Histogram], edges: npt.NDArray[Any]) -> None:
-    """Outlines over coarser bins."""
+    """Draw outlines over coarser bins."""
     for histogram, colour in zip(histograms, _COLOURS, strict=True):
         if histogram.total:
             shares, _ = np.histogram(histogram.centres, bins=edges, weights=histogram.shares())
@@ -101,7 +101,7 @@ def _residuals(axes: Any, streams: Sequence[StreamStatistics]) -> None:
 
 
 def _spacing(axes: Any, streams: Sequence[StreamStatistics]) -> None:
-    """Cumulated, so that a pace without jitter can be seen beside one with."""
+    """Draw cumulated shares, which show a pace without jitter beside one with jitter."""
     found = [stream.spacing.gaps for stream in streams if stream.spacing.gaps.total]
     for stream, colour in zip(streams, _COLOURS, strict=True):
         gaps = stream.spacing.gaps

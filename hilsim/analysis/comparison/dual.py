@@ -1,4 +1,4 @@
-"""Pairs of returns of dual mode: the even block the last, the odd block the strongest, or the second strongest where that is the last."""
+"""Statistics of dual-mode pairs: the even block has the last return, the odd block the strongest, or the second strongest if that is the last."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ from hilsim.analysis.comparison.returns import RANGE_BIN_MM, RANGE_BINS
 
 
 class DualStatistics:
-    """Counts of pairs by what their two records are.
+    """Counts of pairs by the kind of their two records.
 
     Attributes:
-        pairs: All pairs.
-        empty: Pairs without a return.
-        empty_equal: Of those, pairs of equal bytes.
-        identical: Pairs with one return, in both blocks with one distance and byte.
-        different: Pairs with two returns of different distance.
-        only_even: Pairs with a return in the even block only.
-        only_odd: Pairs with a return in the odd block only.
-        even_farther: Different pairs whose even block is the farther one.
-        even_stronger: Different pairs whose even block has the larger byte.
-        odd_stronger: Different pairs whose odd block has the larger byte.
-        separations_m: Between the returns of different pairs, in bins of 2 mm.
+        pairs: Number of pairs.
+        empty: Number of pairs without a return.
+        empty_equal: Number of pairs without a return and with equal bytes.
+        identical: Number of pairs with one return, in both blocks with equal distance and byte.
+        different: Number of pairs with two returns of different distance.
+        only_even: Number of pairs with a return in the even block only.
+        only_odd: Number of pairs with a return in the odd block only.
+        even_farther: Number of different pairs whose even block is the farther one.
+        even_stronger: Number of different pairs whose even block has the larger byte.
+        odd_stronger: Number of different pairs whose odd block has the larger byte.
+        separations_m: Separations of the returns of different pairs, in bins of 2 mm.
     """
 
     def __init__(self) -> None:
@@ -63,5 +63,5 @@ class DualStatistics:
 
     @property
     def with_return(self) -> int:
-        """Pairs with any return."""
+        """Number of pairs with any return."""
         return self.pairs - self.empty

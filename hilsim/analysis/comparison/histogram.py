@@ -1,4 +1,4 @@
-"""Histograms on an even grid: statistics of a distribution, and the distance between two."""
+"""Histograms with bins of equal width: statistics of a distribution, and the distance between two."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 
 class Histogram:
-    """Counts of values in bins of one width; what lies beyond the grid is counted in its end bins.
+    """Counts of values in bins of equal width; values outside the grid are counted in its end bins.
 
     Attributes:
         first: Centre of the first bin.
-        width: Of a bin, in the values' unit.
-        counts: ``int64[bins]``.
+        width: Width of a bin, in the values' unit.
+        counts: ``int64[bins]``, number of values in each bin.
     """
 
     def __init__(self, *, first: float, width: float, bins: int) -> None:
@@ -21,16 +21,16 @@ class Histogram:
         self.counts = np.zeros(bins, dtype=np.int64)
 
     def add(self, values: npt.NDArray[Any]) -> None:
-        """Take an array of values of any shape, in the grid's unit."""
+        """Add an array of values of any shape, in the grid's unit."""
         self.add_places(np.rint((values - self.first) / self.width).astype(np.int64))
 
     def add_places(self, places: npt.NDArray[Any]) -> None:
-        """Take an array of bin numbers of any shape; faster than ``add`` where values are whole numbers of bins."""
+        """Add an array of bin numbers of any shape; faster than ``add`` if values are whole numbers of bins."""
         self.counts += np.bincount(np.clip(places, 0, len(self.counts) - 1).ravel(), minlength=len(self.counts))
 
     @property
     def total(self) -> int:
-        """Values so far."""
+        """Number of values so far."""
         return int(self.counts.sum())
 
     @property
@@ -64,7 +64,7 @@ class Histogram:
         return float(self.centres[self.counts.argmax()]) if self.total else float("nan")
 
     def quantile(self, ratio: float) -> float:
-        """The value that ``ratio`` of the values do not exceed, between two of them by linear interpolation (as NumPy's); NaN before any."""
+        """Quantile of the values, with linear interpolation between two of them (as in NumPy); NaN before any value."""
         if not self.total:
             return float("nan")
         rank = ratio * (self.total - 1)
@@ -79,20 +79,20 @@ class Histogram:
         return float(self.counts[low:high].sum()) / self.total if self.total else float("nan")
 
     def shares(self) -> npt.NDArray[np.float64]:
-        """``float64[bins]``, adding up to 1; NaN before any value."""
+        """Shares of the bins, ``float64[bins]`` with sum 1; NaN before any value."""
         return self.counts / self.total if self.total else np.full(len(self.counts), np.nan)
 
     def to_json(self) -> dict[str, list[float]]:
-        """The bins that hold something."""
+        """Non-empty bins for JSON."""
         filled = np.flatnonzero(self.counts)
         return {"values": [round(value, 6) for value in self.centres[filled].tolist()], "counts": self.counts[filled].tolist()}
 
 
 def total_variation(first: Histogram, other: Histogram) -> float:
-    """Half the sum of the differences of shares, 0 (the same) to 1 (nothing in common); NaN where one is empty. Both have one grid."""
+    """Half the sum of the differences of shares, 0 (equal) to 1 (disjoint), of histograms with one grid; NaN if either is empty."""
     return 0.5 * float(np.abs(first.shares() - other.shares()).sum())
 
 
 def wasserstein(first: Histogram, other: Histogram) -> float:
-    """How far values must be moved in the mean to make one out of the other, in the grid's unit; NaN where one is empty. Both have one grid."""
+    """Mean distance by which values must be moved to convert one histogram to the other, in the unit of their common grid; NaN if either is empty."""
     return first.width * float(np.abs(np.cumsum(first.shares() - other.shares())).sum())

@@ -1,8 +1,9 @@
 """Range noise by reflectivity byte, from neighbouring firings of one laser.
 
-A third difference of ranges along azimuth takes away what is straight or evenly curved; of white noise of deviation sigma it has 20 sigma^2
+A third difference of ranges along azimuth cancels straight and evenly curved surfaces; white noise of deviation sigma gives it the variance 20 sigma^2
 (1 + 9 + 9 + 1). So ``sigma = 1.4826 median(|third difference|) / sqrt(20)``, over four neighbouring returns that span less than 0.25 m. It is an upper
-bound: rough surfaces count as noise, so two units are judged by it only where they look at the same scene. The median falls on the distance code's grid, so sigma comes in steps of 0.66 mm (2 mm code) or 1.33 mm (4 mm).
+bound: rough surfaces count as noise, so two units are judged by it only if they see the same scene. The median lies on the distance code's grid, so sigma
+has steps of 0.66 mm (2 mm code) or 1.33 mm (4 mm).
 """
 
 import numpy as np
@@ -11,15 +12,15 @@ import numpy.typing as npt
 from hilsim.analysis.comparison.blocks import PacketBlock
 
 CLASSES = ((0, 3), (3, 6), (6, 10), (10, 20), (20, 40), (40, 70), (70, 100), (100, 101), (101, 256))
-"""From the first to before the second: mean byte of the four returns."""
+"""Classes of the mean byte of the four returns: from the first to before the second number."""
 _WINDOW = 4
 _LARGEST_SPAN_MM = 250
-_DIFFERENCES = 512  # |third difference| of codes that span less than 125
-_SIGMA_RATIO = 1.4826 / np.sqrt(20.0)  # of a normal distribution: deviation over median magnitude
+_DIFFERENCES = 512  # values of |third difference| of codes that span less than 125
+_SIGMA_RATIO = 1.4826 / np.sqrt(20.0)  # deviation over median magnitude for a normal distribution
 
 
 class NoiseStatistics:
-    """Magnitudes of third differences by class of reflectivity. In dual mode of the even blocks: the last return."""
+    """Magnitudes of third differences by class of reflectivity; in dual mode of the even blocks, which have the last return."""
 
     def __init__(self, channels: int) -> None:
         self._counts = np.zeros((len(CLASSES), _DIFFERENCES), dtype=np.int64)
@@ -56,14 +57,14 @@ class NoiseStatistics:
 
     @property
     def windows(self) -> npt.NDArray[np.int64]:
-        """``int64[classes]``: fours of returns each class has."""
+        """Number of fours of returns in each class, ``int64[classes]``."""
         return np.asarray(self._counts.sum(axis=1))
 
     @property
     def sigma_mm(self) -> npt.NDArray[np.float64]:
-        """``float64[classes]``: standard deviation of range; NaN for a class without returns."""
+        """Standard deviation of range, ``float64[classes]``; NaN for a class without returns."""
         cumulated = np.cumsum(self._counts, axis=1)
         count = cumulated[:, -1]
-        # the mean of the two middle ones, as NumPy's median
+        # the mean of the two middle ones, as in NumPy's median
         middle = [[np.searchsorted(row, rank, side="right") for rank in ((n - 1) // 2, n // 2)] for row, n in zip(cumulated, count, strict=True)]
         return np.where(count > 0, np.mean(middle, axis=1) * self._unit_mm * _SIGMA_RATIO, np.nan)

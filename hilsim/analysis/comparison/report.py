@@ -1,4 +1,4 @@
-"""A comparison for people and for programs."""
+"""Report of a comparison as text and as JSON."""
 
 import math
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _TITLES = {
 
 
 class Tone(StrEnum):
-    """What a line is to its reader."""
+    """Kind of a line, which decides its colour."""
 
     HEAD = "head"
     PLAIN = "plain"
@@ -47,11 +47,11 @@ _TONES = {Verdict.ALIKE: Tone.ALIKE, Verdict.DIFFERS: Tone.DIFFERS}
 
 
 def render_text(comparison: Comparison, names: tuple[str, str]) -> list[Line]:
-    """Lines for a person: both streams, a table by topic, what differs.
+    """Make the lines of the report: both streams, a table by topic, and a summary of what differs.
 
     Args:
         comparison: The comparison to print.
-        names: What to call the two streams, usually their files.
+        names: Names of the two streams, usually their files.
     """
     streams = (comparison.a, comparison.b)
     lines = [Line(f"{letter}  {name}  {stream.source}  {stream}", Tone.HEAD) for letter, name, stream in zip("AB", names, streams, strict=True)]
@@ -86,12 +86,12 @@ def _summary_lines(comparison: Comparison) -> Iterator[Line]:
 
 def _limit_text(limit: Limit) -> str:
     if math.isnan(limit.distance):
-        return f"FAILED: {limit.name} must be at most {limit.limit:g}, and is not known of both streams"
+        return f"FAILED: {limit.name} must be at most {limit.limit:g}, and is unknown for either stream"
     return f"{'kept' if limit.is_kept else 'FAILED'}: {limit.name} must be at most {limit.limit:g}, got {limit.distance:.4g}"
 
 
 def to_json(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
-    """Everything as plain values, with all distributions; None for figures that are not known."""
+    """Make the report as plain values, with all distributions; None for unknown figures."""
     a, b = (_stream_json(stream, name) for stream, name in zip((comparison.a, comparison.b), names, strict=True))
     return {
         "a": a,

@@ -1,6 +1,6 @@
-"""Reflectivity bytes, distances and empty records.
+"""Statistics of reflectivity bytes, distances and empty records.
 
-In dual mode a return that both blocks carry counts once, as decoders show it, and a firing is empty where both blocks are.
+In dual mode a return that both blocks contain counts once, as decoders show it, and a firing is empty if both blocks are.
 """
 
 from typing import Any
@@ -17,14 +17,14 @@ _FEWEST_OF_LASER = 50
 
 
 class ReturnStatistics:
-    """Distributions over returns, and over firings without one by laser.
+    """Distributions over returns, and over firings without a return by laser.
 
     Attributes:
-        reflectivity: The returns' bytes.
-        ranges_m: Of the returns, in bins of 2 mm.
-        firings: ``int64[channels]``, by laser.
-        empty_bytes: ``int64[channels, 256]``: the bytes of firings without a return, by laser.
-        below_floor: Returns nearer than the model's firmware reports any.
+        reflectivity: Reflectivity bytes of the returns.
+        ranges_m: Ranges of the returns, in bins of 2 mm.
+        firings: ``int64[channels]``, number of firings by laser.
+        empty_bytes: ``int64[channels, 256]``, counts of the bytes of firings without a return, by laser.
+        below_floor: Number of returns nearer than the smallest distance that the model's firmware reports.
     """
 
     def __init__(self, channels: int) -> None:
@@ -65,12 +65,12 @@ class ReturnStatistics:
 
     @property
     def empty(self) -> int:
-        """Firings without a return."""
+        """Number of firings without a return."""
         return int(self.empty_bytes.sum())
 
     @property
     def odd_share(self) -> float:
-        """Share of odd distance codes: a half, where all of the code is used; NaN before any return."""
+        """Share of odd distance codes, a half if all codes are used; NaN before any return."""
         return self._odd_codes / self.ranges_m.total if self.ranges_m.total else float("nan")
 
     @property
@@ -85,7 +85,7 @@ class ReturnStatistics:
 
     @property
     def empty_shares(self) -> npt.NDArray[np.float64]:
-        """``float64[channels]``: share of firings without a return by laser; NaN before any firing."""
+        """Share of firings without a return by laser, ``float64[channels]``; NaN before any firing."""
         return np.asarray(self.empty_bytes.sum(axis=1) / np.where(self.firings > 0, self.firings, np.nan))
 
     @property
@@ -95,18 +95,18 @@ class ReturnStatistics:
 
     @property
     def baseline(self) -> npt.NDArray[np.float64]:
-        """``float64[channels]``: the byte most empty firings of a laser carry; NaN for lasers with fewer than 50."""
+        """Most frequent byte of the empty firings of each laser, ``float64[channels]``; NaN for lasers with fewer than 50."""
         return np.where(self.empty_bytes.sum(axis=1) >= _FEWEST_OF_LASER, self.empty_bytes.argmax(axis=1), np.nan)
 
     @property
     def baseline_share(self) -> float:
-        """Share of empty firings that carry their laser's baseline; NaN where no laser has one."""
+        """Share of empty firings with their laser's baseline; NaN if no laser has one."""
         known = ~np.isnan(self.baseline)
         return float(self.empty_bytes.max(axis=1)[known].sum()) / float(self.empty_bytes[known].sum()) if known.any() else float("nan")
 
     @property
     def multiple_share(self) -> float:
-        """Share of integer multiples of their laser's baseline among the empty firings' other bytes; NaN where there are no others."""
+        """Share of integer multiples of their laser's baseline among the empty firings' other bytes; NaN if there are none."""
         others = multiples = 0
         for counts, baseline in zip(self.empty_bytes, self.baseline.tolist(), strict=True):
             if baseline > 0:

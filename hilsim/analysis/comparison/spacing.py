@@ -1,4 +1,4 @@
-"""When packets reached the capturing host: the sensor's pace, the network's and the host's jitter."""
+"""Statistics of arrival at the capturing host: the sensor's pace, and the jitter of network and host."""
 
 from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
@@ -7,16 +7,16 @@ _BIN_NS = 100
 _BINS = 163_840  # up to 16.4 ms
 _MILLISECOND_NS = 1_000_000
 _MILLISECOND_DOUBT_NS = 20_000
-_TICKING_RATIO = 0.8  # of the gaps of half a millisecond and more
+_TICKING_RATIO = 0.8  # share of the gaps of half a millisecond and more
 _FEWEST_LONG_RATIO = 0.3
 _BURST_RATIO = 0.1
 
 
 class SpacingStatistics:
-    """Capture times of packets that are neighbours by their stamps, so that lost packets and pauses of the sensor do not count.
+    """Gaps between the capture times of packets that are neighbours by their stamps, without lost packets and pauses of the sensor.
 
     Attributes:
-        gaps: us, in bins of 0.1 us; longer ones than 16.4 ms count as that.
+        gaps: Gaps in us, in bins of 0.1 us; gaps above 16.4 ms count as 16.4 ms.
     """
 
     def __init__(self) -> None:
@@ -43,17 +43,17 @@ class SpacingStatistics:
 
     @property
     def duration_s(self) -> float:
-        """From the first capture time to the last; 0 before any."""
+        """Time from the first capture time to the last; 0 before any packet."""
         return 0.0 if self._first_ns is None else (self._last_ns - self._first_ns) / 1e9
 
     @property
     def rate_hz(self) -> float:
-        """Packets a second of capture time; NaN where no time passed."""
+        """Packets a second of capture time; NaN if the duration is 0."""
         return (self.packets - 1) / self.duration_s if self.duration_s > 0.0 else float("nan")
 
     @property
     def doubt(self) -> str | None:
-        """Why capture times are not those of arrival, or None where they may be."""
+        """Reason why capture times are not arrival times, or None if they may be."""
         if not self.gaps.total:
             return None
         if self._long > _FEWEST_LONG_RATIO * self.gaps.total and self._ticking > _TICKING_RATIO * self._long:

@@ -1,4 +1,4 @@
-"""Time stamps against straight lines: real ones are an exactly regular clock cut to whole microseconds."""
+"""Statistics of time stamps about straight lines: real stamps are an exactly regular clock truncated to whole microseconds."""
 
 from itertools import pairwise
 
@@ -15,12 +15,12 @@ _BIN_US = 0.02
 
 
 class StampStatistics:
-    """Straight lines through every unbroken stretch of up to a block (1024 packets).
+    """Straight lines through the stamps of every unbroken stretch of at most one block (1024 packets).
 
-    A stretch goes on over lost packets (whole cycles) and ends where the clock was set or the sensor paused.
+    A stretch continues across lost packets (whole cycles) and ends where the clock was set or the sensor paused.
 
     Attributes:
-        residuals: Of the stamps about their line, us.
+        residuals: Residuals of the stamps about their line, us.
         steps: Differences of neighbouring packets' stamps, us.
     """
 
@@ -46,7 +46,7 @@ class StampStatistics:
                 self._fit(np.cumsum(cycles[start + 1 : stop]), np.cumsum(step_us[start + 1 : stop]))
 
     def _fit(self, cycles: np.ndarray, elapsed_us: np.ndarray) -> None:
-        """Put a line through a stretch, given without its first packet, which is at 0."""
+        """Fit a line to a stretch, given without its first packet, which is at 0."""
         x = np.concatenate(([0.0], cycles))
         y = np.concatenate(([0.0], elapsed_us - cycles * self._nominal_us))
         x -= x.mean()
@@ -61,20 +61,20 @@ class StampStatistics:
 
     @property
     def fitted(self) -> int:
-        """Packets in stretches that lines were put through."""
+        """Number of packets in fitted stretches."""
         return self._fitted
 
     @property
     def residual_sd_us(self) -> float:
-        """Standard deviation about the lines; NaN before a fit. A clock cut to microseconds has 1/sqrt(12)."""
+        """Standard deviation about the lines; NaN before a fit. A clock truncated to microseconds has 1/sqrt(12)."""
         return float(np.sqrt(self._square_sum / self._fitted)) if self._fitted else float("nan")
 
     @property
     def drift_ppm(self) -> float:
-        """How much longer the fitted cycle is than the model's; NaN before a fit."""
+        """Relative excess of the fitted cycle over the model's; NaN before a fit."""
         return 1e6 * self._slopes / self._spread / self._nominal_us if self._spread else float("nan")
 
     @property
     def cycle_us(self) -> float:
-        """The fitted time between packets; NaN before a fit."""
+        """Fitted time between packets; NaN before a fit."""
         return self._nominal_us * (1.0 + 1e-6 * self.drift_ppm)

@@ -1,4 +1,4 @@
-"""The statistics that are compared: what each is of a stream, and how far two streams are apart in it."""
+"""Definitions of the compared statistics: value of a stream, and distance of two streams."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ _Distribution = Callable[[StreamStatistics], Histogram]
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """A line of the comparison.
+    """Definition of one statistic.
 
     Attributes:
         name: ``group.name``.
-        unit: Of the distance, and of the value where ``shown`` does not name another.
-        value: Of a stream; NaN where it is not known.
-        shown: The value as text.
-        distance: Of two streams, 0 for equal ones; NaN where the statistic is not known of both.
-        depends_on: ``"scene"``, ``"unit"`` or ``"host"``: what makes two captures of one sensor model differ in it; "" where nothing does.
-        samples: How many the statistic was taken of.
+        unit: Unit of the distance, and of the value if ``shown`` does not name another.
+        value: Function that gives the value of a stream; NaN if unknown.
+        shown: Function that gives the value as text.
+        distance: Function that gives the distance of two streams, 0 for equal ones; NaN if the statistic is unknown for either.
+        depends_on: Cause of differences between two captures of one model: ``"scene"``, ``"unit"`` or ``"host"``; "" for none.
+        samples: Function that gives the number of samples.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Statistic:
 
     @property
     def is_of_pairs(self) -> bool:
-        """Reported for dual mode only."""
+        """Whether the statistic is reported for dual mode only."""
         return self.name.startswith("dual.")
 
 
@@ -50,7 +50,7 @@ def _text(value: float, form: str) -> str:
 
 
 def _number(name: str, value: _Number, unit: str, form: str, samples: _Count, *, depends_on: str = "") -> Statistic:
-    """A figure; the distance is the difference."""
+    """Make a statistic of a number, whose distance is the difference."""
     return Statistic(
         name=name,
         unit=unit,
@@ -63,7 +63,7 @@ def _number(name: str, value: _Number, unit: str, form: str, samples: _Count, *,
 
 
 def _total_variation(name: str, distribution: _Distribution, *, depends_on: str = "") -> Statistic:
-    """A distribution by its shares; shown is the most frequent value."""
+    """Make a statistic of a distribution, whose distance is that of the shares and whose text is the most frequent value."""
     return Statistic(
         name=name,
         unit="TV",
@@ -76,7 +76,7 @@ def _total_variation(name: str, distribution: _Distribution, *, depends_on: str 
 
 
 def _wasserstein(name: str, distribution: _Distribution, unit: str, form: str, *, depends_on: str) -> Statistic:
-    """A distribution by how far its values must be moved; shown is the mean."""
+    """Make a statistic of a distribution, whose distance is that by which values must be moved and whose text is the mean."""
     return Statistic(
         name=name,
         unit=unit,
@@ -117,7 +117,7 @@ def _pairs(stream: StreamStatistics) -> DualStatistics:
 
 
 def _of_pairs(name: str) -> Callable[[StreamStatistics], Any]:
-    """A figure of dual returns; of a stream without them what none has."""
+    """Make a function that gives a figure of dual returns, for a stream without them that of no pairs."""
     read = attrgetter(name)
     return lambda stream: read(_pairs(stream))
 
@@ -181,13 +181,13 @@ _REFLECTIVITY = (
 
 
 def _largest_laser_difference(a: StreamStatistics, b: StreamStatistics) -> float:
-    """In percent; NaN between different numbers of lasers."""
+    """Largest difference of the empty shares of a laser in percent; NaN for different numbers of lasers."""
     share_a, share_b = a.returns.empty_shares, b.returns.empty_shares
     return 100.0 * float(np.abs(share_a - share_b).max()) if len(share_a) == len(share_b) else float("nan")
 
 
 def _baseline_difference(a: StreamStatistics, b: StreamStatistics) -> float:
-    """Mean over the lasers known of both; NaN where there are none."""
+    """Mean difference of the baselines over the lasers known in both streams; NaN without such."""
     baseline_a, baseline_b = a.returns.baseline, b.returns.baseline
     if len(baseline_a) != len(baseline_b):
         return float("nan")

@@ -1,4 +1,4 @@
-"""All statistics of one sensor's stream, gathered as its packets go by, in memory that does not grow with the stream."""
+"""All statistics of one sensor's stream, gathered packet by packet in memory that does not grow with the stream."""
 
 from collections.abc import Iterable
 
@@ -19,24 +19,24 @@ from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
 
 BLOCK_PACKETS = 1024
-_FEWEST_PACKETS = 50  # fewer packets give no statistics
+_FEWEST_PACKETS = 50  # smallest number of packets for statistics
 
 
 class StreamStatistics:
     """Statistics of data packets of one model and one return mode.
 
     Attributes:
-        source: The sensor's address.
-        model: Of the sensor.
-        return_mode: Factory byte of the packets.
-        product: Factory byte of the packets.
-        other_packets: Data packets with other factory bytes, which were passed over.
-        spacing: When packets reached the host.
-        azimuth: How azimuth advances.
-        stamps: Time stamps against straight lines.
-        returns: Reflectivity, distances, empty records.
-        noise: Of ranges, by reflectivity.
-        dual: Pairs of returns; None outside dual mode.
+        source: Address of the sensor.
+        model: Model of the sensor.
+        return_mode: Return mode by the packets' factory byte.
+        product: Product byte of the packets.
+        other_packets: Number of data packets with other factory bytes, which are ignored.
+        spacing: Statistics of arrival at the host.
+        azimuth: Statistics of azimuth steps.
+        stamps: Statistics of time stamps.
+        returns: Statistics of reflectivity, distances and empty records.
+        noise: Range noise by reflectivity.
+        dual: Statistics of pairs of returns; None outside dual mode.
     """
 
     def __init__(self, source: str, model: Model, return_mode: ReturnMode, product: int) -> None:
@@ -58,7 +58,7 @@ class StreamStatistics:
         return f"{self.model.name}, {self.return_mode.words}, {self.spacing.packets:,} packets in {self.spacing.duration_s:.3f} s"
 
     def look(self, datagrams: list[CapturedDatagram]) -> None:
-        """Add data packets in the order of their arrival; those with other factory bytes are passed over."""
+        """Add data packets in the order of their arrival; those with other factory bytes are ignored."""
         packets = stacked_packets(datagram.payload for datagram in datagrams)
         host_ns = np.array([datagram.host_stamp_ns for datagram in datagrams], dtype=np.int64)
         is_alike = (packets["return_mode"] == self.return_mode) & (packets["product"] == self.product)
@@ -75,15 +75,15 @@ class StreamStatistics:
 
 
 def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = "") -> StreamStatistics:
-    """The statistics of one sensor's data packets.
+    """Gather the statistics of one sensor's data packets.
 
     Args:
-        datagrams: In the order of their arrival.
-        name: What to call the stream in errors.
-        sensor: The sensor's address; may be left out where there is only one.
+        datagrams: Datagrams in the order of their arrival.
+        name: Name of the stream in errors.
+        sensor: Address of the sensor; optional for a single sensor.
 
     Raises:
-        CaptureError: there are no or too few data packets, of several sensors, or of a model or mode that is not known.
+        CaptureError: there are too few data packets, they come from several sensors, or their model or mode is unknown.
     """
     statistics: StreamStatistics | None = None
     waiting: list[CapturedDatagram] = []
@@ -118,7 +118,7 @@ def _check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:
 
 
 def _begin(datagrams: list[CapturedDatagram], name: str) -> StreamStatistics:
-    """Find model and mode from the first packets: the most frequent factory bytes, and the time stamps."""
+    """Find model and mode from the first packets, by the most frequent factory bytes and the time stamps."""
     packets = stacked_packets(datagram.payload for datagram in datagrams)
     bytes_ = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
     byte, product = divmod(int(np.bincount(bytes_).argmax()), 256)

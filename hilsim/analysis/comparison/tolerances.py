@@ -1,4 +1,4 @@
-"""How far two real units of one model are apart: what is no farther is alike."""
+"""Distances of two real units of one model, up to which streams count as alike."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ _CAPTURES = "public captures of a VLP-16 in strongest (600 and 1200 rpm) and dua
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
-    """The largest distance that is called alike.
+    """Largest distance that counts as alike.
 
     Attributes:
-        limit: In the statistic's unit.
-        source: What was measured on which units.
-        fewest: Samples that each stream must have for a verdict.
-        is_of_one_mode: It holds between streams of one return mode only.
+        limit: Largest distance in the statistic's unit.
+        source: Measured values and units on which the limit is based.
+        fewest: Number of samples that each stream must have for a verdict.
+        is_of_one_mode: Whether the tolerance applies only to streams of one return mode.
     """
 
     limit: float
@@ -66,4 +66,4 @@ TOLERANCES = {
     "dual.separation_min": Tolerance(limit=0.05, fewest=500, source="two VLP-16: 1.16 and 1.19 m"),
     "dual.empty_equal": Tolerance(limit=0.5, fewest=1000, source="two VLP-16: 99.5 to 99.9 % of empty pairs"),
 }
-"""By name of the statistic. They hold between streams of one model."""
+"""Tolerances by name of the statistic, for streams of one model."""

@@ -1,1 +1,1 @@
-"""The bit-level checker: what a decoder does not notice, but a real Velodyne would never send."""
+"""Bit-level checker: it finds what a decoder does not notice, but a real sensor would never send."""

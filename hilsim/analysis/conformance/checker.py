@@ -1,4 +1,4 @@
-"""The checker: datagrams in, findings out, as a stream."""
+"""Checker of a stream of datagrams."""
 
 from collections.abc import Iterable
 
@@ -14,15 +14,16 @@ from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PO
 
 _PORTS = frozenset((DATA_PORT, POSITION_PORT))
 _SIZES = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE))
-_MOST_ADDRESSES = 65_536  # that are counted separately
+_MOST_ADDRESSES = 65_536  # largest number of addresses counted separately
 _CEPTON = frozenset(kind for kind in PacketKind if kind.name.startswith("CEPTON"))
 
 
 class Checker:
-    """Checks a stream of datagrams against what real Velodyne sensors send.
+    """Checker of a stream of datagrams by the rules of real Velodyne sensors.
 
-    Sensors are distinguished by their source address. Packets are judged in blocks of about a thousand, so memory does not grow with the
-    length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS``, whose packets are counted only; rules about single packets are reported as blocks fill, rules about the whole by ``result``.
+    Sensors are distinguished by their source address. Packets are judged in blocks of about a thousand, so memory does not grow with the length of the stream,
+    nor with the number of sensors: packets of sensors beyond ``VERIFY_SENSORS`` are only counted. Findings on single packets are reported when a block is full,
+    findings on the whole stream by ``result``.
     """
 
     def __init__(self) -> None:
@@ -36,10 +37,10 @@ class Checker:
         self._further_datagrams = 0
 
     def feed(self, datagrams: Iterable[CapturedDatagram]) -> list[tuple[str, Finding]]:
-        """Take datagrams in the order of their arrival.
+        """Add datagrams in the order of their arrival.
 
         Returns:
-            Findings that have become known meanwhile, each with its sensor's address.
+            New findings, each with its sensor's address.
         """
         for datagram in datagrams:
             self._datagrams += 1
@@ -77,10 +78,10 @@ class Checker:
         return new
 
     def result(self, *, host_waited_ns: int = 0) -> CheckResult:
-        """Judge the packets still held and return the result; feeding may continue afterwards.
+        """Judge the waiting packets and return the result; feeding may continue afterwards.
 
         Args:
-            host_waited_ns: How long the listening host kept a program waiting meanwhile (``SpacingTopic.conclude``).
+            host_waited_ns: Time for which the listening host kept a program waiting meanwhile (``SpacingTopic.conclude``).
         """
         log = FindingLog()
         for sensor in self._sensors.values():

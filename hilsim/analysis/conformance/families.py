@@ -1,4 +1,4 @@
-"""The checker of streams of any family: each datagram goes to the rules of whose sensor sent it."""
+"""Checker of streams of all families, which applies to each datagram the rules of its sensor's family."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,11 +17,11 @@ from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PO
 
 _SIGNATURES = frozenset((STDV_SIGNATURE, INFO_SIGNATURE, *OLDER_SIGNATURES))
 _VELODYNE_SIZES, _VELODYNE_PORTS = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE)), frozenset((DATA_PORT, POSITION_PORT))
-_PER_PACKET = 2  # a point packet is a little larger than a Velodyne's, and is looked at as two arrays
+_PER_PACKET = 2  # a point packet is a little larger than a Velodyne's, and is converted to two arrays
 
 
 class StreamChecker:
-    """Checks a stream of Velodyne and Cepton datagrams, sensors distinguished by their source address.
+    """Checker of a stream of Velodyne and Cepton datagrams, with sensors distinguished by their source address.
 
     Memory does not grow with the length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS`` of each family.
     """
@@ -35,10 +35,10 @@ class StreamChecker:
         self._further = 0
 
     def feed(self, datagrams: Iterable[CapturedDatagram]) -> list[tuple[str, Finding]]:
-        """Take datagrams in the order of their arrival.
+        """Add datagrams in the order of their arrival.
 
         Returns:
-            Findings that have become known meanwhile, each with its sensor's address.
+            New findings, each with its sensor's address.
         """
         found = self._velodyne.feed(datagram for datagram in datagrams if not self._takes(datagram))
         for source, sensor in self._cepton.items():
@@ -48,7 +48,7 @@ class StreamChecker:
         return found
 
     def _takes(self, datagram: CapturedDatagram) -> bool:
-        """Whether a datagram is a Cepton sensor's; it has been looked at then."""
+        """Judge a datagram of a Cepton sensor; returns whether it is one."""
         if datagram.payload[:4] not in _SIGNATURES:
             is_velodyne_like = len(datagram.payload) in _VELODYNE_SIZES or datagram.destination_port in _VELODYNE_PORTS
             if datagram.source not in self._cepton or is_velodyne_like:
@@ -70,10 +70,10 @@ class StreamChecker:
         return True
 
     def result(self, *, host_waited_ns: int = 0) -> CheckResult:
-        """Judge the packets still held and return the result; feeding may continue afterwards.
+        """Judge the waiting packets and return the result; feeding may continue afterwards.
 
         Args:
-            host_waited_ns: How long the listening host kept a program waiting meanwhile; bursts that this may explain are a warning.
+            host_waited_ns: Time for which the listening host kept a program waiting meanwhile; bursts that this may explain are a warning.
         """
         for sensor in self._cepton.values():
             sensor.flush()

@@ -1,4 +1,4 @@
-"""Rules, findings, and the log that keeps findings from drowning the reader."""
+"""Rules, findings, and a log that stores only the first findings of each rule."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ KEPT_PER_RULE = 5
 
 
 class Severity(StrEnum):
-    """How much a finding weighs.
+    """Severity of a finding.
 
-    An error is something no real sensor does. A warning is unusual, or was seen on single real units only. A note is worth knowing.
+    An error occurs on no real sensor. A warning is unusual, or occurs on single real units only. A note is information.
     """
 
     ERROR = "error"
@@ -21,12 +21,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One thing that is checked; ``docs/reference/conformance-rules.md`` states what holds for a real sensor, and where that is known from.
+    """One rule; ``docs/reference/conformance-rules.md`` states what real sensors do, and the source.
 
     Attributes:
-        id: ``topic.name``, stable: scripts look for it.
-        severity: Default severity of its findings.
-        packets: Packets needed before the rule applies; 1 for rules about a single packet.
+        id: Stable id ``topic.name``, which scripts use.
+        severity: Default severity of the findings.
+        packets: Number of packets needed for the rule; 1 for rules about a single packet.
     """
 
     id: str
@@ -35,12 +35,12 @@ class Rule:
 
 
 class Place(NamedTuple):
-    """Where a finding was made.
+    """Place of a finding.
 
     Attributes:
-        packet_index: Which data (or position) packet of this sensor, from 0.
-        frame: Number of its frame in the capture, from 1.
-        byte_offset: Byte of the UDP payload, or None.
+        packet_index: Index of the data (or position) packet of this sensor, from 0.
+        frame: Number of the frame in the capture, from 1.
+        byte_offset: Offset in the UDP payload, or None.
     """
 
     packet_index: int
@@ -50,13 +50,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was found.
+    """One finding.
 
     Attributes:
         rule: Id of the rule.
-        severity: How much it weighs.
-        message: What was expected and what was got.
-        place: Where, or None for a finding about the stream as a whole.
+        severity: Severity of the finding.
+        message: Expected and actual values.
+        place: Place of the finding, or None for the stream as a whole.
     """
 
     rule: str
@@ -67,13 +67,13 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class NotApplied:
-    """A rule that could not be judged, as the stream is too short for it.
+    """A rule that was not judged, because the stream is too short.
 
     Attributes:
         rule: Id of the rule.
-        got: How many there were.
-        needs: How many it needs.
-        of: What is counted.
+        got: Actual number of samples.
+        needs: Required number of samples.
+        of: Name of the samples.
     """
 
     rule: str
@@ -83,7 +83,7 @@ class NotApplied:
 
 
 class FindingLog:
-    """Findings in the order they were made; of each rule the first few in full and all in number. And what could not be judged."""
+    """Log of findings in their order: the first few of each rule, the number of all, and the rules that were not judged."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -91,17 +91,17 @@ class FindingLog:
         self.not_applied: list[NotApplied] = []
 
     def skip(self, rule: Rule, got: int, needs: int, of: str = "packets") -> None:
-        """Record that there was too little to judge a rule, or a part of it."""
+        """Record that a rule, or a part of it, was not judged for lack of samples."""
         self.not_applied.append(NotApplied(rule=rule.id, got=got, needs=needs, of=of))
 
     def report(self, rule: Rule, message: str, place: Place | None = None, *, severity: Severity | None = None) -> None:
-        """Record one finding; ``severity`` overrides the rule's in the cases that the rule's text names."""
+        """Record one finding; ``severity`` overrides the rule's in the cases that the reference names."""
         self.counts[rule.id] = self.counts.get(rule.id, 0) + 1
         if self.counts[rule.id] <= KEPT_PER_RULE:
             self.findings.append(Finding(rule=rule.id, severity=severity or rule.severity, message=message, place=place))
 
     def report_each(self, rule: Rule, indices: Iterable[int], message: Callable[[int], str], place: Callable[[int], Place]) -> None:
-        """Record a finding for each index; messages are only made for the few that are kept."""
+        """Record a finding for each index; messages are made only for the first few."""
         waiting = list(indices)
         room = max(0, KEPT_PER_RULE - self.counts.get(rule.id, 0))
         for index in waiting[:room]:

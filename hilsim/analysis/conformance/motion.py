@@ -1,8 +1,8 @@
-"""Angle is rate times time: how the head turned between packets, by the azimuths and by the stamps together.
+"""Motion of the head between packets, by azimuths and stamps together: the angle must be rate times time.
 
-The rate is the head's own, measured around each packet, so that units whose speed drifts are judged by what they do. From one packet's first
-azimuth to the next one's the head must have turned by the rate times the difference of their stamps, whatever lies between: nothing, lost packets,
-or the part of a turn outside the field of view, in which nothing is fired. A leap inside a packet is such a part, and the stamps must leave time for it.
+The rate is measured around each packet, so that units whose speed drifts are judged by their own rate. From one packet's first azimuth to the next one's
+the head must have turned by the rate times the difference of their stamps, also across lost packets and across the part of a turn outside the field of
+view, in which no laser fires. A leap inside a packet is such a part, and the stamps must leave time for it.
 """
 
 from dataclasses import dataclass
@@ -16,31 +16,31 @@ from hilsim.protocols.velodyne.steps import wrapped_cdeg
 from hilsim.units import TURN_CDEG
 
 LEAP_CDEG = 10.0
-"""Reading noise and rate jitter together stay within 4.6 hundredths of a degree of the head's own rate in six public captures at 600 to 1200 rpm."""
-_AROUND = 7  # packets on either side that the rate is taken from: 20 ms of a VLP-16
-_HISTORY = 2048  # packets whose rates give the drift of the speed
-_LEAST_RATE_JITTER = 0.003  # speed within 25 packets, units at 600 rpm: 0.09 to 0.2 %
-_MOST_DOUBT_CDEG = 6000.0  # beyond that, the head's angle is too uncertain
-_LONGEST_US = 1_000_000  # after a longer silence the sensor may have been switched off meanwhile
+"""Smallest leap: noise of readings and rate jitter together are at most 4.6 hundredths of a degree in six public captures at 600 to 1200 rpm."""
+_AROUND = 7  # packets on either side that give the rate: 20 ms of a VLP-16
+_HISTORY = 2048  # number of packets whose rates give the drift of the speed
+_LEAST_RATE_JITTER = 0.003  # speed jitter within 25 packets, units at 600 rpm: 0.09 to 0.2 %
+_MOST_DOUBT_CDEG = 6000.0  # above this, the head's angle is too uncertain
+_LONGEST_US = 1_000_000  # after a longer silence the sensor may have been switched off
 _FEWEST_FOR_CYCLE = 15
 
 
 @dataclass(frozen=True, kw_only=True)
 class Motion:
-    """How the head turned during a block of packets.
+    """Motion of the head during a block of packets.
 
     Attributes:
-        step_cdeg: ``float64[n]``, from azimuth to azimuth inside a packet, as around each packet.
-        is_leap: ``bool[n, m - 1]``: between these two azimuths inside a packet the head went farther, or less far, than in their time.
-        is_pause: ``bool[n]``: nothing was fired for part of the time since the packet before, and the azimuths agree.
-        is_wrong: ``bool[n]``: the angle since the packet before is not that of the time since.
-        turned_cdeg: ``float64[n]``, that angle, in 0 .. 360 degrees.
-        due_cdeg: ``float64[n]``, what it should be, in 0 .. 360 degrees.
-        due_us: ``int64[n]``, in what time.
-        is_hasty: ``bool[n]``: the packet before leaps inside, and the stamps leave no time for it.
-        leap_column: ``int64[n]``, the azimuth at which the packet before leaps, where ``is_hasty``.
-        leap_cdeg: ``float64[n]``, how far.
-        is_backward: ``bool[n]``: the head turns backwards.
+        step_cdeg: ``float64[n]``, step from azimuth to azimuth around each packet.
+        is_leap: ``bool[n, m - 1]``, whether the step between two azimuths inside a packet does not match their time.
+        is_pause: ``bool[n]``, whether no laser fired for part of the time since the former packet, with matching azimuths.
+        is_wrong: ``bool[n]``, whether the angle since the former packet does not match the time.
+        turned_cdeg: ``float64[n]``, angle since the former packet, in 0 .. 360 degrees.
+        due_cdeg: ``float64[n]``, expected angle since the former packet, in 0 .. 360 degrees.
+        due_us: ``int64[n]``, time since the former packet.
+        is_hasty: ``bool[n]``, whether the former packet has a leap for which the stamps leave no time.
+        leap_column: ``int64[n]``, index of the azimuth at which the former packet leaps, where ``is_hasty``.
+        leap_cdeg: ``float64[n]``, size of that leap.
+        is_backward: ``bool[n]``, whether the head turns backwards.
     """
 
     step_cdeg: npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ class Motion:
 
 @dataclass(frozen=True, kw_only=True)
 class _Before:
-    """What must be known of the packet before a block."""
+    """Properties of the packet before a block."""
 
     azimuth: float
     leap_cdeg: float
@@ -67,24 +67,24 @@ class _Before:
 
 
 class Head:
-    """Follows the head of one sensor from block to block."""
+    """Motion of one sensor's head from block to block."""
 
     def __init__(self) -> None:
         self._before: _Before | None = None
-        self._rates = np.zeros(0)  # of the packets before, hundredths of a degree a microsecond
+        self._rates = np.zeros(0)  # rates of former packets, hundredths of a degree a microsecond
 
     def forget(self) -> None:
-        """The next packet need not go on from the last one: its sensor was set to something else."""
+        """Forget the last packet, because the sensor's settings have changed."""
         self._before = None
 
     def follow(self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], *, cycle_us: float, sequence_us: float) -> Motion:
-        """Judge packets that follow each other.
+        """Judge consecutive packets.
 
         Args:
-            azimuth: ``int64[n, m]``, 0.01 deg, of the groups of firings of each packet.
-            step_us: ``int64[n]``, stamp minus the stamp before; the first packet ever has none.
-            cycle_us: The model's time between packets.
-            sequence_us: The model's time between firing sequences: pauses are whole numbers of it.
+            azimuth: ``int64[n, m]``, azimuths of the groups of firings of each packet, 0.01 deg.
+            step_us: ``int64[n]``, stamp minus the former stamp; ignored for the first packet of a stream.
+            cycle_us: Time between packets of the model.
+            sequence_us: Time between firing sequences of the model, of which pauses are multiples.
         """
         groups = azimuth.shape[1]
         inside = wrapped_cdeg(np.diff(azimuth, axis=1).astype(np.float64))
@@ -107,7 +107,7 @@ class Head:
         whole = is_whole(step_us, cycle_us)
         is_pause = agrees & has_time & has_leap & (missing_us > 0.5 * sequence_us) & is_whole(step_us, sequence_us) & (~whole | (leap_before > 0.0))
         is_known = knows & (doubt < _MOST_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
-        # stamps that are no whole number of cycles with a head that does not leap inside the packet are the clock's fault, which has its own rules
+        # a step of the stamps that is no whole number of cycles, without a leap inside the packet, is a fault of the clock, which has its own rules
         is_hasty = is_known & ~has_time
         is_wrong = is_known & ~agrees & ~is_hasty & (whole | (leap_before > 0.0))
         return Motion(
@@ -125,7 +125,7 @@ class Head:
         )
 
     def _local_rates(self, inside: npt.NDArray[np.float64], per_us: float) -> npt.NDArray[np.float64]:
-        """Rate around each packet, ``float64[n]``: the median over its neighbours' azimuth rates, leaps excluded."""
+        """Rate around each packet, ``float64[n]``: the median of its neighbours' azimuth rates without leaps."""
         middle = np.median(inside, axis=1, keepdims=True)
         usual = np.abs(inside - middle) <= LEAP_CDEG
         own = np.where(usual, inside, 0.0).sum(axis=1) / np.maximum(usual.sum(axis=1), 1) * per_us
@@ -135,7 +135,7 @@ class Head:
         return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * _AROUND + 1), axis=1))
 
     def _rate_jitter(self) -> float:
-        """How much the speed drifts, as a share of it, as far as seen."""
+        """Relative drift of the speed so far."""
         if len(self._rates) <= 2 * _AROUND:
             return _LEAST_RATE_JITTER
         smooth = np.median(np.lib.stride_tricks.sliding_window_view(self._rates, 2 * _AROUND + 1), axis=1)
@@ -145,7 +145,7 @@ class Head:
     def _predecessors(
         self, azimuth: npt.NDArray[np.int64], leap_cdeg: npt.NDArray[np.float64], column: npt.NDArray[np.int64], cycle_us: float
     ) -> tuple[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
-        """First azimuth, leap inside, its column and cycle of the packet before each; and whether there is one."""
+        """First azimuth, leap, leap column and cycle of the packet before each; and whether there is one."""
         last = self._before or _Before(azimuth=float(azimuth[0, 0]), leap_cdeg=0.0, leap_column=0, cycle_us=cycle_us)
         knows = np.full(len(azimuth), fill_value=True)
         knows[0] = self._before is not None
@@ -159,7 +159,7 @@ class Head:
 
 
 def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float) -> float:
-    """The packets' own cycle where it differs from the model's (a rule of the stamps reports that)."""
+    """Cycle of the packets by their stamps, if it differs from the model's (which a rule of the stamps reports)."""
     if len(step_us) <= _FEWEST_FOR_CYCLE:
         return cycle_us
     median_us = float(np.median(step_us))
@@ -167,6 +167,6 @@ def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float) -> float:
 
 
 def is_whole(step_us: npt.NDArray[np.int64] | npt.NDArray[np.float64], unit_us: float) -> npt.NDArray[np.bool_]:
-    """Whether steps are whole numbers of a unit (0 and backwards too), as far as a steered clock keeps it."""
+    """Whether steps are multiples of a unit, including 0 and negative ones, within the accuracy of a steered clock."""
     _, off_us = whole_cycles(step_us, unit_us)
     return np.asarray(off_us <= STEP_TOLERANCE_US + 1e-4 * np.abs(step_us))

@@ -1,4 +1,4 @@
-"""A check's result for people and for programs."""
+"""Report of a check as text and as JSON."""
 
 import math
 from dataclasses import asdict
@@ -13,7 +13,7 @@ _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
 def render_text(result: CheckResult) -> list[str]:
-    """Lines for a person: each sensor's figures and findings, errors first, then the verdict."""
+    """Make the lines of the report: each sensor's figures and findings, errors first, then the verdict."""
     lines: list[str] = []
     for sensor in result.sensors:
         lines += [
@@ -39,7 +39,7 @@ def _known(value: float, form: str) -> str:
 
 
 def _summary_lines(summary: SensorSummary | OtherSummary) -> list[str]:
-    """Figures of one sensor, a topic a line."""
+    """Make the figures of one sensor, one line for each topic."""
     if isinstance(summary, OtherSummary):
         return summary.lines()
     lines = [
@@ -80,7 +80,7 @@ def _finding_lines(sensor: SensorResult) -> list[str]:
 
 
 def _not_applied_lines(sensor: SensorResult) -> list[str]:
-    """One line for all rules that lack the same: a reader must not take their silence for a pass."""
+    """Make one line for all rules that lack the same samples, so that their silence is not read as a pass."""
     lacking: dict[tuple[int, int, str], list[str]] = {}
     for skipped in sensor.not_applied:
         lacking.setdefault((skipped.got, skipped.needs, skipped.of), []).append(skipped.rule)
@@ -96,7 +96,7 @@ def _finding_line(finding: Finding) -> str:
 
 
 def to_json(result: CheckResult) -> dict[str, Any]:
-    """The same for a program: plain values only, None for figures that are not known."""
+    """Make the report as plain values; None for unknown figures."""
     return {
         "passed": result.passed,
         "datagrams": result.datagrams,

@@ -1,4 +1,4 @@
-"""What a check ends in."""
+"""Result of a check."""
 
 from dataclasses import dataclass, field
 
@@ -7,35 +7,35 @@ from hilsim.analysis.conformance.findings import Finding, NotApplied, Severity
 
 @dataclass(frozen=True, kw_only=True)
 class SensorSummary:
-    """Figures of one sensor's stream; NaN for those that had too few packets.
+    """Figures of one sensor's stream; NaN for those with too few packets.
 
     Attributes:
-        data_packets: Whole data packets.
-        position_packets: Whole position packets.
-        other_datagrams: Datagrams of the same address that are neither.
-        model: What it was checked as.
-        return_mode: The factory byte.
-        product: The factory byte.
-        is_dual: Blocks come in pairs of one azimuth.
+        data_packets: Number of whole data packets.
+        position_packets: Number of whole position packets.
+        other_datagrams: Number of other datagrams of the same address.
+        model: Model by whose rules the stream was checked.
+        return_mode: Return mode byte.
+        product: Product byte.
+        is_dual: Whether blocks come in pairs of one azimuth.
         rate_rpm: Revolutions a minute by azimuth and firing clock.
         cycle_us: Fitted time between packets.
-        cycle_drift_ppm: How much longer that is than the model's.
+        cycle_drift_ppm: Relative excess of ``cycle_us`` over the model's.
         stamp_residual_us: Root mean square distance of the stamps from the fit.
-        lost_packets: Missing by the stamps.
-        azimuth_increment_cdeg: Mean from block to block.
-        azimuth_increment_sd_cdeg: Standard deviation of that.
+        lost_packets: Number of packets missing by the stamps.
+        azimuth_increment_cdeg: Mean increment from block to block.
+        azimuth_increment_sd_cdeg: Standard deviation of the increments.
         azimuth_autocorrelation: Correlation of neighbouring increments.
-        field_of_view_gaps: Jumps of azimuth inside packets.
+        field_of_view_gaps: Number of jumps of azimuth inside packets.
         no_return_ratio: Share of records without a return.
         position_rate_hz: Position packets a second by their stamps.
-        nmea_sentences: Different sentences.
+        nmea_sentences: Number of different sentences.
         pps_states: PPS bytes seen.
-        headers: Whose headers the data packets carry.
-        gap_p1_us: Host time between neighbouring data packets, 1st percentile; and median, 99th percentile, standard deviation.
-        gap_p50_us: See ``gap_p1_us``.
-        gap_p99_us: See ``gap_p1_us``.
-        gap_sd_us: See ``gap_p1_us``.
-        host_drift_ppm: How much slower the sensor's clock runs than the host's.
+        headers: Origin of the data packets' headers.
+        gap_p1_us: 1st percentile of the host time between neighbouring data packets.
+        gap_p50_us: Median of the host time between neighbouring data packets.
+        gap_p99_us: 99th percentile of the host time between neighbouring data packets.
+        gap_sd_us: Standard deviation of the host time between neighbouring data packets.
+        host_drift_ppm: Rate by which the sensor's clock is slower than the host's.
     """
 
     data_packets: int
@@ -68,23 +68,23 @@ class SensorSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherSummary:
-    """Figures of a stream that is no Velodyne's."""
+    """Figures of a stream of another family than Velodyne."""
 
     def lines(self) -> list[str]:
-        """They themselves, for a person."""
+        """Figures as lines of text."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class SensorResult:
-    """What was found of one sensor.
+    """Findings and figures of one sensor.
 
     Attributes:
-        source: Its address.
-        summary: Figures.
-        findings: Of each rule the first few.
-        counts: Findings in all, by rule id.
-        not_applied: Rules that there was too little of the stream for.
+        source: Address of the sensor.
+        summary: Figures of the stream.
+        findings: First few findings of each rule.
+        counts: Number of all findings, by rule id.
+        not_applied: Rules for which the stream is too short.
     """
 
     source: str
@@ -96,13 +96,13 @@ class SensorResult:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """What was found of a stream.
+    """Findings and figures of a stream.
 
     Attributes:
-        sensors: One entry an address, in order of appearance.
-        findings: Of the stream as a whole.
-        datagrams: Datagrams looked at.
-        strangers: Datagrams of addresses that sent nothing like a Velodyne packet.
+        sensors: One entry for each address, in order of appearance.
+        findings: Findings on the stream as a whole.
+        datagrams: Number of datagrams checked.
+        strangers: Number of datagrams of addresses that sent nothing like a sensor's packet.
     """
 
     sensors: tuple[SensorResult, ...]
@@ -111,11 +111,11 @@ class CheckResult:
     strangers: int
 
     def count(self, severity: Severity) -> int:
-        """Findings in full of one severity."""
+        """Number of reported findings of one severity."""
         findings = [*self.findings, *(finding for sensor in self.sensors for finding in sensor.findings)]
         return sum(finding.severity is severity for finding in findings)
 
     @property
     def passed(self) -> bool:
-        """No error was found."""
+        """Whether no error was found."""
         return self.count(Severity.ERROR) == 0

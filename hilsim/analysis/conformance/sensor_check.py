@@ -1,4 +1,4 @@
-"""Everything known of one sensor while its packets go by."""
+"""Check of one Velodyne sensor, packet by packet."""
 
 from itertools import pairwise
 
@@ -33,7 +33,7 @@ _FEWEST_FOR_MEDIAN = 15
 
 
 class SensorCheck:
-    """The topics of one sensor, fed with blocks of packets."""
+    """Topics of one sensor, which judge blocks of packets."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -64,7 +64,7 @@ class SensorCheck:
         self._position_headers = HeadersTopic(is_data=False)
 
     def add(self, datagram: CapturedDatagram) -> None:
-        """Take one datagram of this sensor."""
+        """Add one datagram of this sensor."""
         size = len(datagram.payload)
         ports = (datagram.source_port, datagram.destination_port)
         if size == DATA_PACKET_SIZE:
@@ -86,11 +86,11 @@ class SensorCheck:
 
     @property
     def waiting(self) -> int:
-        """Packets that are held until they are judged."""
+        """Number of packets that have not been judged yet."""
         return len(self._data) + len(self._position)
 
     def flush(self) -> None:
-        """Judge what is waiting."""
+        """Judge the waiting packets."""
         if self._data:
             self._look_at_data(self._data)
             self._data = []
@@ -118,7 +118,7 @@ class SensorCheck:
             other.look(block)
 
     def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock | None:
-        """The packets as arrays; None where they are of a model that is not checked."""
+        """Convert the packets to arrays; None for a model that is not checked."""
         run = packet_run(stacked_packets(datagram.payload for datagram in datagrams), self._before)
         packets, known_us = run.packets, run.step_us[run.knows_step]
         median_us = float(np.median(known_us)) if len(known_us) >= _FEWEST_FOR_MEDIAN else None
@@ -165,7 +165,7 @@ class SensorCheck:
         self.position_packets += len(datagrams)
 
     def _conclude(self, host_waited_ns: int) -> FindingLog:
-        """Judge the rules that need the whole stream so far; may be called at any time and changes no state."""
+        """Judge the rules about the whole stream so far; may be called at any time and changes no state."""
         log = FindingLog()
         if self._factory.unchecked:
             self._factory.conclude(log)
@@ -186,7 +186,7 @@ class SensorCheck:
         return log
 
     def result(self, *, host_waited_ns: int = 0) -> SensorResult:
-        """Findings and figures of what was judged so far; ``host_waited_ns`` as for ``SpacingTopic.conclude``."""
+        """Findings and figures of the packets judged so far; ``host_waited_ns`` as for ``SpacingTopic.conclude``."""
         log = self._conclude(host_waited_ns)
         findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
         counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}

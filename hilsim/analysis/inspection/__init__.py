@@ -1,1 +1,1 @@
-"""What is in a capture: sensors, modes, rates, gaps, losses and clocks, found in one pass with bounded memory."""
+"""Inspection of captures: sensors, modes, rates, gaps, losses and clocks, found in one pass with bounded memory."""

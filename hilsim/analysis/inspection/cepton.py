@@ -1,4 +1,4 @@
-"""Cepton STDV flows under inspection: points, frames, loss and clock out of headers and the points' frame parity."""
+"""Inspection of Cepton STDV flows: points, frames, loss and clock by headers and the points' frame parity."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, StdvH
 
 _SEQUENCES = 1 << 32
 _NO_SEQUENCE = -1
-_FARTHEST_LEAP = 1 << 20  # 150 s of the fastest sensor seen; more is a restart or another sensor
+_FARTHEST_LEAP = 1 << 20  # 150 s of the fastest known sensor; a larger step is a restart or another sensor
 _MOST_OVERTAKEN = 16
 _HOST_DOUBT_US = 300_000
 
@@ -34,10 +34,10 @@ class StdvFlow:
         self._stamps = StampLog()
 
     def take(self, payload: bytes) -> None:
-        """Keep header and points' flags of a payload until ``look``.
+        """Store the header and the points' flags of a payload until ``look``.
 
         Raises:
-            ValueError: it is no STDV packet.
+            ValueError: the payload is not an STDV packet.
         """
         header = read_stdv_header(payload)
         if header is None:
@@ -46,7 +46,7 @@ class StdvFlow:
         self._flags.append(payload[header.size + POINT_FLAGS_OFFSET : header.size + header.points * header.point_size : header.point_size])
 
     def look(self, times: CaptureTimes) -> Steps:
-        """Look at the packets taken since the last time."""
+        """Evaluate the packets taken since the last call."""
         headers, self._headers = self._headers, []
         self._count_points(headers)
         sequence_step = self._sequence_steps(headers)
@@ -78,7 +78,7 @@ class StdvFlow:
         self._last_parity = int(parity[-1])
 
     def _sequence_steps(self, headers: list[StdvHeader]) -> npt.NDArray[np.int64]:
-        """``int64[n]`` since the packet before, -2**31 .. 2**31; 0 for the first and where there are no numbers."""
+        """Steps since the former packet, ``int64[n]``, -2**31 .. 2**31; 0 for the first packet and for packets without numbers."""
         sequence = np.array([_NO_SEQUENCE if header.sequence is None else header.sequence for header in headers], dtype=np.int64)
         before = np.concatenate(([self._last_sequence], sequence[:-1]))
         self._last_sequence = int(sequence[-1])
@@ -88,7 +88,7 @@ class StdvFlow:
         return step
 
     def summary(self) -> StdvPoints:
-        """The figures; at least one block must have been looked at."""
+        """Figures of the flow, after at least one block."""
         return StdvPoints(
             versions=tuple(sorted(self._versions)),
             points=self._points,

@@ -1,4 +1,4 @@
-"""What is in a capture: datagrams in, a summary out, as a stream of any length in bounded memory.
+"""Inspector of a stream of datagrams of any length, in bounded memory.
 
 Datagrams are grouped by addresses, ports and kind, and analysed in blocks as arrays.
 """
@@ -21,7 +21,7 @@ from hilsim.protocols.recognise import PacketKind, recognise
 
 _BLOCK_PACKETS = 512
 _MOST_FLOWS = INSPECT_FLOWS.bound
-"""Kept apart, of recognised packets and of others each; a busy network's capture has flows without end."""
+"""Largest number of flows of recognised packets, and of others; the capture of a busy network has any number of flows."""
 _FIRST_BYTES = 16
 _KnownFlow = VelodyneDataFlow | VelodynePositionFlow | StdvFlow
 _KNOWN: dict[PacketKind, type[_KnownFlow]] = {
@@ -54,7 +54,7 @@ class _Flow:
         self._backward = 0
 
     def add(self, datagram: CapturedDatagram) -> None:
-        """Take one datagram."""
+        """Add one datagram."""
         self._frames.append(datagram.frame)
         self._host_ns.append(datagram.host_stamp_ns)
         self._sizes.append(len(datagram.payload))
@@ -100,7 +100,7 @@ class _Flow:
         return self._sample.ground(self._known.geometry if isinstance(self._known, VelodyneDataFlow) else None)
 
     def summary(self) -> FlowSummary:
-        """Figures of everything taken so far."""
+        """Figures of the datagrams so far."""
         if self._frames:
             self._look()
         duration_ns = self._latest_ns - self._first.host_stamp_ns
@@ -129,7 +129,7 @@ class _Flow:
 
 
 class Inspector:
-    """Takes datagrams one by one; may be asked for a summary at any time."""
+    """Inspector of datagrams one by one, which gives a summary at any time."""
 
     def __init__(self) -> None:
         self._flows: dict[tuple[FlowKey, PacketKind], _Flow] = {}
@@ -142,7 +142,7 @@ class Inspector:
         self._last_ns = 0
 
     def add(self, datagram: CapturedDatagram) -> None:
-        """Take one datagram."""
+        """Add one datagram."""
         stamp_ns = datagram.host_stamp_ns
         if not self._datagrams:
             self._start_ns = self._first_ns = self._last_ns = stamp_ns
@@ -168,7 +168,7 @@ class Inspector:
         return flow
 
     def summary(self) -> CaptureSummary:
-        """What is in the datagrams taken so far."""
+        """Summary of the datagrams so far."""
         flows = [flow.summary() for flow in self._flows.values()]
         sources = dict.fromkeys(flow.source for flow in flows if flow.kind is not PacketKind.OTHER)
         return CaptureSummary(
@@ -192,7 +192,7 @@ class Inspector:
 
 
 def inspect(datagrams: Iterable[CapturedDatagram]) -> CaptureSummary:
-    """What is in a stream of datagrams."""
+    """Summarise a stream of datagrams."""
     inspector = Inspector()
     for datagram in datagrams:
         inspector.add(datagram)

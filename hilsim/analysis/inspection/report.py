@@ -1,4 +1,4 @@
-"""An inspection's result for people and for programs."""
+"""Report of an inspection as text and as JSON."""
 
 import math
 import shlex
@@ -30,7 +30,7 @@ _UNKNOWN = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO))
 _VERBATIM = _UNKNOWN | {PacketKind.CEPTON_INFZ}
 _MOST_OTHERS = 8
 _MOST_OTHERS_OF_SENSOR = 3
-_MOST_MODES = 3  # an HDL-64E has other things in those bytes
+_MOST_MODES = 3  # an HDL-64E has other values in those bytes
 _TICKING_RATIO = 0.9
 _UNEVEN_RATIO = 0.5
 _FEWEST_INTERVALS = 50
@@ -40,7 +40,7 @@ _TELLING_ERROR_PPM = 100.0
 
 
 class Tone(StrEnum):
-    """What a line is to its reader."""
+    """Kind of a line, which decides its colour."""
 
     FILE = "file"
     SENSOR = "sensor"
@@ -58,14 +58,14 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureFacts:
-    """What the file is, beside what is in it.
+    """Properties of the capture file itself.
 
     Attributes:
-        file: Its path as it was given.
-        format: ``"PCAP"``, ``"PCAPNG"``; ``"gzip"`` or ``"zstd"`` where it is compressed, ``"pipe"`` where it can be read only once.
-        size_bytes: On the disk; 0 for a pipe.
-        frames: Frames read, also those without a datagram.
-        notes: What its reader passed over or doubted.
+        file: Path as given.
+        format: Format: ``"PCAP"``, ``"PCAPNG"``; ``"gzip"`` or ``"zstd"`` if compressed, ``"pipe"`` if it can be read only once.
+        size_bytes: Size on the disk; 0 for a pipe.
+        frames: Number of frames read, including those without a datagram.
+        notes: Remarks on skipped or doubtful parts.
     """
 
     file: str
@@ -76,7 +76,7 @@ class CaptureFacts:
 
 
 def to_json(facts: CaptureFacts, summary: CaptureSummary) -> dict[str, Any]:
-    """Everything as plain values; None for figures that are not known."""
+    """Make the report as plain values; None for unknown figures."""
     plain: dict[str, Any] = _plain(asdict(facts) | asdict(summary))
     return plain
 
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 
 def render_text(facts: CaptureFacts, summary: CaptureSummary) -> list[Line]:
-    """Lines for a person: the file, each sensor with its flows, what else is there, and what to do next."""
+    """Make the lines of the report: the file, each sensor with its flows, other traffic, and the next step."""
     lines = [Line(_file_line(facts, summary), Tone.FILE), Line("")]
     for sensor in summary.sensors:
         lines += [*_sensor_lines(sensor), Line("")]
@@ -233,7 +233,7 @@ def _past_hour(stamp_us: int) -> str:
 
 
 def _pace_problem(flow: FlowSummary) -> str | None:
-    """Why capture times are a bad pace for a flow that carries stamps of its own."""
+    """Reason why capture times are a bad pace for a flow with its own stamps, or None."""
     spacing = flow.spacing
     if not isinstance(flow.details, (VelodyneData, StdvPoints)) or spacing is None or spacing.intervals < _FEWEST_INTERVALS:
         return None
@@ -246,7 +246,7 @@ def _pace_problem(flow: FlowSummary) -> str | None:
 
 
 def _captured_lines(flow: FlowSummary) -> Iterator[Line]:
-    """When packets were captured, against the sensor's clock where it is known."""
+    """Yield lines on capture times, and on their relation to the sensor's clock if it is known."""
     spacing = flow.spacing
     if spacing is None or spacing.intervals < _FEWEST_INTERVALS:
         return
@@ -331,7 +331,7 @@ def _unknown_lines(flow: FlowSummary) -> Iterator[Line]:
 
 
 def _other_flow_lines(flows: Sequence[FlowSummary], *, most: int, with_source: bool = False) -> Iterator[Line]:
-    """The largest of the flows that were not recognised."""
+    """Yield lines on the largest unrecognised flows."""
     ranked = sorted(flows, key=lambda flow: -flow.packets)
     for flow in ranked[:most]:
         yield Line(_flow_row(flow, source=flow.source if with_source else ""))
@@ -353,7 +353,7 @@ def _other_lines(summary: CaptureSummary) -> Iterator[Line]:
 
 
 def _next_line(facts: CaptureFacts, summary: CaptureSummary) -> str:
-    """The command that replays the capture well."""
+    """Suggested command to replay the capture."""
     flows = [flow for sensor in summary.sensors for flow in sensor.flows]
     is_seamless = any(isinstance(flow.details, (VelodyneData, StdvPoints)) for flow in flows)
     pace = " --pace device" if any(_pace_problem(flow) for flow in flows) else ""

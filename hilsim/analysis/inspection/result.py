@@ -1,4 +1,4 @@
-"""Result of an inspection: figures of a capture, its sensors and their flows. NaN: could not be measured."""
+"""Result of an inspection: figures of a capture, its sensors and their flows; NaN if not measurable."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from hilsim.protocols.recognise import PacketKind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where something is in a capture.
+    """Place in a capture.
 
     Attributes:
-        frame: Number of the frame, from 1 as analysers count.
+        frame: Number of the frame, from 1 as in analysers.
         at_s: Capture time since the first datagram, as ``hilsim replay --start-s`` counts.
     """
 
@@ -21,18 +21,18 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Spacing:
-    """Time between captured packets of a flow; for Velodyne data and STDV points between packets that follow each other by their stamps.
+    """Time between captured packets of a flow; for Velodyne data and STDV points between packets that are neighbours by their stamps.
 
     Attributes:
-        intervals: How many.
+        intervals: Number of intervals.
         mean_us: Mean.
         sd_us: Standard deviation.
-        min_us: Shortest; negative where capture times go backwards.
+        min_us: Shortest interval; negative if capture times go backwards.
         p1_us: 1st percentile.
         p50_us: Median.
         p99_us: 99th percentile.
-        max_us: Longest.
-        whole_millisecond_ratio: Share of them within 20 us of whole milliseconds, the ticks of an operating system's timer.
+        max_us: Longest interval.
+        whole_millisecond_ratio: Share of intervals within 20 us of whole milliseconds, the ticks of an operating system's timer.
     """
 
     intervals: int
@@ -51,8 +51,8 @@ class Gap:
     """A pause in a flow.
 
     Attributes:
-        duration_s: By capture times.
-        after: The last datagram before it.
+        duration_s: Duration by capture times.
+        after: Place of the last datagram before the gap.
     """
 
     duration_s: float
@@ -61,12 +61,12 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Gaps:
-    """Pauses of a flow longer than ten of its intervals and than 50 ms, those of a limited field of view left out.
+    """Pauses of a flow longer than ten of its intervals and than 50 ms, without those of a limited field of view.
 
     Attributes:
-        count: How many.
-        total_s: All together.
-        longest: The longest, or None.
+        count: Number of gaps.
+        total_s: Total duration.
+        longest: Longest gap, or None.
     """
 
     count: int
@@ -81,13 +81,13 @@ class DeviceClock:
     Attributes:
         first_us: First stamp (Velodyne: past the hour; Cepton: since the sensor started).
         last_us: Last stamp.
-        duration_s: Time that passed by them, jumps left out.
-        repeated: Packets with the stamp of the one before.
-        out_of_order: Packets a few cycles earlier than the one before, as a network reorders them.
-        jumps: Other steps that do not follow from the stamp before: the clock was set, or several sensors share the flow.
-        first_jump: Where the first is, or None.
-        host_drift_ppm: How much slower the sensor's clock runs than the capturing host's.
-        host_drift_error_ppm: Standard error of that.
+        duration_s: Duration by the stamps, without jumps.
+        repeated: Number of packets with the stamp of the former one.
+        out_of_order: Number of packets a few cycles earlier than the former one, as after reordering by a network.
+        jumps: Number of other irregular steps: the clock was set, or several sensors share the flow.
+        first_jump: Place of the first jump, or None.
+        host_drift_ppm: Rate by which the sensor's clock is slower than the capturing host's.
+        host_drift_error_ppm: Standard error of that rate.
     """
 
     first_us: int
@@ -103,13 +103,13 @@ class DeviceClock:
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Packets that are not in the capture.
+    """Packets missing in the capture.
 
     Attributes:
-        packets: How many.
-        runs: In how many places.
-        longest_run: Packets missing in the worst place.
-        longest_after: The last packet before it, or None.
+        packets: Number of missing packets.
+        runs: Number of places.
+        longest_run: Largest number of packets missing in one place.
+        longest_after: Place of the last packet before it, or None.
     """
 
     packets: int
@@ -120,19 +120,19 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class VelodyneData:
-    """Figures from the data packets.
+    """Figures of the data packets.
 
     Attributes:
-        model: By the product byte and the time between packets; None where neither is known.
-        is_early_unit: A VLP-16 that sends the HDL-32E's product byte, as 2014 firmware does.
+        model: Model by the product byte and the time between packets; None if neither is known.
+        is_early_unit: Whether it is a VLP-16 with the HDL-32E's product byte, as in 2014 firmware.
         products: Product bytes seen, the most frequent first.
         return_modes: Return mode bytes seen, the most frequent first.
-        cycle_us: Time between packets that steps are judged by: the model's for the most frequent mode, else as measured.
-        rotation_rate_rpm: By azimuth and stamps.
-        azimuth_sectors_deg: Parts of the turn that were seen, ``(start, end)``; one of (0, 360) where nothing is left out or less than two turns
+        cycle_us: Time between packets by which steps are judged: the model's for the most frequent mode, else as measured.
+        rotation_rate_rpm: Rotation rate by azimuth and stamps.
+        azimuth_sectors_deg: Recorded parts of the turn, ``(start, end)``; only (0, 360) if nothing is left out or fewer than two turns
             were recorded.
-        missing: By the stamps, as the format has no sequence number.
-        clock: The stamps.
+        missing: Packets missing by the stamps, because the format has no sequence number.
+        clock: Clock of the stamps.
     """
 
     model: str | None
@@ -148,16 +148,16 @@ class VelodyneData:
 
 @dataclass(frozen=True, kw_only=True)
 class VelodynePosition:
-    """Figures from the position packets.
+    """Figures of the position packets.
 
     Attributes:
-        rate_hz: By their stamps.
+        rate_hz: Packets a second by their stamps.
         pps_states: States seen, the most frequent first.
-        sentences: Different NMEA sentences in a row.
-        first_sentence: As text without its line end, or None.
-        last_sentence: As text without its line end, or None.
-        first_sentence_utc: Its time, ``2016-01-21T08:18:02Z`` or without the date where it has none; None where it names no time.
-        last_sentence_utc: As ``first_sentence_utc``.
+        sentences: Number of different consecutive NMEA sentences.
+        first_sentence: First sentence as text without its line end, or None.
+        last_sentence: Last sentence as text without its line end, or None.
+        first_sentence_utc: Time of the first sentence, ``2016-01-21T08:18:02Z``, without the date if it has none; None without a time.
+        last_sentence_utc: Time of the last sentence, in the same form.
     """
 
     rate_hz: float
@@ -171,17 +171,17 @@ class VelodynePosition:
 
 @dataclass(frozen=True, kw_only=True)
 class StdvPoints:
-    """Figures from the STDV headers.
+    """Figures of the STDV headers.
 
     Attributes:
         versions: Header versions seen.
-        points: Points in all.
-        fewest_points: In a packet.
-        most_points: In a packet.
-        frames: By the frame parity, the first and last maybe not whole.
-        sequence_breaks: Sequence numbers that go back or leap by more than 2**31, as after a restart.
-        missing: By the sequence numbers; None where the headers have none (version 1).
-        clock: The reference timestamps.
+        points: Number of points.
+        fewest_points: Smallest number of points in a packet.
+        most_points: Largest number of points in a packet.
+        frames: Number of frames by the frame parity, of which the first and last may be incomplete.
+        sequence_breaks: Number of sequence numbers that go back or leap by more than 2**31, as after a restart.
+        missing: Packets missing by the sequence numbers; None without numbers (header version 1).
+        clock: Clock of the reference timestamps.
     """
 
     versions: tuple[int, ...]
@@ -202,26 +202,26 @@ class FlowSummary:
     """Datagrams of one kind from one address and port to another.
 
     Attributes:
-        source: IPv4 address.
-        source_port: UDP port.
-        destination: IPv4 address.
-        destination_port: UDP port.
-        kind: What they were recognised as.
-        packets: How many.
-        payload_bytes: All together.
-        smallest_bytes: Smallest payload.
-        largest_bytes: Largest payload.
-        first_bytes: Start of the first payload, hexadecimal.
-        first: The first datagram.
-        first_ns: Its capture time since 1970-01-01 UTC.
-        last_ns: Capture time of the last.
-        duration_s: Between them.
-        rate_hz: Mean, by capture times.
-        spacing: Between captured packets, or None.
-        capture_step_ns: Largest step that all capture times are multiples of, counted from the first; 0 for a single time.
-        backward_capture_times: Datagrams captured earlier than the one before.
-        gaps: Pauses.
-        details: Figures from the payloads; None for an unknown format.
+        source: Source IPv4 address.
+        source_port: Source UDP port.
+        destination: Destination IPv4 address.
+        destination_port: Destination UDP port.
+        kind: Recognised kind of the packets.
+        packets: Number of packets.
+        payload_bytes: Total size of the payloads.
+        smallest_bytes: Size of the smallest payload.
+        largest_bytes: Size of the largest payload.
+        first_bytes: Beginning of the first payload, hexadecimal.
+        first: Place of the first datagram.
+        first_ns: Capture time of the first datagram since 1970-01-01 UTC.
+        last_ns: Capture time of the last datagram.
+        duration_s: Time between the first and the last datagram.
+        rate_hz: Mean rate by capture times.
+        spacing: Time between captured packets, or None.
+        capture_step_ns: Largest step of which all capture times are multiples, counted from the first; 0 for a single time.
+        backward_capture_times: Number of datagrams captured earlier than the former one.
+        gaps: Pauses of the flow.
+        details: Figures of the payloads; None for an unknown format.
     """
 
     source: str
@@ -248,12 +248,12 @@ class FlowSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorSummary:
-    """Everything an address sent that sent at least one sensor's packet.
+    """All datagrams of an address that sent at least one sensor's packet.
 
     Attributes:
         source: IPv4 address.
-        flows: In order of appearance.
-        ground: The ground below the sensor, or why it was not found; None where none of its packets can be decoded.
+        flows: Flows in order of appearance.
+        ground: Ground below the sensor, or the reason why none was found; None if none of its packets can be decoded.
     """
 
     source: str
@@ -263,17 +263,17 @@ class SensorSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureSummary:
-    """What is in a capture.
+    """Summary of a capture.
 
     Attributes:
-        datagrams: UDP datagrams.
-        payload_bytes: All together.
+        datagrams: Number of UDP datagrams.
+        payload_bytes: Total size of the payloads.
         first_ns: Earliest capture time since 1970-01-01 UTC; 0 without datagrams.
         last_ns: Latest capture time.
-        duration_s: Between them.
-        sensors: By address, in order of appearance.
+        duration_s: Time between these.
+        sensors: Sensors by address, in order of appearance.
         other_flows: Flows of addresses that sent nothing recognised.
-        unlisted_datagrams: Datagrams of flows beyond the number that is kept apart.
+        unlisted_datagrams: Number of datagrams of flows that are only counted.
     """
 
     datagrams: int

@@ -1,4 +1,4 @@
-"""The sensors' own time stamps, packet by packet: what is missing, and where the clock was set."""
+"""Evaluation of the sensors' own time stamps: missing packets, and steps of the clock."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from hilsim.analysis.inspection.times import CaptureTimes
 
 
 class MissingLog:
-    """Packets found missing between others."""
+    """Log of packets missing between others."""
 
     def __init__(self) -> None:
         self._packets = 0
@@ -18,7 +18,7 @@ class MissingLog:
         self._longest_after: Place | None = None
 
     def look(self, absent: npt.NDArray[np.int64], times: CaptureTimes) -> None:
-        """Take ``int64[n]``: packets missing before each; negative for one that comes late, which takes back what was counted before."""
+        """Add the numbers of packets missing before each packet, ``int64[n]``; negative for a late packet, which cancels an earlier count."""
         self._packets += int(absent.sum())
         self._runs += int((absent > 0).sum())
         worst = int(absent.argmax())
@@ -26,14 +26,14 @@ class MissingLog:
             self._longest_run, self._longest_after = int(absent[worst]), times.place(worst - 1)
 
     def summary(self) -> Missing:
-        """The figures."""
+        """Figures of the missing packets."""
         if self._packets <= 0:
             return Missing(packets=0, runs=0, longest_run=0, longest_after=None)
         return Missing(packets=self._packets, runs=self._runs, longest_run=self._longest_run, longest_after=self._longest_after)
 
 
 class StampLog:
-    """The stamps of one flow, as a clock."""
+    """Log of the stamps of one flow."""
 
     def __init__(self) -> None:
         self._first_us: int | None = None
@@ -47,12 +47,12 @@ class StampLog:
 
     @property
     def last_us(self) -> int | None:
-        """Stamp of the last packet so far; None before any."""
+        """Stamp of the last packet so far; None before any packet."""
         return None if self._first_us is None else self._last_us
 
     @property
     def duration_us(self) -> int:
-        """Time that passed by the stamps, jumps left out."""
+        """Duration by the stamps, without jumps."""
         return self._duration_us
 
     def look(
@@ -65,15 +65,15 @@ class StampLog:
         is_point: npt.NDArray[np.bool_],
         times: CaptureTimes,
     ) -> None:
-        """Take a block.
+        """Add a block.
 
         Args:
-            stamps_us: ``int64[n]``.
-            step_us: ``int64[n]`` since the packet before, 0 for the flow's first.
-            is_sound: ``bool[n]``: the step follows from the stamp before.
-            is_late: ``bool[n]``: the packet was overtaken by some of those before; also sound.
-            is_point: ``bool[n]``: fit for comparing clocks.
-            times: Of the same packets.
+            stamps_us: ``int64[n]``, stamps.
+            step_us: ``int64[n]``, steps since the former packet, 0 for the flow's first.
+            is_sound: ``bool[n]``, whether the step is regular.
+            is_late: ``bool[n]``, whether the packet was overtaken by earlier ones; its step counts as regular.
+            is_point: ``bool[n]``, whether the packet can be used to compare clocks.
+            times: Capture times of the same packets.
         """
         knows = np.full(len(stamps_us), fill_value=True)
         if self._first_us is None:
@@ -91,7 +91,7 @@ class StampLog:
         self._line.add(step_us * 1000, times.step_ns(), knows & is_sound, is_point)
 
     def summary(self) -> DeviceClock:
-        """The figures; at least one packet must have been taken."""
+        """Figures of the clock, after at least one packet."""
         drift_ppm, error_ppm = self._line.drift_ppm()
         return DeviceClock(
             first_us=self._first_us or 0,

@@ -1,4 +1,4 @@
-"""Running figures of a flow in bounded memory: a 50 GB capture takes as much as a short one."""
+"""Running figures of a flow in bounded memory, independent of the capture's length."""
 
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from hilsim.analysis.inspection.result import Gap, Gaps, Place, Spacing
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
 
 _BINS_PER_OCTAVE = 128
-_BINS = 40 * _BINS_PER_OCTAVE + 1  # 1 ns to 18 minutes; bin 0 is for intervals of nothing and less
+_BINS = 40 * _BINS_PER_OCTAVE + 1  # 1 ns to 18 minutes; bin 0 is for intervals of 0 and negative ones
 _FEWEST_INTERVALS_MISSED = 10
 _SHORTEST_GAP_NS = 50_000_000
 _MILLISECOND_DOUBT_NS = 20_000
@@ -19,8 +19,8 @@ _FEWEST_POINTS = 16
 class Spread:
     """Count, mean, standard deviation, extremes and percentiles of intervals.
 
-    Percentiles come from a histogram of 0.5 % wide bins and are the mean of their bin, so they are exact where capture times are whole
-    milliseconds, and within 0.5 % elsewhere.
+    Percentiles come from a histogram with bins 0.5 % wide and are the mean of their bin, so they are exact if capture times are whole milliseconds, else
+    within 0.5 %.
     """
 
     def __init__(self) -> None:
@@ -33,11 +33,11 @@ class Spread:
 
     @property
     def count(self) -> int:
-        """Intervals so far."""
+        """Number of intervals so far."""
         return int(self._counts.sum())
 
     def add(self, intervals_ns: npt.NDArray[np.int64]) -> None:
-        """Take ``int64[n]`` nanoseconds."""
+        """Add intervals in nanoseconds, ``int64[n]``."""
         if not len(intervals_ns):
             return
         smallest, largest = int(intervals_ns.min()), int(intervals_ns.max())
@@ -55,7 +55,7 @@ class Spread:
         self._whole_milliseconds += int((beside_ns <= 2 * _MILLISECOND_DOUBT_NS).sum())
 
     def percentile_ns(self, ratio: float) -> float:
-        """Interval that ``ratio`` of the intervals do not exceed; NaN before any."""
+        """Quantile ``ratio`` of the intervals; NaN before any interval."""
         count = self.count
         if not count:
             return float("nan")
@@ -63,7 +63,7 @@ class Spread:
         return float(self._sums_ns[chosen] / self._counts[chosen])
 
     def summary(self) -> Spacing | None:
-        """The figures in microseconds; None before any interval."""
+        """Figures in microseconds; None before any interval."""
         count = self.count
         if not count:
             return None
@@ -82,7 +82,7 @@ class Spread:
 
 
 class GapLog:
-    """Intervals that are far too long: counted, and where the longest is."""
+    """Log of gaps, with the place of the longest."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -91,7 +91,7 @@ class GapLog:
         self._longest: Place | None = None
 
     def look(self, times: CaptureTimes, steps: Steps, typical_ns: float) -> None:
-        """Find gaps in a block: longer than ten typical intervals and than 50 ms, where the sensor does not pause by itself."""
+        """Find gaps in a block: longer than ten typical intervals and than 50 ms, without the sensor's own pauses."""
         interval_ns = times.step_ns()
         longest_fair_ns = max(_SHORTEST_GAP_NS, 0.0 if np.isnan(typical_ns) else _FEWEST_INTERVALS_MISSED * typical_ns)
         for row in np.flatnonzero((interval_ns > longest_fair_ns) & ~steps.is_planned).tolist():
@@ -102,21 +102,21 @@ class GapLog:
                 self._longest_ns, self._longest = duration_ns, times.place(row - 1)
 
     def summary(self) -> Gaps:
-        """How many, how long in all, and the longest."""
+        """Number, total duration and longest of the gaps."""
         longest = None if self._longest is None else Gap(duration_s=self._longest_ns / 1e9, after=self._longest)
         return Gaps(count=self._count, total_s=self._total_ns / 1e9, longest=longest)
 
 
 class ClockLine:
-    """Least squares line of the host's time over the sensor's, by updating of means (Chan, Golub and LeVeque 1979).
+    """Least squares line of the host's time over the sensor's, by updating means (Chan, Golub and LeVeque 1979).
 
-    Where the sensor's clock was set or the capture was joined, a new stretch begins: all have one slope and each its own offset.
+    A new stretch begins where the sensor's clock was set or the capture was joined; all stretches have one slope, and each has its own offset.
     """
 
     def __init__(self) -> None:
         self._stretches = 0
         self._points = 0
-        self._pooled = np.zeros(3)  # xx, xy, yy about each stretch's means, of the stretches before this one
+        self._pooled = np.zeros(3)  # sums xx, xy, yy about each stretch's means, over the former stretches
         self._begin()
 
     def _begin(self) -> None:
@@ -133,13 +133,13 @@ class ClockLine:
         is_continuous: npt.NDArray[np.bool_],
         is_point: npt.NDArray[np.bool_],
     ) -> None:
-        """Take a block of steps.
+        """Add a block of steps.
 
         Args:
-            sensor_step_ns: ``int64[n]`` since the packet before, by its stamps.
-            host_step_ns: ``int64[n]`` since the packet before, by capture times.
-            is_continuous: ``bool[n]``; False for the first packet of a stretch.
-            is_point: ``bool[n]``; the packet is fit to be compared.
+            sensor_step_ns: ``int64[n]``, time since the former packet by the stamps.
+            host_step_ns: ``int64[n]``, time since the former packet by capture times.
+            is_continuous: ``bool[n]``, False for the first packet of a stretch.
+            is_point: ``bool[n]``, whether the packet can be compared.
         """
         borders = [0, *np.flatnonzero(~is_continuous).tolist(), len(is_continuous)]
         last = len(borders) - 2
@@ -178,7 +178,7 @@ class ClockLine:
         self._count = both
 
     def drift_ppm(self) -> tuple[float, float]:
-        """How much slower the sensor's clock runs than the host's, and the standard error of that; NaN for fewer than 16 packets."""
+        """Rate by which the sensor's clock is slower than the host's, and its standard error; NaN for fewer than 16 packets."""
         spread, product, square = self._pooled + self._moments
         free = self._points + self._count - self._stretches - 2
         if free < _FEWEST_POINTS - 2 or not spread:

@@ -1,7 +1,7 @@
-"""Velodyne flows under inspection: model, mode, rotation, field of view, loss and clock out of the data packets; GPS out of the position packets.
+"""Inspection of Velodyne flows: model, mode, rotation, field of view, loss and clock by the data packets; GPS by the position packets.
 
-The data packet has no sequence number: what is missing shows only as a step of several cycles between stamps. Real units' stamps and captures are
-described in the conformance rules.
+The data packet has no sequence number: missing packets appear only as a step of several cycles between stamps. The conformance rules describe the stamps
+and captures of real units.
 """
 
 import re
@@ -24,9 +24,9 @@ from hilsim.units import TURN_CDEG
 _LOWER_BANK_FLAG = 0xDDFF
 _SECTOR_CDEG = 10
 _FEWEST_STEPS = 15
-_HOST_DOUBT_US = 300_000  # captures made from a robot's messages hold a scan (up to 0.2 s) of one time
-_LONGEST_PAUSE_US = 250_000  # a narrow field of view at 300 rpm, with room
-_LONGEST_CYCLE_US = 20_000  # far beyond any packet's firings
+_HOST_DOUBT_US = 300_000  # captures made from a robot's messages have one time for a whole scan (up to 0.2 s)
+_LONGEST_PAUSE_US = 250_000  # a narrow field of view at 300 rpm, with a margin
+_LONGEST_CYCLE_US = 20_000  # far longer than any packet's firings
 _MOST_OVERTAKEN = 16
 _WHOLE_TURN = ((0.0, 360.0),)
 _RMC_DATE = re.compile(rb"\$..RMC,(?:[^,]*,){8}(\d\d)(\d\d)(\d\d)")
@@ -54,11 +54,11 @@ class VelodyneDataFlow:
         self._turned_us = 0
 
     def take(self, payload: bytes) -> None:
-        """Keep a payload until ``look``."""
+        """Store a payload until ``look``."""
         self._payloads.append(payload)
 
     def look(self, times: CaptureTimes) -> Steps:
-        """Look at the packets taken since the last time."""
+        """Evaluate the packets taken since the last call."""
         run = packet_run(stacked_packets(self._payloads), self._before)
         self._payloads, self._before = [], run.last()
         packets, knows, step_us = run.packets, run.knows_step, run.step_us
@@ -67,7 +67,7 @@ class VelodyneDataFlow:
         self._settle_cycle(packets["product"], is_dual, step_us[knows])
         was_dual = np.concatenate((np.array([self._was_dual if knows[0] else is_dual[0]]), is_dual[:-1]))
         self._was_dual = bool(is_dual[-1])
-        # stamps are of the first firing, so a step is as long as the packet before took
+        # stamps show the first firing, so a step is the duration of the former packet
         cycle_us = np.where(was_dual, 0.5, 1.0) * (self._single_cycle_us if self._single_cycle_us > 0 else 1.0)
 
         azimuth = run.azimuth_steps()
@@ -97,7 +97,7 @@ class VelodyneDataFlow:
         self._has_lower_bank |= bool((packets["blocks"]["flag"] == _LOWER_BANK_FLAG).any())
 
     def _settle_cycle(self, product: npt.NDArray[np.uint8], is_dual: npt.NDArray[np.bool_], step_us: npt.NDArray[np.int64]) -> None:
-        """Decide model and cycle, once enough steps are there for good."""
+        """Set model and cycle, permanently once there are enough steps."""
         if self._is_settled:
             return
         mostly_dual = bool(is_dual.mean() > 0.5)
@@ -119,7 +119,7 @@ class VelodyneDataFlow:
         return None if model is None else model.geometry
 
     def summary(self) -> VelodyneData:
-        """The figures; at least one block must have been looked at."""
+        """Figures of the flow, after at least one block."""
         modes = _by_frequency(self._modes)
         rate_rpm = self._turned_cdeg / TURN_CDEG / self._turned_us * 60e6 if self._turned_us else float("nan")
         return VelodyneData(
@@ -140,7 +140,7 @@ class VelodyneDataFlow:
         return OTHER_PRODUCTS.get(self._product, "HDL-64E" if self._has_lower_bank else None)
 
     def _seen_sectors(self, rate_rpm: float) -> tuple[tuple[float, float], ...]:
-        """What lies between stretches of azimuth that no block started in, wider than any step of the head."""
+        """Sectors between stretches of azimuth in which no block starts and which are wider than any step of the head."""
         turns = self._stamps.duration_us * 1e-6 * rate_rpm / 60.0
         seen = np.flatnonzero(self._sectors)
         if not turns >= 2.0:
@@ -155,7 +155,7 @@ class VelodyneDataFlow:
 
 
 def _by_frequency(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:
-    """The values that occur, the most frequent first."""
+    """Values that occur, the most frequent first."""
     return tuple(value for value in np.argsort(-counts, kind="stable").tolist() if counts[value])
 
 
@@ -173,11 +173,11 @@ class VelodynePositionFlow:
         self._last_sentence = b""
 
     def take(self, payload: bytes) -> None:
-        """Keep a payload until ``look``."""
+        """Store a payload until ``look``."""
         self._payloads.append(payload)
 
     def look(self, times: CaptureTimes) -> Steps:
-        """Look at the packets taken since the last time."""
+        """Evaluate the packets taken since the last call."""
         packets = np.frombuffer(b"".join(self._payloads), dtype=POSITION_PACKET_DTYPE)
         self._payloads = []
         self._packets += len(packets)
@@ -197,7 +197,7 @@ class VelodynePositionFlow:
         return Steps(is_next=every, is_planned=~every)
 
     def summary(self) -> VelodynePosition:
-        """The figures; at least one block must have been looked at."""
+        """Figures of the flow, after at least one block."""
         return VelodynePosition(
             rate_hz=(self._packets - 1) / self._span_us * 1e6 if self._span_us > 0 else float("nan"),
             pps_states=_by_frequency(self._pps),
@@ -214,7 +214,7 @@ def _text(sentence: bytes) -> str | None:
 
 
 def _sentence_utc(sentence: bytes) -> str | None:
-    """The time a sentence names, with the date where it is a RMC sentence that has one."""
+    """Time in a sentence, with the date of an RMC sentence that has one."""
     found = _TIME.match(sentence)
     if found is None:
         return None

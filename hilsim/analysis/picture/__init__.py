@@ -1,1 +1,1 @@
-"""Pictures of scans for people."""
+"""Pictures of scans."""

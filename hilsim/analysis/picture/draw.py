@@ -1,4 +1,4 @@
-"""A picture of one scan, so that a person sees at a glance that it is right."""
+"""Draw a picture of one scan, which shows at a glance whether it is right."""
 
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,18 @@ _ROWS_MARKED = 5
 
 
 def draw_scan(scan: Scan, path: Path, *, title: str, extent_m: float | None = None) -> None:
-    """Write a picture of a scan: range image, reflectivity image, and the view from above coloured by reflectivity.
+    """Draw a scan to a file: range image, reflectivity image, and the view from above coloured by reflectivity.
 
     Args:
-        scan: The scan.
+        scan: Scan to draw.
         path: PNG (or SVG, PDF) file, replaced.
         title: First line of the picture.
-        extent_m: Half width of the view from above; by default what holds 98 % of the returns.
+        extent_m: Half width of the view from above; by default that with 98 % of the returns.
 
     Raises:
         CaptureError: the file cannot be written.
     """
-    # matplotlib takes half a second to import: only commands that draw pay for it.
+    # matplotlib takes half a second to import, so only commands that draw import it.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     strip_inches = _STRIP_INCHES + _STRIP_INCHES_A_LASER * scan.elevation_deg.size
@@ -49,9 +49,9 @@ def draw_scan(scan: Scan, path: Path, *, title: str, extent_m: float | None = No
 
 
 def nearest_firings(scan: Scan) -> npt.NDArray[np.int64]:
-    """``int64[c, columns]``: of each channel the firing nearest to each column's azimuth (-180 to 180 deg), -1 where it did not fire there.
+    """Find the firing of each channel nearest to each column's azimuth (-180 to 180 deg), ``int64[c, columns]``; -1 without a firing there.
 
-    There are as many columns as firings in a turn, at most 1800, whatever the rate.
+    The number of columns is that of firings in a turn, at most 1800, at any rate.
     """
     turn = round(360.0 / scan.step_deg)
     columns = min(turn, _MOST_COLUMNS)
@@ -71,7 +71,7 @@ def nearest_firings(scan: Scan) -> npt.NDArray[np.int64]:
 
 
 def _strip(figure: Any, cell: Any, scan: Scan, values: npt.NDArray[Any], firing: npt.NDArray[np.int64], **colours: Any) -> tuple[Any, Any]:
-    """Channels by elevation over azimuth: the scan as an image."""
+    """Draw the scan as an image: channels by elevation over azimuth."""
     order = np.argsort(-scan.elevation_deg)
     channel = np.arange(order.size)[:, None]
     is_return = (scan.range_m[firing, channel] > 0) & (firing >= 0)

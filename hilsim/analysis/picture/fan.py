@@ -1,4 +1,4 @@
-"""One measurement of a lidar whose rays are a grid of angles, and its picture."""
+"""Measurement of a lidar whose rays are a grid of angles, and its picture."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,12 @@ _FARTHEST_M = 200.0
 
 @dataclass(frozen=True, kw_only=True)
 class FanScan:
-    """A measurement.
+    """Measurement of a lidar whose rays are a grid of angles.
 
     Attributes:
-        range_m: ``float64[rows, columns]``, the lowest row first; infinite where nothing was met.
-        azimuth_rad: ``float64[columns]``, counter-clockwise from ahead.
-        elevation_rad: ``float64[rows]``.
+        range_m: ``float64[rows, columns]``, ranges, the lowest row first; infinite for a miss.
+        azimuth_rad: ``float64[columns]``, azimuths counter-clockwise from forward.
+        elevation_rad: ``float64[rows]``, elevations.
     """
 
     range_m: npt.NDArray[np.float64]
@@ -28,23 +28,23 @@ class FanScan:
 
     @property
     def returns(self) -> int:
-        """Rays that met something."""
+        """Number of rays with a return."""
         return int(np.isfinite(self.range_m).sum())
 
 
 def draw_fan(scan: FanScan, path: Path, *, title: str, extent_m: float | None = None) -> None:
-    """Write a picture: ranges by angle, and the view from above.
+    """Draw a measurement to a file: ranges by angle, and the view from above.
 
     Args:
-        scan: The measurement.
+        scan: Measurement to draw.
         path: PNG (or SVG, PDF) file, replaced.
         title: First line of the picture.
-        extent_m: Half the width of the view from above; by default what holds 98 % of the returns.
+        extent_m: Half width of the view from above; by default that with 98 % of the returns.
 
     Raises:
         CaptureError: the file cannot be written.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - half a second that only commands that draw pay for
+    from matplotlib.figure import Figure  # noqa: PLC0415 - takes half a second, so only commands that draw import it
 
     rows, columns = scan.range_m.shape
     figure = Figure(figsize=(12, 13), dpi=110, layout="constrained")
@@ -58,7 +58,7 @@ def draw_fan(scan: FanScan, path: Path, *, title: str, extent_m: float | None = 
 
 
 def _profile(figure: Any, cell: Any, scan: FanScan, _limits_m: Any) -> None:
-    """One row: ranges over the angle."""
+    """Draw the ranges of one row over azimuth."""
     axes = figure.add_subplot(cell)
     axes.plot(np.degrees(scan.azimuth_rad), np.where(np.isfinite(scan.range_m[0]), scan.range_m[0], np.nan), ".", markersize=3)
     axes.set_xlim(np.degrees(scan.azimuth_rad[-1]), np.degrees(scan.azimuth_rad[0]))
@@ -69,7 +69,7 @@ def _profile(figure: Any, cell: Any, scan: FanScan, _limits_m: Any) -> None:
 
 
 def _image(figure: Any, cell: Any, scan: FanScan, limits_m: Any) -> None:
-    """Rows: what the sensor sees."""
+    """Draw the ranges of several rows as an image."""
     axes = figure.add_subplot(cell)
     axes.set_facecolor("0.85")
     seen = np.ma.masked_invalid(scan.range_m)

@@ -1,4 +1,4 @@
-"""One scan of an image-scanning (Cepton-style) lidar out of point packets, and its picture."""
+"""One scan of an image-scanning (Cepton-style) lidar from point packets, and its picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _SMALLEST_MARK, _LARGEST_MARK = 1.5, 16.0
 
 @dataclass(frozen=True, kw_only=True)
 class ImageScan:
-    """The points of one scan, those without a return among them.
+    """Points of one scan.
 
     Attributes:
-        points_m: ``float64[n, 3]`` of the returns (x right, y forward, z up).
-        reflectivity: ``uint8[n]``, the packet's codes: 0 to 127 percent, above exponential.
-        count: Points of the scan, those without a return included.
+        points_m: ``float64[n, 3]``, positions of the returns (x right, y forward, z up).
+        reflectivity: ``uint8[n]``, codes of the packet: 0 to 127 percent, above exponential.
+        count: Number of points of the scan, including those without a return.
     """
 
     points_m: npt.NDArray[np.float64]
@@ -34,14 +34,14 @@ class ImageScan:
 
 
 def first_image_scan(payloads: Sequence[bytes]) -> ImageScan:
-    """The first whole scan, from one change of the frame parity to the next.
+    """Find the first whole scan, from one change of the frame parity to the next.
 
     Args:
         payloads: STDV packets of one sensor in sending order.
 
     Raises:
-        CaptureError: there is no whole scan.
-        PacketError: a payload is no STDV packet.
+        CaptureError: the packets contain no whole scan.
+        PacketError: a payload is not an STDV packet.
     """
     points = np.concatenate([decode_stdv_points(payload) for payload in payloads])
     changes = np.flatnonzero(np.diff(points["flags"] & FRAME_PARITY)) + 1
@@ -57,18 +57,18 @@ def first_image_scan(payloads: Sequence[bytes]) -> ImageScan:
 
 
 def draw_image_scan(scan: ImageScan, path: Path, *, title: str, extent_m: float | None = None) -> None:
-    """Write a picture of a scan: what the sensor sees, by range and by reflectivity, and the view from above.
+    """Draw a scan to a file: images of range and reflectivity, and the view from above.
 
     Args:
-        scan: The scan.
+        scan: Scan to draw.
         path: PNG (or SVG, PDF) file, replaced.
         title: First line of the picture.
-        extent_m: How far the view from above goes; by default what holds 98 % of the returns.
+        extent_m: Extent of the view from above; by default that with 98 % of the returns.
 
     Raises:
         CaptureError: the file cannot be written.
     """
-    # matplotlib takes half a second to import: only commands that draw pay for it.
+    # matplotlib takes half a second to import, so only commands that draw import it.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(12, 14), dpi=110, layout="constrained")
@@ -85,7 +85,7 @@ def draw_image_scan(scan: ImageScan, path: Path, *, title: str, extent_m: float 
 
 
 def _view(figure: Any, cell: Any, scan: ImageScan, values: Any, **colours: Any) -> tuple[Any, Any]:
-    """Points where the sensor sees them."""
+    """Draw points in the sensor's view, azimuth and elevation."""
     axes = figure.add_subplot(cell)
     axes.set_facecolor("0.85")
     x, y, z = scan.points_m.T
@@ -98,7 +98,7 @@ def _view(figure: Any, cell: Any, scan: ImageScan, values: Any, **colours: Any) 
 
 
 def _marker_area(azimuth_deg: npt.NDArray[np.float64], elevation_deg: npt.NDArray[np.float64]) -> float:
-    """Area of a point's mark (square typographic points), so that neighbouring marks nearly touch."""
+    """Area of a point's mark (square typographic points) with which neighbouring marks nearly touch."""
     if azimuth_deg.size < 2:
         return _LARGEST_MARK
     spans = float(np.ptp(azimuth_deg)), float(np.ptp(elevation_deg))

@@ -1,4 +1,4 @@
-"""Scales of pictures: what they show of ranges that span three powers of ten, and the files they are written to."""
+"""Scales and files of pictures, whose ranges span three powers of ten."""
 
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ _NEAREST_M = 0.05
 
 
 def check_picture_path(path: Path) -> None:
-    """See whether a picture can be written, before anything is drawn.
+    """Check that a picture can be written, before drawing.
 
     Raises:
-        CaptureError: it is of another kind, its directory is missing, or its name is a directory's.
+        CaptureError: the suffix is wrong, the directory is missing, or the path is a directory.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise CaptureError(f'{path}: a picture must end in {", ".join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got "{path.suffix}"')
@@ -32,10 +32,10 @@ def check_picture_path(path: Path) -> None:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure.
+    """Write a figure to a file.
 
     Raises:
-        CaptureError: it cannot be written.
+        CaptureError: the file cannot be written.
     """
     try:
         figure.savefig(path)
@@ -44,7 +44,7 @@ def write_picture(figure: Any, path: Path) -> None:
 
 
 def range_limits_m(range_m: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Nearest and farthest range of a logarithmic scale: what holds 98 % of the returns, at least an octave."""
+    """Limits of a logarithmic scale of ranges: those of 98 % of the returns, at least an octave."""
     if not range_m.size:
         return 1.0, 100.0
     nearest, farthest = (float(value) for value in np.quantile(range_m, _SHOWN))
@@ -57,14 +57,14 @@ def range_limits_m(range_m: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 
 def range_norm(limits_m: tuple[float, float]) -> Any:
-    """The scale, for matplotlib."""
-    from matplotlib.colors import LogNorm  # noqa: PLC0415 - takes half a second: only commands that draw pay for it
+    """Make the logarithmic scale for matplotlib."""
+    from matplotlib.colors import LogNorm  # noqa: PLC0415 - takes half a second, so only commands that draw import it
 
     return LogNorm(vmin=limits_m[0], vmax=limits_m[1])
 
 
 def add_range_bar(figure: Any, drawn: Any, axes: Any, limits_m: tuple[float, float]) -> None:
-    """Scale bar with round numbers."""
+    """Add a scale bar with round numbers."""
     from matplotlib.ticker import NullFormatter  # noqa: PLC0415
 
     bar = figure.colorbar(drawn, ax=axes, label="range (m), log scale", pad=0.01, extend="both")
@@ -75,7 +75,7 @@ def add_range_bar(figure: Any, drawn: Any, axes: Any, limits_m: tuple[float, flo
 
 
 def add_rings(axes: Any, extent_m: float) -> None:
-    """Circles of round ranges about the sensor, in a view from above that reaches as far as ``extent_m``."""
+    """Add circles of round ranges about the sensor to a view from above of extent ``extent_m``."""
     angle = np.linspace(0, 2 * np.pi, 181)
     for radius_m in _RINGS_M:
         if _NEAREST_RING * extent_m < radius_m < _FARTHEST_RING * extent_m:

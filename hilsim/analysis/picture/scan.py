@@ -1,4 +1,4 @@
-"""One scan out of data packets, as arrays of points."""
+"""One scan from data packets, as arrays of firings."""
 
 import math
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from hilsim.protocols.velodyne.models import BY_NAME, OTHER_PRODUCTS, identify_m
 from hilsim.units import TURN_CDEG
 
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)
-"""Of the four blocks of a VLS-128's firing sequence."""
+"""Flags of the four blocks of a VLS-128's firing sequence."""
 _DUAL_BANK_BLOCKS = 8
-"""Of a VLS-128's dual packet: its one sequence in pairs of blocks; blocks 8 to 11 are padding (no public capture shows one)."""
+"""Blocks in use of a VLS-128's dual packet: one sequence in pairs of blocks; blocks 8 to 11 are padding (no public capture contains one)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """One turn of a lidar, every firing of it, also those without a return.
+    """All firings of one turn of a lidar, including those without a return.
 
     Attributes:
-        model: The lidar's name.
-        azimuth_deg: ``float64[s, c]`` of each firing, clockwise from forward, 0..360.
-        elevation_deg: ``float64[c]`` of each channel, in firing order.
-        range_m: ``float64[s, c]``, 0 for no return.
-        reflectivity: ``uint8[s, c]``.
-        step_deg: How far the head turns from one firing of a channel to its next.
-        rate_rpm: How fast it turns.
+        model: Name of the model.
+        azimuth_deg: ``float64[s, c]``, azimuth of each firing, clockwise from forward, 0..360.
+        elevation_deg: ``float64[c]``, elevation of each channel, in firing order.
+        range_m: ``float64[s, c]``, ranges, 0 without a return.
+        reflectivity: ``uint8[s, c]``, reflectivities.
+        step_deg: Turn of the head from one firing of a channel to its next.
+        rate_rpm: Rotation rate.
     """
 
     model: str
@@ -44,16 +44,16 @@ class Scan:
 
     @property
     def missing(self) -> float:
-        """Share of the turn without a firing: the sensor did not fire there, or its packets were lost; 0 where all are there."""
+        """Share of the turn without a firing, because the sensor did not fire there or packets were lost; 0 for a complete turn."""
         return max(0.0, 1.0 - len(self.range_m) * self.step_deg / 360.0)
 
     @property
     def returns(self) -> int:
-        """Firings that came back."""
+        """Number of firings with a return."""
         return int(np.count_nonzero(self.range_m))
 
     def points_m(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-        """``float64[n, 3]`` (x right, y forward, z up) and reflectivity ``uint8[n]`` of the returns."""
+        """Positions ``float64[n, 3]`` (x right, y forward, z up) and reflectivities ``uint8[n]`` of the returns."""
         hit = self.range_m > 0
         elevation = np.broadcast_to(np.radians(self.elevation_deg), self.range_m.shape)[hit]
         azimuth = np.radians(self.azimuth_deg[hit])
@@ -63,13 +63,13 @@ class Scan:
 
 
 def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
-    """Geometry of the model that data packets name by their factory byte and by how far apart they were made.
+    """Find the geometry of the model of data packets, by their factory byte and the time between them.
 
     Args:
         packets: Records of ``DATA_PACKET_DTYPE`` in sending order, at least one.
 
     Raises:
-        CaptureError: no geometry of it is known; the text lists of which it is.
+        CaptureError: the geometry of the model is unknown; the message lists the known models.
     """
     product, mode = int(packets["product"][0]), ReturnMode.find(int(packets["return_mode"][0]))
     steps_us = np.diff(packets["timestamp"].astype(np.int64))
@@ -85,22 +85,22 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
 
 
 def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
-    """The first whole turn in a run of data packets of one sensor.
+    """Find the first whole turn in a run of data packets of one sensor.
 
     Args:
         packets: Records of ``DATA_PACKET_DTYPE`` in sending order; dual packets give their strongest blocks.
-        geometry: The model's.
+        geometry: Geometry of the model.
 
     Raises:
-        CaptureError: there is less than one turn; the message gives how much there is.
-        PacketError: a block has another flag than the model's; the text names packet, block and byte.
+        CaptureError: the packets contain less than one turn; the message states how much.
+        PacketError: a block has another flag than the model's; the message names packet, block and byte.
     """
     channels = len(geometry.elevation_deg)
     azimuth, records = _sequences(packets, channels)
     steps = np.diff(azimuth) % TURN_CDEG
     first, stop = _turn(azimuth, steps, packets.size)
     typical = float(np.median(steps))
-    group_step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean())  # without leaps across what is not fired at, or was lost
+    group_step_cdeg = float(steps[steps < 2.0 * typical + 1.0].mean())  # without leaps across parts without firings or lost packets
     firings = build_record_firings(geometry)
     fired_cdeg = np.empty((stop - first, firings.share.size))
     fire_groups(firings, azimuth[first:stop], group_step_cdeg, fired_cdeg)
@@ -118,7 +118,7 @@ def first_scan(packets: npt.NDArray[Any], geometry: FiringGeometry) -> Scan:
 
 
 def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    """``int64[n]`` azimuths and ``CHANNEL_DTYPE[n, records]``: the records of each azimuth in the packets."""
+    """Azimuths ``int64[n]`` in the packets, and the records of each, ``CHANNEL_DTYPE[n, records]``."""
     blocks = packets["blocks"]
     mode = ReturnMode.find(int(packets["return_mode"][0])) if packets.size else None
     pair = mode if mode is not None and mode.is_dual else None
@@ -139,9 +139,9 @@ def _sequences(packets: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np
 
 
 def _turn(azimuth: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], packets: int) -> tuple[int, int]:
-    """First and last but one of a whole turn: from one passage of azimuth 0 to the next where there are two, else from wherever it begins."""
+    """Start and end (exclusive) of a whole turn: from one passage of azimuth 0 to the next if there are two, else from any azimuth."""
     travelled = np.concatenate([[0], np.cumsum(steps)])
-    wraps = np.flatnonzero(np.diff(azimuth) < -TURN_CDEG // 360) + 1  # back by more than a degree: noise is far less
+    wraps = np.flatnonzero(np.diff(azimuth) < -TURN_CDEG // 360) + 1  # back by more than a degree, far more than noise
     if wraps.size >= 2:
         return int(wraps[0]), int(wraps[1])
     if travelled[-1] >= TURN_CDEG:
@@ -150,5 +150,5 @@ def _turn(azimuth: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], packets:
 
 
 def packets_for_one_turn(packet_rate_hz: float, rate_rpm: float) -> int:
-    """Data packets that surely hold a whole turn between two passages of azimuth 0."""
+    """Number of data packets that always contain a whole turn between two passages of azimuth 0."""
     return math.ceil(2.2 * packet_rate_hz * 60 / rate_rpm) + 2

@@ -1,4 +1,4 @@
-"""``hilsim background --check``: what a map's rig shows, against a capture."""
+"""``hilsim background --check``: compare a map, or what its rig shows, with captures."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,19 +28,19 @@ Generate = Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated]
 
 
 def check(file: Path, generate: Generate) -> tuple[Agreement, Generated, str]:
-    """A map, or what its rig shows, against captures.
+    """Compare a map, or what its rig shows, with captures.
 
     Args:
-        file: The rig (``.toml``) or the map (``.npz``, ``.bmp``).
-        generate: Makes a map of the captures, with the cells, the profile and the rule of the one that is checked.
+        file: Rig (``.toml``) or map (``.npz``, ``.bmp``).
+        generate: Function that makes a map of the captures with the cells, the profile and the rule of the checked map.
 
     Returns:
-        How well they agree, what the captures hold, and what was compared.
+        Agreement, map of the captures, and name of what was compared.
 
     Raises:
         AssetError: the map cannot be read.
         ConfigError: the rig cannot be used.
-        CaptureError: the captures cannot be used, or are of another sensor.
+        CaptureError: the captures cannot be used, or come from another sensor.
     """
     rig = _rig_of(file) if file.suffix == RIG_SUFFIX else None
     formed = load_map(rig.directory / rig.spec.scene.background[0].file if rig else file)
@@ -58,7 +58,7 @@ def check(file: Path, generate: Generate) -> tuple[Agreement, Generated, str]:
 
 
 def _rig_of(file: Path) -> Rig:
-    """The rig with nothing in its scene but the map."""
+    """Load the rig with only the map in its scene."""
     rig = load_rig(file)
     backgrounds = rig.spec.scene.background
     if len(backgrounds) != 1 or len(rig.spec.sensor) != 1:
@@ -74,7 +74,7 @@ def _setting(formed: BackgroundMap) -> GridSetting:
 
 
 def _rule(formed: BackgroundMap) -> SurfaceRule:
-    """Surface that the map shows, by its metadata; its distance is what is checked."""
+    """Surface rule of the map, from its metadata; the surface's distance is checked."""
     settings = formed.provenance.get("settings", {})
     usual = SurfaceRule()
     return SurfaceRule(
@@ -86,7 +86,7 @@ def _rule(formed: BackgroundMap) -> SurfaceRule:
 
 
 def _shown(rig: Rig, formed: BackgroundMap, sensor: FoundSensor, rule: SurfaceRule, steps: int) -> Shown:
-    """The surfaces that the rig's packets show, by the cells of its map."""
+    """Surfaces that the rig's packets show, by the cells of its map."""
     from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
 
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
@@ -107,13 +107,13 @@ def _shown(rig: Rig, formed: BackgroundMap, sensor: FoundSensor, rule: SurfaceRu
         source = np.full(count, address_number(_ADDRESS), dtype=np.int64)
         maker.add(DatagramArrays(payload.reshape(-1), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
     if maker is None:
-        raise AssertionError("a check must have a step")
+        raise AssertionError("a check must have at least one step")
     found = surfaces(maker.take(), rule.beyond_ppm, takes_mean=True)
     return Shown(found.distance_mm, found.averaged == found.hits)
 
 
 def as_text(agreement: Agreement, found: Generated, what: str) -> list[str]:
-    """For people; the verdict is the last line."""
+    """Lines of text, with the verdict last."""
     over = f"mean and standard deviation over {agreement.one_surface:,} cells of one surface"
     lines = [
         f"{found.sensor}: {found.partial.packets:,} packets, {found.partial.returns:,} returns, against {what}",
@@ -128,7 +128,7 @@ def as_text(agreement: Agreement, found: Generated, what: str) -> list[str]:
 
 
 def as_json(agreement: Agreement, found: Generated, what: str) -> dict[str, Any]:
-    """For programs."""
+    """Result for JSON."""
     return {
         "against": what,
         "sensor": found.sensor.address,
@@ -149,7 +149,7 @@ def as_json(agreement: Agreement, found: Generated, what: str) -> dict[str, Any]
 
 
 def report(agreement: Agreement, found: Generated, what: str) -> None:
-    """Print for people."""
+    """Print the result as text."""
     for note in found.notes:
         click.secho(f"note: {note}", fg="yellow", err=True)
     *lines, verdict = as_text(agreement, found, what)

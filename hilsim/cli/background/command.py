@@ -1,4 +1,4 @@
-"""``hilsim background``: a map of what a sensor that stood still saw, from captures or live."""
+"""``hilsim background``: make a map of what a stationary sensor saw, from captures or live packets."""
 
 import asyncio
 import json
@@ -39,46 +39,52 @@ _SECONDS = 10.0
     "checked",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write nothing: hold a map (.npz, .bmp), or what its rig (.toml) shows, against the captures. Exits with 1 where they do not agree.",
+    help="Write nothing: compare a map (.npz, .bmp), or what its rig (.toml) shows, with the captures. Exits with 1 if they do not agree.",
 )
-@click.option("--listen", type=HostPort(), help="Take the packets that arrive at HOST:PORT instead of captures.")
-@click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="How long to listen.")
-@click.option("--sensor", default="", metavar="ADDRESS", help="Which sensor; needed where there are several.")
+@click.option("--listen", type=HostPort(), help="Use the packets that arrive at HOST:PORT instead of captures.")
+@click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="Time to listen.")
+@click.option("--sensor", default="", metavar="ADDRESS", help="Address of the sensor; needed if there are several.")
 @click.option(
-    "--profile", "profile_name", default="", metavar="NAME", help="Profile of the sensor (shipped or a path); Cepton points do not contain it."
+    "--profile", "profile_name", default="", metavar="NAME", help="Profile of the sensor (shipped or a path); Cepton points do not name it."
 )
-@click.option("--start-s", type=click.FloatRange(0.0), default=0.0, help="Begin so far into each capture.")
-@click.option("--duration-s", type=click.FloatRange(0.0, min_open=True), default=None, help="Use so much of each capture.  [default: all]")
-@click.option("--columns", type=click.IntRange(2, 65_536), default=None, help="Cells across.  [default: 1800 a turn, 320 of an image]")
-@click.option("--rows", type=click.IntRange(2, 65_536), default=None, help="Cells up, of an image.  [default: 160]")
+@click.option("--start-s", type=click.FloatRange(0.0), default=0.0, help="Begin at this time of each capture.")
+@click.option("--duration-s", type=click.FloatRange(0.0, min_open=True), default=None, help="Use this length of each capture.  [default: all]")
+@click.option("--columns", type=click.IntRange(2, 65_536), default=None, help="Cells across.  [default: 1800 for a turn, 320 for an image]")
+@click.option("--rows", type=click.IntRange(2, 65_536), default=None, help="Cells along an image's height.  [default: 160]")
 @click.option("--image-x", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image x of an image's first and last column.")
 @click.option("--image-z", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image z of an image's first and last row.")
-@click.option("--surface", type=click.Choice(["quantile", "max"]), default="quantile", show_default=True, help="Which surface of a cell it is.")
-@click.option("--quantile", type=click.FloatRange(0.5, 1.0, max_open=True), default=0.95, show_default=True, help="Share of returns not farther.")
+@click.option(
+    "--surface", type=click.Choice(["quantile", "max"]), default="quantile", show_default=True, help="Surface that the map shows in each cell."
+)
+@click.option(
+    "--quantile", type=click.FloatRange(0.5, 1.0, max_open=True), default=0.95, show_default=True, help="Share of returns up to the surface."
+)
 @click.option(
     "--distance",
     type=click.Choice(["mean", "farthest"]),
     default="mean",
     show_default=True,
-    help="How far it is: the mean of its returns, or the farthest.",
+    help="Distance of the surface: the mean of its returns, or the farthest.",
 )
-@click.option("--min-hits", type=click.IntRange(1, 1_000_000), default=2, show_default=True, help="Cells with fewer returns hold nothing.")
-@click.option("--min-share", type=click.FloatRange(0.0, 1.0), default=0.25, show_default=True, help="Nor cells where fewer firings have a return.")
-@click.option("--poses", type=click.Path(dir_okay=False, path_type=Path), help="Poses of what carried a moving sensor: .csv or .tum.")
+@click.option("--min-hits", type=click.IntRange(1, 1_000_000), default=2, show_default=True, help="Leave cells with fewer returns empty.")
+@click.option(
+    "--min-share", type=click.FloatRange(0.0, 1.0), default=0.25, show_default=True, help="Leave cells empty in which fewer firings have a return."
+)
+@click.option("--poses", type=click.Path(dir_okay=False, path_type=Path), help="Poses of the platform of a moving sensor: .csv or .tum.")
 @click.option("--height-m", type=float, default=None, help="Height of the sensor above the ground.")
 @click.option("--pitch-deg", type=float, default=None, help="Tilt of the sensor; positive looks down.")
 @click.option(
-    "--position-m", type=float, nargs=3, default=None, metavar="X Y Z", help="Where the sensor was in the world (with --poses: in the body)."
+    "--position-m", type=float, nargs=3, default=None, metavar="X Y Z", help="Position of the sensor in the world (with --poses: in the body)."
 )
-@click.option("--rotation-deg", type=float, nargs=3, default=None, metavar="R P Y", help="Roll, pitch and yaw of the sensor there.")
+@click.option("--rotation-deg", type=float, nargs=3, default=None, metavar="R P Y", help="Roll, pitch and yaw of the sensor.")
 @click.option(
     "--workers",
     type=click.IntRange(1, 1024),
     default=os.cpu_count() or 1,
     show_default="all cores",
-    help="Processes, or threads for one capture; change no bit.",
+    help="Processes, or threads for one capture; does not affect the map.",
 )
-@click.option("--cluster", default="", metavar="ADDRESS", help='Map on a Dask scheduler\'s workers, or "local" ones.')
+@click.option("--cluster", default="", metavar="ADDRESS", help='Compute on a Dask scheduler\'s workers, or on "local" ones.')
 @click.option("--grey", type=click.Choice(GREY_KINDS), default="png", show_default=True, help="Kind of the grey picture; a .bmp has 8 bits a pixel.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @click.option("--json", "is_json", is_flag=True, help="Print statistics as JSON.")
@@ -113,13 +119,13 @@ def background(
     force: bool,
     is_json: bool,
 ) -> None:
-    """Make a depth map of the place that the sensor of each CAPTURE saw, standing still; what came and went is left out.
+    """Make a depth map of the place that the stationary sensor of each CAPTURE saw, without what came and went.
 
-    Writes NAME.npz (the map), NAME.bmp, NAME-grey.png (or .bmp) and NAME.ply (to look at), and NAME.toml, a rig that shows it.
+    Writes NAME.npz (the map), NAME.bmp, NAME-grey.png (or .bmp) and NAME.ply (to view), and NAME.toml, a rig that shows it.
     """
     _refuse_nonsense(captures, listen, output, checked, captures_only=bool(poses or start_s or duration_s is not None or cluster or checked))
     if checked is not None and (profile_name or any(value is not None for value in (columns, rows, image_x, image_z))):
-        raise click.UsageError("--profile, --columns, --rows, --image-x and --image-z are those of the file that --check names")
+        raise click.UsageError("--profile, --columns, --rows, --image-x and --image-z must not be given with --check, whose file sets them")
     mounted = _mounted(height_m, pitch_deg, position_m, rotation_deg)
     if output is not None:
         check_free(output, force=force, grey=grey)
@@ -161,7 +167,7 @@ def _refuse_nonsense(captures: tuple[Path, ...], listen: Address | None, output:
 
 
 def _check(file: Path, build: Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated], *, is_json: bool) -> None:
-    from hilsim.cli.background import check  # noqa: PLC0415 - brings in what renders
+    from hilsim.cli.background import check  # noqa: PLC0415 - imports the renderer
 
     agreement, found, what = check.check(file, build)
     if is_json:
@@ -173,7 +179,7 @@ def _check(file: Path, build: Callable[[GridSetting, NamedProfile | None, Surfac
 
 
 def _mounted(height_m: float | None, pitch_deg: float | None, position_m: Vector | None, rotation_deg: Vector | None) -> Pose | None:
-    """World (or body) from sensor, as far as it was given: by height and tilt above the ground, or in full."""
+    """Pose of the sensor in the world (or body), if given: by height and tilt above the ground, or in full."""
     is_ground_only = height_m is not None or pitch_deg is not None
     if is_ground_only and (position_m or rotation_deg):
         raise click.UsageError("give either --height-m and --pitch-deg, or --position-m and --rotation-deg")
@@ -222,7 +228,7 @@ def _live(
 
 
 async def _arriving(address: Address, seconds: float) -> AsyncIterator[DatagramArrays]:
-    """What arrives until the time is over."""
+    """Yield the packets that arrive until the time is over."""
     loop = asyncio.get_running_loop()
     over_s = loop.time() + seconds
     async with Listener(host=address[0], ports=(address[1],)) as listener:

@@ -1,4 +1,4 @@
-"""The files of a background map: all of them or none, and never over others unasked."""
+"""Write the files of a background map, either all or none, and replace others only with ``--force``."""
 
 import os
 import tempfile
@@ -25,15 +25,15 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 RIG_SUFFIX = ".toml"
 
 GREY_KINDS = ("png", "bmp")
-"""Of the grey picture."""
+"""File types of the grey picture."""
 
 
 class NamedProfile(NamedTuple):
     """A sensor profile.
 
     Attributes:
-        name: As rigs write it: of a shipped one, or the path of another.
-        spec: Its table.
+        name: Name of a shipped profile, or path of another, as in a rig.
+        spec: Contents of the profile.
     """
 
     name: str
@@ -44,7 +44,7 @@ def shipped_profiles() -> dict[str, NamedProfile]:
     """Shipped sensor profiles by the model's name.
 
     Raises:
-        ConfigError: one cannot be used.
+        ConfigError: a profile cannot be used.
     """
     paths = sorted((profiles_directory() / "sensors").glob("*.toml"))
     found = (NamedProfile(path.stem, parse_profile(read_toml(path), str(path))) for path in paths)
@@ -52,30 +52,30 @@ def shipped_profiles() -> dict[str, NamedProfile]:
 
 
 def named_profile(name: str) -> NamedProfile:
-    """The profile of ``--profile``: a shipped one's name, or a path relative to the working directory.
+    """Load the profile of ``--profile``: the name of a shipped one, or a path relative to the working directory.
 
     Raises:
-        ConfigError: there is none, or it cannot be used.
+        ConfigError: the profile does not exist or cannot be used.
     """
     path = find_profile("sensors", name, Path())
     return NamedProfile(name, parse_profile(read_toml(path), str(path)))
 
 
 def file_of(name: Path, suffix: str) -> Path:
-    """NAME with what follows it; a dot in NAME is part of it."""
+    """Path of NAME with a suffix; a dot in NAME belongs to it."""
     return name.with_name(name.name + suffix)
 
 
 def writers(grey: str) -> dict[str, Callable[[BackgroundMap, Path], None]]:
-    """What writes each file, by what follows the name; ``grey`` is one of ``GREY_KINDS``."""
+    """Functions that write each file, by its suffix; ``grey`` is one of ``GREY_KINDS``."""
     return {".npz": write_archive, ".bmp": write_bitmap, f"-grey.{grey}": write_grey, ".ply": write_ply}
 
 
 def check_free(name: Path, *, force: bool, grey: str) -> None:
-    """Refuse to replace files.
+    """Raise an error if files would be replaced.
 
     Raises:
-        AssetError: there are some, or there is no such directory.
+        AssetError: a file exists, or the directory does not.
     """
     if not name.parent.is_dir():
         raise AssetError(f"{name}: the directory {name.parent} must exist")
@@ -85,14 +85,14 @@ def check_free(name: Path, *, force: bool, grey: str) -> None:
 
 
 def write_files(found: Generated, name: Path, *, force: bool, grey: str, profile: NamedProfile | None = None) -> tuple[Path, ...]:
-    """Write everything beside its place, then put it there; gives the files.
+    """Write all files in a temporary directory, then move them to their place; returns their paths.
 
     Args:
-        found: The map.
-        name: What their names begin with.
-        force: Replace what is there.
-        grey: Kind of the grey picture.
-        profile: Of the sensor, for the rig; None: the shipped one of the map's model.
+        found: Map to write.
+        name: Beginning of the files' names.
+        force: Whether to replace existing files.
+        grey: File type of the grey picture.
+        profile: Profile of the sensor for the rig; None: the shipped one of the map's model.
 
     Raises:
         AssetError: a file cannot be written, or exists meanwhile.
@@ -118,7 +118,7 @@ def write_files(found: Generated, name: Path, *, force: bool, grey: str, profile
 
 
 def _rig(found: Generated, name: Path, profile: NamedProfile | None) -> str | None:
-    """The rig that shows the map; None for a model without a profile."""
+    """Text of the rig that shows the map; None for a model without a profile."""
     if profile is None:
         return None
     return rig_text(
@@ -139,13 +139,13 @@ def _in_world(found: Generated) -> BackgroundMap:
 
 
 def _as_rigs_say(profile: str, rig_directory: Path) -> str:
-    """A profile's name, or its path from where the rig is."""
+    """Name of a profile, or its path relative to the rig."""
     is_path = profile.endswith(".toml") or "/" in profile
     return os.path.relpath(profile, rig_directory) if is_path else profile
 
 
 def _rate_rpm(spec: LidarSpec, measured_rpm: float) -> int | None:
-    """A rate that the sensor can be set to, nearest to the measured one; None for one that does not turn."""
+    """Settable rotation rate nearest to the measured one; None for a sensor that does not turn."""
     if not isinstance(spec, VelodyneSpec):
         return None
     steps_rpm = round(measured_rpm / spec.rate_step_rpm) * spec.rate_step_rpm

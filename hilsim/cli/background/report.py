@@ -1,4 +1,4 @@
-"""The report of ``hilsim background`` on a map."""
+"""Report of ``hilsim background`` on a map."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,11 +13,11 @@ from hilsim.scene.background import VALID
 
 _DOUBTFUL = 0.5
 _LEAST_COVERED = 0.2
-"""Of outdoor captures at hand, with their sky, none covers less than 40 % of its cells."""
+"""Share of covered cells below which a map is reported as sparse; known outdoor captures, with their sky, cover at least 40 % of their cells."""
 
 
 def figures(found: Generated) -> dict[str, Any]:
-    """Coverage and doubt, as numbers."""
+    """Figures of coverage and doubtful cells."""
     formed, partial = found.map, found.partial
     is_valid = formed.flags == VALID
     hits = formed.hit_count[is_valid]
@@ -52,22 +52,22 @@ def _stood_still(found: Generated) -> str:
 
 
 def warnings(found: Generated) -> tuple[str, ...]:
-    """What a map is not good for."""
+    """Warnings about the use of a map."""
     numbers = figures(found)
     covered = numbers["covered"] / numbers["cells"]
     if covered >= _LEAST_COVERED:
         return ()
     few = f"the map covers only {numbers['covered']:,} of its {numbers['cells']:,} cells ({covered:.1%})"
-    return (f"{few}: elsewhere a rig shows nothing; record longer, or take fewer cells (--columns)",)
+    return (f"{few}: a rig shows nothing in the others; record longer, or use fewer cells (--columns)",)
 
 
 def as_json(found: Generated, files: tuple[Path, ...]) -> dict[str, Any]:
-    """For programs."""
+    """Report for JSON."""
     return figures(found) | {"files": [str(path) for path in files], "notes": list(found.notes), "warnings": list(warnings(found))}
 
 
 def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
-    """For people."""
+    """Report as lines of text."""
     numbers = figures(found)
     cells, covered = numbers["cells"], numbers["covered"]
     lines = [
@@ -97,7 +97,7 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
 def _why_no_rig(found: Generated) -> str:
     if found.sensor.kind is Kind.VELODYNE:
         return (
-            f"hilsim ships no profile of a {found.map.model}. The map is whole, and --check takes its .npz; to show it, write a profile of its lasers "
+            f"hilsim ships no profile of a {found.map.model}. The map is complete, and --check accepts its .npz; to show it, write a profile of its lasers "
             "(docs/how-to/add-a-sensor.md) and name it with --profile FILE.toml"
         )
-    return "the packets do not name their sensor; name it with --profile NAME (a Cepton-style one)"
+    return "the packets do not name their sensor; give --profile NAME (a Cepton-style one)"

@@ -1,1 +1,1 @@
-"""What a person at a terminal sees while a command works, and the keys that it takes."""
+"""Output on a terminal while a command works, and its keys."""

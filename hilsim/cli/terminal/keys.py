@@ -1,4 +1,4 @@
-"""Single keys on the terminal, for a replay: pause, seek, stop."""
+"""Keys on the terminal for a replay: pause, seek, stop."""
 
 import asyncio
 import os
@@ -16,13 +16,13 @@ _LEFT, _RIGHT = b"\x1b[D", b"\x1b[C"
 
 
 class Keys:
-    """Reads keys while the event loop runs, and gives the terminal back as it was."""
+    """Reader of keys while the event loop runs, which restores the terminal at its end."""
 
     def __init__(self) -> None:
         self._former: list[Any] | None = None
 
     def listen(self, running: "RunningRig") -> bool:
-        """Obey keys from now on; False where standard input is no terminal or belongs to another program."""
+        """Start reading keys; returns False if standard input is not a terminal or belongs to another program."""
         if not sys.stdin.isatty() or os.getpgrp() != os.tcgetpgrp(sys.stdin.fileno()):
             return False
         self._former = termios.tcgetattr(sys.stdin.fileno())
@@ -31,7 +31,7 @@ class Keys:
         return True
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         if self._former is not None:
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._former)
             self._former = None

@@ -1,4 +1,4 @@
-"""One line on standard error that is written over, and that shows a person at least once a second that something goes on."""
+"""One line on standard error that is overwritten, and that shows progress at least once a second."""
 
 import shutil
 import threading
@@ -10,10 +10,10 @@ _MOST_DOTS = 3
 
 
 class LiveLine:
-    """The line. While steps go on, a thread of its own adds dots: an import, or other work in one piece, blocks the rest of a program."""
+    """Live line. During a step a separate thread adds dots, because an import or other work in one piece blocks the rest of the program."""
 
     def __init__(self, *, is_watched: bool) -> None:
-        """Nothing is written yet, and no step unless stderr is a terminal; when the command ends by a fault, the line is taken away."""
+        """Create a line without writing; steps are shown only on a terminal, and the line is erased if the command fails."""
         self._is_watched = is_watched
         self._is_open = False
         click.get_current_context().call_on_close(self.erase)
@@ -24,14 +24,14 @@ class LiveLine:
         self._has_ended = False
 
     def over(self, text: str) -> None:
-        """Write over the line; what is wider than the terminal is cut off, for a line that breaks cannot be written over."""
+        """Overwrite the line; text wider than the terminal is cut off, because a wrapped line cannot be overwritten."""
         width = shutil.get_terminal_size().columns - 1
         plain = click.unstyle(text)
         click.echo(f"\r\x1b[K{text if len(plain) <= width else plain[:width]}", err=True, nl=False)
         self._is_open = bool(text)
 
     def step(self, text: str) -> None:
-        """Show what is being done, and that it goes on, until the next step or ``end_steps``."""
+        """Show a step and its progress until the next step or ``end_steps``."""
         if not self._is_watched:
             return
         with self._lock:
@@ -43,20 +43,20 @@ class LiveLine:
             self._thread.start()
 
     def end_steps(self) -> None:
-        """Nothing is waited for any more."""
+        """End the last step."""
         with self._lock:
             self._has_ended = True
             self._told.set()
 
     def close(self) -> None:
-        """Leave the last line standing."""
+        """End the line and keep its text on the terminal."""
         self.end_steps()
         if self._is_open:
             click.echo(err=True)
             self._is_open = False
 
     def erase(self) -> None:
-        """Take the line away, if it is open."""
+        """Erase the line, if it is open."""
         self.end_steps()
         if self._is_open:
             self.over("")

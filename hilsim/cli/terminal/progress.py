@@ -1,4 +1,4 @@
-"""Progress bars for reading captures: on standard error, where that is a terminal and the wait is worth one."""
+"""Progress bars for reading captures, on standard error if it is a terminal and reading takes long."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ _DATAGRAMS_A_STEP = 4096
 
 @contextmanager
 def progress_bar(size_bytes: int, label: str) -> Iterator[Callable[[int], object] | None]:
-    """A function that takes how many bytes more are done; None where no bar is shown."""
+    """Give a function that advances the bar by a number of bytes; None if no bar is shown."""
     if size_bytes < _LARGE_SIZE or not sys.stderr.isatty():
         yield None
         return
@@ -25,10 +25,10 @@ def progress_bar(size_bytes: int, label: str) -> Iterator[Callable[[int], object
 
 @contextmanager
 def watched(file: CaptureFile) -> Iterator[Iterable[CapturedDatagram]]:
-    """A file's datagrams, with a progress bar while they are read.
+    """Give a file's datagrams, with a progress bar while they are read.
 
     Raises:
-        CaptureError: the file's size cannot be asked for.
+        CaptureError: the file's size cannot be read.
     """
     with progress_bar(file.size_bytes, f"reading {file.path.name}") as advance:
         yield file if advance is None else _passed_on(file, advance)

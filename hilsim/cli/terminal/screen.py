@@ -1,4 +1,4 @@
-"""What a person sees of a running daemon: where everything is, then one live line, on standard error."""
+"""Terminal output of a running daemon on standard error: addresses of everything, then one live line."""
 
 import shutil
 import sys
@@ -30,22 +30,22 @@ _NAME_WIDTH = 16
 
 
 class Screen:
-    """What a person sees on the terminal, on standard error."""
+    """Terminal output on standard error."""
 
     def __init__(self, name: str, line: LiveLine) -> None:
-        """For what is called ``name``."""
+        """Create the output of a rig or replay called ``name``."""
         self._name = name
         self._line = line
         self._hint = ""
         self._sent_before: tuple[float, int] | None = None
 
     def step(self, text: str) -> None:
-        """One step of starting, on one line that is written over."""
+        """Show one step of the start on the live line."""
         self._line.step(f"{self._name}: {text}")
 
     def started(self, running: "RunningRig", metrics: str) -> None:
-        """Where everything is."""
-        from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
+        """Show the addresses of everything that runs."""
+        from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, which are loaded by now
 
         self._line.end_steps()
         self._line.over("")
@@ -67,11 +67,11 @@ class Screen:
         click.echo(err=True)
 
     def hint(self, text: str) -> None:
-        """A line to show when everything has started."""
+        """Show a line after the start."""
         self._hint = text
 
     def status(self, reading: Reading) -> None:
-        """The live line."""
+        """Show a reading on the live line."""
         points = [flow for flow in reading.flows if flow.flow in {"data", "points"}] or list(reading.flows)
         sent = sum(flow.sent_packets for flow in reading.flows)
         dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.render_skipped_packets for sensor in reading.sensors)
@@ -89,7 +89,7 @@ class Screen:
                 f"dropped {dropped}",
                 f"refused {errors}",
                 reading.scheduling.get("transmit", ""),
-                f"{sent:,} sent",  # last: what a terminal of 80 columns may have to leave out
+                f"{sent:,} sent",  # last, because a terminal of 80 columns may cut it off
             ]
         self._line.over("  ".join(part for part in parts if part))
 
@@ -99,21 +99,21 @@ class Screen:
         return f"{(sent - before[1]) / (now_s - before[0]):,.0f}/s" if before and now_s > before[0] else ""
 
     def close(self) -> None:
-        """Leave the last line standing."""
+        """End the live line and keep its text on the terminal."""
         self._line.close()
 
 
 def _health(reading: Reading) -> str:
-    """What is at fault, the worst in the colour of all; nothing when all is well."""
+    """Text of all faults in the colour of the worst one; empty without faults."""
     colour = "red" if reading.level is Level.UNHEALTHY else "yellow"
     return click.style("; ".join(fault.sentence for fault in reading.faults), fg=colour) if reading.faults else ""
 
 
 def _summaries(running: "RunningRig") -> Iterator[tuple[str, str]]:
-    """Everything that runs, by name, and what a person must know of it: ports, addresses, topics."""
-    from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, and they are loaded by now
-    from hilsim.daemon.gazebo.part import Gazebo  # noqa: PLC0415 - as above
-    from hilsim.daemon.serial_devices.part import SerialDevices  # noqa: PLC0415 - as above
+    """Yield the name of everything that runs, with its ports, addresses or topics."""
+    from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, which are loaded by now
+    from hilsim.daemon.gazebo.part import Gazebo  # noqa: PLC0415 - loads kernels, which are loaded by now
+    from hilsim.daemon.serial_devices.part import SerialDevices  # noqa: PLC0415 - loads kernels, which are loaded by now
 
     rig = running.rig
     for sensor, setting in zip(rig.spec.sensor, rig.lidars, strict=True):
@@ -146,20 +146,20 @@ def _progress(replay: ReplayReading) -> str:
 
 
 def _rover_summary(rover: "RoverSpec") -> str:
-    """Where a rover's packets go, and where it takes commands."""
+    """Destinations of a rover's packets, and its command port."""
     to, number = rover.network.destination, rover.number
     sent = ", ".join(f"{name} {to}:{base + number}" for name, base in (("pose", POSE_PORT), ("scan", LIDAR_PORT), ("telemetry", TELEMETRY_PORT)))
     return f"{sent}; commands at {rover.network.source}:{COMMAND_PORT + number}"
 
 
 def _gazebo_state(lidars: tuple[GazeboReading, ...]) -> str:
-    """What subscribers have had."""
+    """Numbers of scans published to subscribers."""
     scans, skipped = (sum(counts) for counts in zip(*((lidar.scans, lidar.skipped_scans) for lidar in lidars), strict=True))
     return f"{scans:,} scans to subscribers{f', {skipped:,} left out' if skipped else ''}" if scans else "no subscriber yet"
 
 
 def _vehicle_summary(spec: "VehicleRigSpec") -> str:
-    """What flies, and who steers it and listens."""
+    """Profile, controller and ground stations of the vehicle."""
     controller = spec.controller
     host, port = controller.endpoint
     steered = {
@@ -174,7 +174,7 @@ def _vehicle_summary(spec: "VehicleRigSpec") -> str:
 
 
 def _vehicle_state(vehicle: VehicleReading) -> str:
-    """Where the session with the controller is, and how high the vehicle."""
+    """State of the session with the controller, and height of the vehicle."""
     words = {
         "": "vehicle",
         "unplugged": "no link",
@@ -195,7 +195,7 @@ def _vehicle_state(vehicle: VehicleReading) -> str:
 
 
 def _autopilot_state(vehicle: VehicleReading) -> str:
-    """Whether it could be armed, its estimator's flags, and what it warned of last."""
+    """Readiness to arm, flags of the estimator, and last warning of the controller."""
     flags = "" if vehicle.estimator_flags is None else f" (flags 0x{vehicle.estimator_flags:03x})"
     warned = f", last warning: {vehicle.warning}" if vehicle.warning else ""
     ready = click.style("ready to arm", fg="green") if vehicle.is_ready else f"not ready to arm: {vehicle.obstacle}"
@@ -203,7 +203,7 @@ def _autopilot_state(vehicle: VehicleReading) -> str:
 
 
 def command() -> str:
-    """How to call hilsim from here: by its name where that finds this installation, else by its path."""
+    """Command that calls this installation of hilsim: its name if the shell finds it, else its path."""
     found = shutil.which("hilsim")
     here = Path(sys.argv[0])
     if found is None or not here.exists() or not Path(found).samefile(here):
@@ -230,6 +230,6 @@ def _quantile(reading: HistogramReading, bounds_s: tuple[float, ...], share: flo
 
 
 def _summary(lidar: "LidarSetting", flows: "SensorFlows") -> str:
-    """What a sensor is, and where its packets go."""
+    """Pace of a sensor, and destinations of its packets."""
     data = flows.data.flow
     return f"{lidar.family.pace}, from {data.source} to {data.destination}:{data.destination_port} {lidar.family.packets_text(flows.info.flow.destination_port)}"

@@ -72,7 +72,7 @@ def test_points_of_a_cepton_style_sensor_are_decoded(tmp_path):
 def test_of_several_sensors_one_must_be_named(tmp_path):
     rig = room(tmp_path, more=TWO)
     packets = list(hilsim.Emulator(rig).packets(0.0, 0.02))
-    with pytest.raises(hilsim.CaptureError, match="sensor must be named where several sent points, got lidar and second"):
+    with pytest.raises(hilsim.CaptureError, match="sensor must be named if several sent points, got lidar and second"):
         hilsim.decode(packets)
     assert 1000 < hilsim.decode(packets, sensor="second").size < 6000
 

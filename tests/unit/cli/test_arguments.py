@@ -50,7 +50,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
     [
         ("a.bmp", r"must end in \.png, \.svg or \.pdf, got"),
         ("a", r"must end in \.png"),
-        ("nowhere/a.png", "must be in a directory that is there"),
+        ("nowhere/a.png", "must be in an existing directory"),
         ("folder.png", "must be a file, got the directory"),
     ],
 )

@@ -139,7 +139,7 @@ def test_limits_are_met_broken_or_unknown(real, dual):
     assert not compare(real, other, {"stamps.cycle": 1.0, "azimuth.total_variation": 0.03}).passed
     untold = compare(real, dual, {"dual.identical": 100.0})
     assert not untold.passed
-    assert "not known of both streams" in render_text(untold, ("a", "b"))[-1].text
+    assert "unknown for either stream" in render_text(untold, ("a", "b"))[-1].text
 
 
 def test_every_tolerance_belongs_to_a_statistic_and_has_a_source():

@@ -1,4 +1,4 @@
-"""Frames: what lies between two changes of the frame parity."""
+"""Rules for frames, the points between two changes of the frame parity."""
 
 import numpy as np
 
@@ -18,26 +18,26 @@ _LARGEST_DEVIATION = 0.1
 
 
 class FramesTopic:
-    """Frames of one sensor; those with a gap in them, and those cut by the ends of the stream, are not judged."""
+    """Frames of one sensor; frames with a gap, and those cut by the ends of the stream, are not judged."""
 
     def __init__(self) -> None:
         self.whole = 0
         self.changes = 0
         self._durations_us: list[int] = []
         self._sizes: list[int] = []
-        self._begin: tuple[int, int] | None = None  # time and count of points where the frame in progress began
+        self._begin: tuple[int, int] | None = None  # time and count of points at the beginning of the present frame
         self._points = 0
         self._unbroken_since_us: int | None = None
         self._longest_us = 0
 
     @property
     def duration_us(self) -> float:
-        """Median of the first frames; NaN without."""
+        """Median duration of the first frames; NaN without frames."""
         return float(np.median(self._durations_us)) if self._durations_us else float("nan")
 
     @property
     def points(self) -> float:
-        """Median size of the first frames; NaN without."""
+        """Median number of points of the first frames; NaN without frames."""
         return float(np.median(self._sizes)) if self._sizes else float("nan")
 
     def look(self, stretch: Stretch, log: FindingLog) -> None:
@@ -74,7 +74,7 @@ class FramesTopic:
             self._sizes.append(points)
 
     def conclude(self, log: FindingLog) -> None:
-        """What the whole stream shows."""
+        """Judge the whole stream."""
         if self._longest_us > _LONGEST_WITHOUT_US:
             log.report(NONE, f"the parity must change, got the same for {self._longest_us / 1e6:.1f} s")
         if self._sizes and self.points < _SMALLEST_POINTS:

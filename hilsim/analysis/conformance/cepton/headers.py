@@ -1,4 +1,4 @@
-"""Point packets' headers: is it a packet of points that its readers can take."""
+"""Rules for the headers of point packets: whether readers can decode the packet."""
 
 from struct import Struct
 
@@ -19,7 +19,7 @@ _EXTENDED_POINT = 12
 
 
 class HeadersTopic:
-    """Headers, one at a time."""
+    """Headers of one sensor, judged one by one."""
 
     def __init__(self) -> None:
         self.packets = 0
@@ -27,7 +27,7 @@ class HeadersTopic:
         self.extended_packets = 0
 
     def read(self, datagram: CapturedDatagram, log: FindingLog) -> PointPacket | None:
-        """The packet, where its points can be judged."""
+        """Judge the header; returns the packet if its points can be judged."""
         place = Place(self.packets, datagram.frame)
         self.packets += 1
         payload = datagram.payload

@@ -1,4 +1,4 @@
-"""INFZ sensor information: its fields, and whether it keeps coming."""
+"""Rules for INFZ sensor information: its fields and its cadence."""
 
 import numpy as np
 
@@ -45,16 +45,16 @@ class InfoTopic:
 
     @property
     def model(self) -> int | None:
-        """The model's code, where it is known."""
+        """Code of the model, if known."""
         return None if self.latest is None else self.latest.model
 
     @property
     def period_s(self) -> float:
-        """Median time between packets by the host; NaN where there are too few."""
+        """Median time between packets by the host's clock; NaN for too few packets."""
         return float(np.median(self._gaps_s)) if self._gaps_s else float("nan")
 
     def look(self, datagram: CapturedDatagram, stamp_us: int | None, log: FindingLog) -> None:
-        """Judge a packet; ``stamp_us`` is the stamp of the point packet before it, None before any."""
+        """Judge a packet; ``stamp_us`` is the stamp of the former point packet, None before any."""
         place = Place(self.packets, datagram.frame)
         self.packets += 1
         payload = datagram.payload
@@ -87,7 +87,7 @@ class InfoTopic:
             log.report(BLOCKS, f"block flags must be 0, got {info.blocks}", place._replace(byte_offset=5))
         filled = [name for name in _RESERVED if np.any(fields[name])]
         if filled:
-            log.report(RESERVED, f"reserved bytes must be 0, got others at byte {INFO_PACKET_DTYPE.fields[filled[0]][1]}", place)  # type: ignore[index] # it has fields
+            log.report(RESERVED, f"reserved bytes must be 0, got others at byte {INFO_PACKET_DTYPE.fields[filled[0]][1]}", place)  # type: ignore[index] # the type has fields
         if info.model not in MODELS:
             log.report(MODEL, f"model must be one of the vendor's, got {info.model}", place._replace(byte_offset=8))
         name = payload[20:48].rstrip(b"\0")
@@ -141,7 +141,7 @@ class InfoTopic:
         self._sync_s, self._power_up_s = self._sync_s[-_KEPT_GAPS:], self._power_up_s[-_KEPT_GAPS:]
 
     def conclude(self, point_packets: int, seconds: int, log: FindingLog) -> None:
-        """What the whole stream shows; ``seconds`` is how many points are second returns."""
+        """Judge the whole stream; ``seconds`` is the number of second returns among the points."""
         if self.packets == 0:
             if point_packets >= NONE.packets:
                 log.report(NONE, f"no sensor information with {point_packets} point packets: SDK 3 makes no frames of them")

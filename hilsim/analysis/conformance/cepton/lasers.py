@@ -1,4 +1,4 @@
-"""Lasers: in what order they fire, how far apart, and whether each of them works."""
+"""Rules for lasers: order and intervals of firing, and whether each laser works."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ SILENT = Rule(id="lasers.silent", severity=Severity.NOTE, packets=200)
 CONSTANT = Rule(id="lasers.constant", severity=Severity.ERROR, packets=200)
 
 CHANNELS = {22: 64, 24: 64, 28: 64, 31: 64, 25: 48, 30: 48, 32: 32, 33: 192}
-"""By model code, as SDK 3 3.0.17 counts them; of models with more than 256 a byte cannot be too large."""
+"""Number of lasers by model code, as in SDK 3 3.0.17; models with more than 256 are absent, because no byte is too large for them."""
 _LASERS = 256
 _UNKNOWN = -1
 _STEP_TOLERANCE_US = 2
@@ -28,7 +28,7 @@ class LasersTopic:
     def __init__(self) -> None:
         self.firings = np.zeros(_LASERS, np.int64)
         self.returns = np.zeros(_LASERS, np.int64)
-        self._lowest = np.full((_LASERS, 3), np.iinfo(np.int64).max)  # x, y and z of its returns
+        self._lowest = np.full((_LASERS, 3), np.iinfo(np.int64).max)  # x, y and z of each laser's returns
         self._highest = np.full((_LASERS, 3), np.iinfo(np.int64).min)
         self._next: npt.NDArray[np.int64] | None = None
         self._step_us = np.zeros(_LASERS)
@@ -36,12 +36,12 @@ class LasersTopic:
 
     @property
     def count(self) -> int:
-        """Lasers that fired."""
+        """Number of lasers that fired."""
         return int(np.count_nonzero(self.firings))
 
     @property
     def cycle_us(self) -> float:
-        """Time in which every laser fires once; NaN where no order is known."""
+        """Time in which every laser fires once; NaN if no order is known."""
         return float(self._step_us[self._next != _UNKNOWN].sum()) if self._next is not None else float("nan")
 
     def look(self, stretch: Stretch, model: int | None, log: FindingLog) -> None:
@@ -64,12 +64,12 @@ class LasersTopic:
         self._look_at_order(stretch, channel, log)
 
     def _look_at_order(self, stretch: Stretch, channel: npt.NDArray[np.int64], log: FindingLog) -> None:
-        """First returns: each laser behind the one it always follows, and as long after it."""
+        """Judge first returns: each laser must fire after the one it always follows, at the same interval."""
         rows = np.flatnonzero(~stretch.is_second)
         if rows.size < 2:
             return
         here, there = channel[rows[:-1]], channel[rows[1:]]
-        broken = np.zeros(stretch.points.size, dtype=np.int64)  # so many packets began anew up to a point
+        broken = np.zeros(stretch.points.size, dtype=np.int64)  # number of packets up to each point that do not follow the former one
         broken[stretch.start] = ~stretch.follows
         broken[0] = 0
         breaks = np.cumsum(broken)
@@ -96,7 +96,7 @@ class LasersTopic:
         )
 
     def _learn(self, here: npt.NDArray[np.int64], there: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64]) -> None:
-        """Find what follows each laser, where nearly always the same does."""
+        """Find the successor of each laser that has nearly always the same one."""
         pairs = np.zeros((_LASERS, _LASERS), np.int64)
         np.add.at(pairs, (here, there), 1)
         fired = pairs.sum(axis=1)
@@ -109,13 +109,13 @@ class LasersTopic:
             self._step_us[laser] = np.median(step_us[here == laser])
 
     def conclude(self, packets: int, log: FindingLog) -> None:
-        """What the whole stream shows."""
+        """Judge the whole stream."""
         if self._gave_up and packets >= CYCLE.packets:
             log.report(CYCLE, f"lasers must fire in one order, got none among {self.count}")
         if packets < SILENT.packets or not self.returns.any():
             return
         stuck = np.flatnonzero((self.returns >= _FEWEST_RETURNS) & (self._lowest == self._highest).all(axis=1)).tolist()
-        for laser in stuck if len(stuck) < self.count else []:  # all of them are another rule's
+        for laser in stuck if len(stuck) < self.count else []:  # another rule reports all of them
             log.report(CONSTANT, f"laser {laser} must return from different places, got one place for all {int(self.returns[laser])} returns")
         silent = np.flatnonzero((self.firings > 0) & (self.returns == 0)).tolist()
         if silent:

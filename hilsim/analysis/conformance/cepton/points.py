@@ -1,4 +1,4 @@
-"""Points: returns and their absence, and the pairs of a sensor that reports two returns."""
+"""Rules for points: returns, points without a return, and the pairs of a sensor that reports two returns."""
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,14 @@ SECOND_SAME = Rule(id="second.same", severity=Severity.ERROR)
 SECOND_GAP = Rule(id="second.gap", severity=Severity.WARNING)
 
 _CLOSEST_M = 0.5
-_FEWEST_COPIED = 16  # returns of a packet
+_FEWEST_COPIED = 16  # smallest number of returns of a packet for a comparison
 _ROUNDING = 0.75
-"""Counts by which a coordinate may be off: half a count, and what a sensor's own arithmetic loses."""
+"""Largest error of a coordinate in counts: half a count, plus the sensor's own rounding."""
 _X, _Y, _Z, _REFLECTIVITY, _STEP, _CHANNEL, _FLAGS = 0, 2, 4, 6, 7, 8, 9
 
 
 class PointsTopic:
-    """Points one by one and in pairs."""
+    """Points of one sensor, judged one by one and in pairs."""
 
     def __init__(self) -> None:
         self.points = 0
@@ -65,11 +65,11 @@ class PointsTopic:
             self._look_at_seconds(stretch, log)
 
     def _look_at_copies(self, stretch: Stretch, log: FindingLog) -> None:
-        """Report packets whose places are those of the packet before: of those with the same number of points."""
+        """Report packets with the same places and number of points as the former packet."""
         places = np.stack([stretch.points[axis] for axis in "xyz"], axis=1, dtype=np.int64)
         packets = np.split(places, stretch.start[1:])
         returns = np.add.reduceat(stretch.is_return, stretch.start, dtype=np.int64)
-        before = [self._last_places, *packets[:-1]]  # before the first packet ever there is nothing, which equals none
+        before = [self._last_places, *packets[:-1]]  # before the first packet: no places, which equal none
         self._last_places = packets[-1]
         rows = np.flatnonzero(returns >= _FEWEST_COPIED).tolist()
         same = [row for row in rows if np.array_equal(before[row], packets[row])]
@@ -127,7 +127,7 @@ class PointsTopic:
         self._look_at_both(stretch, np.flatnonzero(seen & ((first["flags"] & NO_RETURN) == 0)), log)
 
     def _look_at_both(self, stretch: Stretch, rows: npt.NDArray[np.int64], log: FindingLog) -> None:
-        """Pairs of which both came back: how far apart, and whether in one direction."""
+        """Judge pairs of two returns: their separation, and whether they have one direction."""
         previous = np.stack([stretch.previous_points()[rows][axis].astype(np.float64) for axis in "xyz"])
         current = np.stack([stretch.points[rows][axis].astype(np.float64) for axis in "xyz"])
         apart_m = np.linalg.norm(previous - current, axis=0) * POINT_UNIT_M
@@ -149,7 +149,7 @@ class PointsTopic:
             log.report_each(SECOND_DIRECTION, off.tolist(), said.__getitem__, lambda row: stretch.place(int(rows[row])))
 
     def conclude(self, packets: int, log: FindingLog) -> None:
-        """What the whole stream shows."""
+        """Judge the whole stream."""
         if packets < CONSTANT.packets or self.returns < 2:
             return
         same = self._lowest == self._highest

@@ -1,4 +1,4 @@
-"""Everything known of one Cepton sensor while its packets go by."""
+"""Check of one Cepton sensor, packet by packet."""
 
 from hilsim.analysis.conformance.cepton.frames import FramesTopic
 from hilsim.analysis.conformance.cepton.headers import HeadersTopic
@@ -23,7 +23,7 @@ _STRETCH_PACKETS = 256
 
 
 class CeptonSensor:
-    """The topics of one sensor, fed with stretches of packets."""
+    """Topics of one sensor, which judge stretches of packets."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -43,7 +43,7 @@ class CeptonSensor:
         self._info = InfoTopic()
 
     def add(self, datagram: CapturedDatagram) -> None:
-        """Take one datagram of this sensor."""
+        """Add one datagram of this sensor."""
         signature = datagram.payload[:4]
         if signature == STDV_SIGNATURE:
             packet = self._headers.read(datagram, self.log)
@@ -71,11 +71,11 @@ class CeptonSensor:
 
     @property
     def waiting(self) -> int:
-        """Packets that are held until they are judged."""
+        """Number of packets that have not been judged yet."""
         return len(self._waiting)
 
     def flush(self) -> None:
-        """Judge what is waiting."""
+        """Judge the waiting packets."""
         if not self._waiting:
             return
         stretch = form_stretch(self._waiting, self._follows, self._before)
@@ -87,7 +87,7 @@ class CeptonSensor:
         self._frames.look(stretch, self.log)
 
     def result(self) -> SensorResult:
-        """Findings and figures of what was judged so far; changes nothing."""
+        """Findings and figures of the packets judged so far; changes no state."""
         log = FindingLog()
         packets = self._stamps.packets
         self._sequence.conclude(log)

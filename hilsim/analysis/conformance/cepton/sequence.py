@@ -1,4 +1,4 @@
-"""Sequence numbers: what is missing, what comes twice, and what was overtaken on the way."""
+"""Rules for sequence numbers: missing, repeated and reordered packets."""
 
 from collections import OrderedDict
 from zlib import crc32
@@ -15,19 +15,19 @@ REPEATED = Rule(id="sequence.repeated", severity=Severity.ERROR, packets=2)
 RESTART = Rule(id="sequence.restart", severity=Severity.WARNING, packets=2)
 
 _NUMBERS = 1 << 32
-_FARTHEST_LEAP = 1 << 20  # 150 s of the fastest sensor seen; more is a restart or another sensor
+_FARTHEST_LEAP = 1 << 20  # 150 s of the fastest known sensor; a larger step is a restart or another sensor
 _MOST_OVERTAKEN = 16
 _REMEMBERED = 64
 _OVERTAKEN_SHARE = 0.01
 
 
 def _duration_us(packet: PointPacket) -> int:
-    """How long a packet's points took: the sum of their steps."""
+    """Duration of a packet's points, the sum of their steps."""
     return sum(packet.payload[packet.header_size + 7 :: POINT_SIZE])
 
 
 class SequenceTopic:
-    """Which packets follow each other directly."""
+    """Sequence numbers of one sensor, which show the packets that follow each other directly."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -40,7 +40,7 @@ class SequenceTopic:
         self._seen: OrderedDict[tuple[int, int], int] = OrderedDict()
 
     def take(self, packet: PointPacket, log: FindingLog) -> bool | None:
-        """Whether a packet directly follows the one before; None: it came twice or late, and is left out."""
+        """Judge a packet; returns whether it directly follows the former one, or None for a repeated or late packet, which is left out."""
         follows = self._judge(packet, log)
         self.taken += 1
         if follows is None:
@@ -54,7 +54,7 @@ class SequenceTopic:
         return follows
 
     def _name(self, packet: PointPacket) -> tuple[int, int]:
-        """What two packets must not share: the number; without numbers the stamp."""
+        """Packet identity: the sequence number, or the stamp without numbers."""
         return (packet.sequence, 0) if packet.sequence >= 0 else (-1, packet.stamp_us)
 
     def _judge(self, packet: PointPacket, log: FindingLog) -> bool | None:
@@ -74,7 +74,7 @@ class SequenceTopic:
         return False
 
     def _judge_leap(self, packet: PointPacket, step: int, place: Place, log: FindingLog) -> None:
-        """Numbers ahead: packets are missing, or the sensor began anew, or neither."""
+        """Judge a step ahead of the numbers: missing packets, a restart of the sensor, or a wrong number."""
         passed_us = packet.stamp_us - self._end_us
         if not 1 < step <= _FARTHEST_LEAP:
             runs_on = 0 <= passed_us <= _MOST_OVERTAKEN * max(self._last_duration_us, 1)
@@ -95,7 +95,7 @@ class SequenceTopic:
         self._miss(step - 1)
 
     def _by_time(self, packet: PointPacket, place: Place, log: FindingLog) -> bool | None:
-        """Without numbers: a stamp that does not name the last point before is a gap where it is at least half a packet away."""
+        """Judge a packet without a number: a stamp at least half a packet away from the last point before is a gap."""
         passed_us = packet.stamp_us - self._end_us
         packets = round(passed_us / max(self._last_duration_us, 1))
         if packets == 0:
@@ -126,7 +126,7 @@ class SequenceTopic:
             log.report(REPEATED, f"{named} must be one packet's, got two that differ", place)
 
     def conclude(self, log: FindingLog) -> None:
-        """What the whole stream shows."""
+        """Judge the whole stream."""
         if self.lost:
             log.report(LOST, f"{self.lost} packets are missing, in {self.holes} places")
         if self.overtaken:

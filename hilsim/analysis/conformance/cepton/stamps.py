@@ -1,4 +1,4 @@
-"""Stamps: one clock through headers and points."""
+"""Rules for stamps: headers and points must have one clock."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ RATE = Rule(id="stamps.rate", severity=Severity.WARNING, packets=200)
 UTC = Rule(id="stamps.utc", severity=Severity.WARNING, packets=16)
 
 UTC_FROM_US = 10**15
-"""A counter of microseconds since power-up gets there after 31 years, UTC was there in 2001."""
+"""Stamp from which the clock is UTC: reached by UTC in 2001, by a counter of microseconds since power-up after 31 years."""
 _ENDS = 32
 _SHORTEST_S = 1.0
 _LARGEST_DIFFERENCE = 0.02
@@ -30,7 +30,7 @@ class StampsTopic:
         self._last: list[PointPacket] = []
 
     def restart(self) -> None:
-        """The sensor restarted: later stamps have no relation to earlier ones."""
+        """Note a restart of the sensor, after which stamps have no relation to earlier ones."""
         self._first, self._last = [], []
 
     def look(self, stretch: Stretch, log: FindingLog) -> None:
@@ -58,24 +58,24 @@ class StampsTopic:
 
     @property
     def is_utc(self) -> bool:
-        """Stamps count from 1970."""
+        """Whether stamps count from 1970."""
         return bool(self._last) and self._last[-1].stamp_us >= UTC_FROM_US
 
     @property
     def ahead_of_host_s(self) -> float:
-        """By how much the latest stamps are larger than the host's time; NaN without packets."""
+        """Latest stamps minus the host's time; NaN without packets."""
         return _ahead_s(self._last)
 
     @property
     def rate_ratio(self) -> float:
-        """Time by the stamps over time by the host; NaN where there is too little of it."""
+        """Time by the stamps over time by the host's clock; NaN for too short a time."""
         if self.packets < RATE.packets or not self._first:
             return float("nan")
         host_s = (self._last[0].host_stamp_ns - self._first[0].host_stamp_ns) / 1e9
         return 1.0 + (_ahead_s(self._last) - _ahead_s(self._first)) / host_s if host_s >= _SHORTEST_S else float("nan")
 
     def conclude(self, log: FindingLog) -> None:
-        """What the whole stream shows."""
+        """Judge the whole stream."""
         if self.packets >= CONSTANT.packets and self.step_sum_us == 0:
             log.report(CONSTANT, f"steps must not all be 0, got that in {self.packets} packets")
         if abs(self.rate_ratio - 1.0) > _LARGEST_DIFFERENCE:
@@ -85,7 +85,7 @@ class StampsTopic:
 
 
 def _ahead_s(packets: list[PointPacket]) -> float:
-    """Median of the stamps' lead over the host's time."""
+    """Median of stamp minus host time."""
     if not packets:
         return float("nan")
     return float(np.median([packet.stamp_us / 1e6 - packet.host_stamp_ns / 1e9 for packet in packets]))

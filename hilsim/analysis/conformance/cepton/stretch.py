@@ -1,4 +1,4 @@
-"""Point packets as arrays: what the topics look at."""
+"""Point packets as arrays, the input of all topics."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,17 +13,17 @@ SECOND, NO_RETURN = int(PointFlag.SECOND_RETURN), int(PointFlag.NO_RETURN)
 
 
 class PointPacket(NamedTuple):
-    """One packet with a sound header.
+    """One packet with a valid header.
 
     Attributes:
-        number: Which it is among the sensor's point packets, from 0.
-        frame: Number of its frame in the capture, from 1.
-        host_stamp_ns: When it was captured.
-        version: Of its header.
-        header_size: Where its points start.
-        stamp_us: The header's stamp.
+        number: Number among the sensor's point packets, from 0.
+        frame: Number of the frame in the capture, from 1.
+        host_stamp_ns: Capture time.
+        version: Version of the header.
+        header_size: Offset of the points.
+        stamp_us: Stamp of the header.
         sequence: Sequence number, or -1 in version 1.
-        payload: All its bytes.
+        payload: Payload of the datagram.
     """
 
     number: int
@@ -37,7 +37,7 @@ class PointPacket(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The end of what came before a stretch: ``POINT_DTYPE[1]`` and its time."""
+    """Last point before a stretch, ``POINT_DTYPE[1]``, and its time."""
 
     point: npt.NDArray[Any]
     time_us: int
@@ -45,17 +45,17 @@ class Before(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Point packets of one sensor in the order of their sequence numbers, P packets of N points in all.
+    """Point packets of one sensor in the order of their sequence numbers: P packets with N points.
 
     Attributes:
-        packets: They themselves.
-        points: ``POINT_DTYPE[N]``.
-        packet: ``int64[N]``, which packet a point is of.
-        place_in_packet: ``int64[N]``, which point of it.
-        time_us: ``int64[N]``, when it was fired.
-        start: ``int64[P]``, where a packet's points start.
-        follows: ``bool[P]``, it comes directly after the packet before (or after ``before``).
-        before: What the first packet directly follows, where it does.
+        packets: Packets of the stretch.
+        points: ``POINT_DTYPE[N]``, points of the packets.
+        packet: ``int64[N]``, index of each point's packet.
+        place_in_packet: ``int64[N]``, index of each point in its packet.
+        time_us: ``int64[N]``, firing time of each point.
+        start: ``int64[P]``, index of each packet's first point.
+        follows: ``bool[P]``, whether a packet directly follows the former one (or ``before``).
+        before: Point that the first packet directly follows, or None.
     """
 
     packets: list[PointPacket]
@@ -75,17 +75,17 @@ class Stretch:
 
     @property
     def is_return(self) -> npt.NDArray[np.bool_]:
-        """``bool[N]``: something came back."""
+        """Whether each point is a return, ``bool[N]``."""
         return np.asarray((self.flags & NO_RETURN) == 0)
 
     @property
     def is_second(self) -> npt.NDArray[np.bool_]:
-        """``bool[N]``: the second of two returns."""
+        """Whether each point is the second of two returns, ``bool[N]``."""
         return np.asarray((self.flags & SECOND) != 0)
 
     @property
     def has_previous(self) -> npt.NDArray[np.bool_]:
-        """``bool[N]``: the point fired before it is known."""
+        """Whether the point fired before each point is known, ``bool[N]``."""
         known = np.ones(self.points.size, dtype=np.bool_)
         known[self.start] = self.follows
         if self.before is None and known.size:
@@ -93,33 +93,33 @@ class Stretch:
         return known
 
     def previous(self, values: npt.NDArray[Any], before: Any) -> npt.NDArray[Any]:
-        """``[N]``, of each point the value of the one fired before it; ``before`` for the first."""
+        """Value of the point fired before each point, ``[N]``; ``before`` for the first."""
         return np.concatenate([np.asarray([before], dtype=values.dtype), values[:-1]])
 
     def previous_points(self) -> npt.NDArray[Any]:
-        """``POINT_DTYPE[N]``, the point fired before each; of no meaning where ``has_previous`` is False."""
+        """Point fired before each point, ``POINT_DTYPE[N]``; valid only where ``has_previous``."""
         first = self.points[:1] if self.before is None else self.before.point
         return np.concatenate([first, self.points[:-1]])
 
     def place(self, point: int, byte: int = 0) -> Place:
-        """Where byte ``byte`` of a point is."""
+        """Place of byte ``byte`` of a point."""
         packet = self.packets[int(self.packet[point])]
         return Place(packet.number, packet.frame, packet.header_size + POINT_SIZE * int(self.place_in_packet[point]) + byte)
 
     def end(self) -> Before:
-        """What the next stretch may directly follow; there must be a point."""
+        """Last point, which the next stretch may directly follow; the stretch must have a point."""
         return Before(self.points[-1:].copy(), int(self.time_us[-1]))
 
 
 def form_stretch(packets: list[PointPacket], follows: list[bool], before: Before | None) -> Stretch:
-    """A stretch of packets that all have points."""
+    """Make a stretch of packets that all have points."""
     parts = [np.frombuffer(packet.payload, POINT_DTYPE, offset=packet.header_size) for packet in packets]
     counts = np.array([part.size for part in parts], dtype=np.int64)
     start = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
     points = np.concatenate(parts)
     packet = np.repeat(np.arange(counts.size), counts)
     steps = np.cumsum(points["step_us"], dtype=np.int64)
-    ahead = steps[start] - points["step_us"][start]  # of all steps before a packet
+    ahead = steps[start] - points["step_us"][start]  # sum of all steps before a packet
     stamps = np.array([each.stamp_us for each in packets], dtype=np.int64)
     return Stretch(
         packets=packets,

@@ -8,32 +8,32 @@ from hilsim.analysis.conformance.result import OtherSummary
 
 @dataclass(frozen=True, kw_only=True)
 class CeptonSummary(OtherSummary):
-    """Figures of one sensor's stream; NaN or None for those that had too few packets.
+    """Figures of one sensor's stream; NaN or None for those with too few packets.
 
     Attributes:
-        family: ``cepton``: other summaries are a Velodyne's.
-        point_packets: STDV packets.
-        info_packets: INFZ packets.
-        older_packets: STDT and INFO packets, of the older generation.
-        other_datagrams: Datagrams of the same address that are none of these.
-        model: What it calls itself.
-        model_code: The model's code.
+        family: Family ``cepton``; summaries of a Velodyne have another type.
+        point_packets: Number of STDV packets.
+        info_packets: Number of INFZ packets.
+        older_packets: Number of STDT and INFO packets, of the older generation.
+        other_datagrams: Number of other datagrams of the same address.
+        model: Name that the sensor reports.
+        model_code: Code of the model.
         serial: Serial number.
-        returns: Returns a firing that it announces.
-        header_versions: Of point packets.
-        points: Points.
-        return_ratio: Share of the firings' points that came back.
-        second_ratio: Share of second returns that came back, of all points flagged so.
-        lasers: Lasers that fired.
-        cycle_us: Time in which each of them fires once.
-        frames: Whole frames without a gap.
+        returns: Returns a firing that the sensor announces.
+        header_versions: Header versions of point packets.
+        points: Number of points.
+        return_ratio: Share of the firings' points that are returns.
+        second_ratio: Share of the points flagged as second returns that are returns.
+        lasers: Number of lasers that fired.
+        cycle_us: Time in which each laser fires once.
+        frames: Number of whole frames without a gap.
         frame_s: Median time of a frame.
         frame_points: Median number of points of a frame.
-        lost_packets: Missing by their numbers (or stamps).
-        stamps: ``power-up`` or ``UTC``.
-        rate_ratio: Time by the stamps over time by the host.
+        lost_packets: Number of packets missing by their numbers (or stamps).
+        stamps: Zero of the stamps: ``power-up`` or ``UTC``.
+        rate_ratio: Time by the stamps over time by the host's clock.
         info_period_s: Median time between information packets.
-        sync_offset_us: From the stamps to the synchronised clock, as last sent.
+        sync_offset_us: Latest offset from the stamps to the synchronised clock.
     """
 
     family: str = "cepton"
@@ -61,7 +61,7 @@ class CeptonSummary(OtherSummary):
     sync_offset_us: int | None
 
     def lines(self) -> list[str]:
-        """Lines for a person, a topic a line."""
+        """Lines of text, one for each topic."""
         lines = [
             f"packets   {self.point_packets} points (STDV), {self.info_packets} information (INFZ), {self.other_datagrams} other, {self.lost_packets} lost"
         ]

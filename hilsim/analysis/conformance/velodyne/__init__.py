@@ -1,1 +1,1 @@
-"""One file a topic: its rules, and a class that looks at blocks of packets and concludes."""
+"""Rules for Velodyne streams, one module for each topic, with a class that judges blocks of packets and then the whole stream."""

@@ -1,4 +1,4 @@
-"""The blocks' azimuth: a turning head read by a noisy encoder, never a drawn ramp."""
+"""Rules for the blocks' azimuth: a turning head read by a noisy encoder, never an exact ramp."""
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +35,11 @@ class AzimuthTopic:
         self._pauses, self._is_open = 0, False
         self._outside = 0
         self._equal, self._steps = 0, 0
-        self._sums = np.zeros(5)  # n, x, x^2 of increments; n and products of neighbouring deviations' parts
+        self._sums = np.zeros(5)  # n, x and x^2 of increments; n and products of neighbouring increments
         self._lag_sums = np.zeros(4)  # n, first, second, first * second
         self._divisor = 0
         self._period_s = 0.0
-        self._wraps: list[tuple[int, int, int]] = []  # packet, its block, first azimuth
+        self._wraps: list[tuple[int, int, int]] = []  # packet, block, first azimuth of a turn
         self._early_firmware: tuple[int, Place] | None = None
 
     def look(self, block: DataBlock, log: FindingLog) -> None:
@@ -98,7 +98,7 @@ class AzimuthTopic:
 
     @property
     def gaps(self) -> int:
-        """Parts of the turn in which nothing was fired, the one at the end of the stream included."""
+        """Number of parts of the turn without firings, including the one at the end of the stream."""
         return self._pauses + self._is_open
 
     @property
@@ -115,22 +115,22 @@ class AzimuthTopic:
 
     @property
     def autocorrelation(self) -> float:
-        """Correlation of neighbouring increments; NaN where they do not vary."""
+        """Correlation of neighbouring increments; NaN if they do not vary."""
         count, first, second, product = self._lag_sums
         variance = self.increment_sd_cdeg**2
         return float((product / count - first * second / count**2) / variance) if count and variance else float("nan")
 
     @property
     def rate_rpm(self) -> float:
-        """Revolutions a minute by azimuth and nominal firing clock; NaN before any increments."""
+        """Revolutions a minute by azimuth and nominal firing clock; NaN before any increment."""
         return self.mean_increment_cdeg / TURN_CDEG / self._period_s * 60.0 if self._period_s else float("nan")
 
     def conclude(self, log: FindingLog, first_pass: int | None = None) -> None:
-        """Judge the whole.
+        """Judge the whole stream.
 
         Args:
-            log: Where to report.
-            first_pass: Packets before the stream begins to repeat itself; turns behind them show nothing new.
+            log: Log of findings.
+            first_pass: Number of packets before the stream repeats itself; later turns contain nothing new.
         """
         if self._early_firmware is not None:
             count, place = self._early_firmware

@@ -1,4 +1,4 @@
-"""The packets' time stamps: samples of an exactly regular clock, cut to whole microseconds."""
+"""Rules for the packets' time stamps: samples of an exactly regular clock, truncated to whole microseconds."""
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ _SHORTEST_FIT = 32
 _FEWEST_STEPS = 15
 _FEWEST_SINGLE = 0.1
 _MOST_PULSE_US = 1000
-_MOST_PULSE_AT_HOUR_US = 200.0  # a count that starts again at 0 is off by up to a cycle
+_MOST_PULSE_AT_HOUR_US = 200.0  # a count that restarts at 0 is off by up to a cycle
 _MOST_JUMPS = 2
 
 
@@ -78,9 +78,9 @@ class ClockTopic:
         self._fit(block, cycles, block.run.knows_step & is_whole & (cycles >= 1), cycle_us)
 
     def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> tuple[float, float]:
-        """The cycle to judge steps by, and how uncertain it is: the model's, or as the block's own steps have it."""
+        """Cycle by which steps are judged, and its uncertainty: the model's, or that of the block's own steps."""
         single = np.abs(step - block.cycle_us) <= STEP_TOLERANCE_US
-        # where every other packet or so is lost, the commonest step is two cycles, but single ones occur
+        # if every other packet or so is lost, the most frequent step is two cycles, but single cycles occur
         median_us = float(np.median(step[single] if single.mean() > _FEWEST_SINGLE else step))
         typical = step[np.abs(step - median_us) < 3.0]
         if len(typical) < _FEWEST_STEPS or median_us < 50.0:
@@ -90,7 +90,7 @@ class ClockTopic:
         return float(np.mean(typical)), 2e-5 * block.cycle_us + 1.0 / len(typical)
 
     def _judge_bad(self, block: DataBlock, rows: npt.NDArray[np.int64], cycle_us: float, log: FindingLog) -> None:
-        """Distinguish a single wrong stamp, a clock that was set, and a wrong roll-over at the hour."""
+        """Report a single wrong stamp, a clock that was set, or a wrong roll-over at the hour."""
         bad = set(rows.tolist())
         for row in rows.tolist():
             step_us = int(block.run.step_us[row])
@@ -111,7 +111,7 @@ class ClockTopic:
                 self.jumps += 1
 
     def _fit(self, block: DataBlock, cycles: npt.NDArray[np.int64], good: npt.NDArray[np.bool_], cycle_us: float) -> None:
-        """Fit a straight line through every unbroken stretch of the block and pool the results."""
+        """Fit a straight line to every unbroken stretch of the block and combine the results."""
         breaks = np.flatnonzero(~good)
         for start, stop in zip([0, *breaks.tolist()], [*breaks.tolist(), len(good)], strict=True):
             if stop - start < _SHORTEST_FIT:
@@ -130,12 +130,12 @@ class ClockTopic:
 
     @property
     def drift_ppm(self) -> float:
-        """How much longer the packets' cycle is than the model's; NaN before a fit."""
+        """Relative excess of the packets' cycle over the model's; NaN before a fit."""
         return self._weighted_ppm / self._weight if self._weight else float("nan")
 
     @property
     def fitted_cycle_us(self) -> float:
-        """The packets' cycle by the latest mode's nominal one; NaN before a fit."""
+        """Cycle of the packets for the latest mode; NaN before a fit."""
         return self._cycle_us * (1.0 + 1e-6 * self.drift_ppm)
 
     @property
@@ -144,7 +144,7 @@ class ClockTopic:
         return float(np.sqrt(self._residual_square_sum / self.fitted_packets)) if self.fitted_packets else float("nan")
 
     def conclude(self, log: FindingLog) -> None:
-        """Judge the whole."""
+        """Judge the whole stream."""
         if self.steps == 0:
             for rule in (STEP, ORDER, LOST):
                 log.skip(rule, self.packets, 2)
@@ -203,6 +203,6 @@ class ClockTopic:
 
 
 def _is_pulse(stamp_us: int, step_us: int, cycle_us: float) -> bool:
-    """Whether a step that is no whole number of cycles is what a pulse per second makes of a clock up to 1000 ppm off."""
+    """Whether a step that is no whole number of cycles is caused by a pulse per second that sets a clock up to 1000 ppm off."""
     passes_second = (stamp_us + _MOST_PULSE_US) // 1_000_000 != (stamp_us - step_us - _MOST_PULSE_US) // 1_000_000
     return passes_second and abs(step_us - cycle_us) <= _MOST_PULSE_US + STEP_TOLERANCE_US

@@ -1,4 +1,4 @@
-"""Packets without any return amid others that return, and packets that measure what the one before did: the sender's doing, not the scene's."""
+"""Rules for blank packets between packets with returns, and for copies of the former packet: both are caused by the sender, not by the scene."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from hilsim.protocols.velodyne.data import BLOCKS
 PACKET = Rule(id="returns.blank_packet", severity=Severity.WARNING, packets=3)
 COPIED = Rule(id="returns.copied", severity=Severity.ERROR, packets=2)
 
-_BORDERING_SHARE = 0.25  # of the firings of the nearest block
+_BORDERING_SHARE = 0.25  # share of the firings of the nearest block
 _MOST_WAITING = 64
 _FEWEST_RETURNS = 10
 _FEWEST_OF_BLOCK = 12
@@ -18,14 +18,14 @@ _FIRST, _LAST, _BLANK, _ZERO, _NEXT, _INDEX, _FRAME = range(7)
 
 
 class ContentsTopic:
-    """Shares of returns at the borders of packets, and the last packet's records."""
+    """Shares of returns at the ends of packets, and the last packet's records."""
 
     def __init__(self) -> None:
-        self._waiting = np.zeros((0, 7))  # packets from the last one with a return on
+        self._waiting = np.zeros((0, 7))  # packets since the last one with a return
         self._last: npt.NDArray[np.uint8] | None = None
 
     def look(self, block: DataBlock, log: FindingLog) -> None:
-        """Report the blank packets of one block, as far as what follows them is known, and copies."""
+        """Report copies, and the blank packets of one block that are followed by known packets."""
         self._check_copies(block, log)
         share = (block.distance > 0).mean(axis=2)
         every = 2 if block.is_dual else 1
@@ -54,7 +54,7 @@ class ContentsTopic:
 
     @staticmethod
     def _check_block_copies(block: DataBlock, records: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], log: FindingLog) -> None:
-        """Report the first block (in dual mode: pair) of each packet that is a copy of the one before it."""
+        """Report the first block (in dual mode: pair) of each packet that is a copy of the former one."""
         pair = 2 if block.is_dual else 1
         groups = records.reshape(-1, records.shape[1] * pair // BLOCKS)
         previous = np.concatenate((before.reshape(-1, groups.shape[1])[-1:], groups[:-1]))
@@ -71,7 +71,7 @@ class ContentsTopic:
 
 
 def _report(rows: npt.NDArray[np.float64], log: FindingLog) -> None:
-    """Report a run of blank packets, given with the packet before and the one behind."""
+    """Report a run of blank packets, given with the packets before and after it."""
     if min(rows[0, _LAST], rows[-1, _FIRST]) < _BORDERING_SHARE or not rows[1:, _NEXT].all():
         return
     for row in rows[1:-1]:

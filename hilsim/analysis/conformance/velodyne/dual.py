@@ -1,4 +1,4 @@
-"""Dual return packets: even blocks the last return, odd blocks the strongest, or the second strongest where that is the last."""
+"""Rules for dual return packets: even blocks have the last return, odd blocks the strongest, or the second strongest if that is the last."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class DualTopic:
         self._empty_unequal = 0
 
     def look(self, block: DataBlock, log: FindingLog) -> None:
-        """Judge the pairs of one block; without effect outside dual mode."""
+        """Judge the pairs of one block; do nothing outside dual mode."""
         if not block.is_dual:
             return
         self._is_dual = True
@@ -73,7 +73,7 @@ class DualTopic:
         self._empty_unequal += int((empty & (even_byte != odd_byte)).sum())
 
     def conclude(self, log: FindingLog) -> None:
-        """Judge the whole."""
+        """Judge the whole stream."""
         if not self._is_dual:
             return
         if self.pairs_with_return < _FEWEST_PAIRS:

@@ -1,4 +1,4 @@
-"""The two factory bytes, and whether the rest of the packet agrees with them."""
+"""Rules for the two factory bytes, and for the agreement of the packet with them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16,
 
 
 def _listed(modes: Iterable[ReturnMode]) -> str:
-    """For people: ``0x37, 0x38 or 0x39``."""
+    """Text of return modes: ``0x37, 0x38 or 0x39``."""
     *others, last = [f"0x{mode:02X}" for mode in modes]
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -29,10 +29,10 @@ _MOST_MODE_CHANGES = 3
 
 
 def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
-    """Whether blocks come in pairs of one azimuth (and not all with the same).
+    """Whether blocks come in pairs of one azimuth, without all having the same.
 
     Args:
-        azimuth: ``int64[n, 12]``.
+        azimuth: ``int64[n, 12]``, azimuth of each block.
     """
     within = float(np.mean(azimuth[:, ::2] == azimuth[:, 1::2]))
     between = float(np.mean(azimuth[:, 1:-1:2] == azimuth[:, 2::2]))
@@ -40,10 +40,10 @@ def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
 
 
 def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> str:
-    """What a sensor is whose packets are not checked, with its article; empty for others."""
+    """Name with article of a sensor whose packets are not checked, empty for others."""
     is_64 = (flags[:, ::2] == _UPPER_BANK).all(axis=1) & (flags[:, 1::2] == _LOWER_BANK).all(axis=1)
     if float(is_64.mean()) > 0.5:
-        return "an HDL-64E by its blocks' flags"  # its last two bytes carry its state in turn, not the model
+        return "an HDL-64E by its blocks' flags"  # its last two bytes contain its state in turn, not the model
     if product == Product.VLS_128:
         known = ReturnMode.find(mode)
         return "a VLS-128 in dual return mode" if known and known.is_dual else ""
@@ -52,14 +52,14 @@ def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> st
 
 
 class FactoryTopic:
-    """Factory bytes of the sensor, and the model they and the timing make it.
+    """Factory bytes of the sensor, and the model by these bytes and the timing.
 
     Attributes:
-        model: What the sensor's packets are judged as, or None before any and where they are not.
-        unchecked: What the sensor is where its packets are not judged, else empty.
-        is_dual: Blocks come in pairs of one azimuth.
-        mode: The factory byte.
-        product: The factory byte.
+        model: Model by whose rules packets are judged; None before any packet, or if they are not judged.
+        unchecked: Name of a sensor whose packets are not judged, else empty.
+        is_dual: Whether blocks come in pairs of one azimuth.
+        mode: Return mode byte.
+        product: Product byte.
     """
 
     def __init__(self) -> None:
@@ -81,16 +81,16 @@ class FactoryTopic:
         place: Place,
         log: FindingLog,
     ) -> None:
-        """Decide model and mode of a run of packets with one pair of factory bytes.
+        """Find model and mode of a run of packets with equal factory bytes.
 
         Args:
             mode: Byte 1204.
             product: Byte 1205.
-            azimuth: ``int64[n, 12]``.
-            flags: ``int64[n, 12]``.
-            median_step_us: Of the packets' stamps, or None where too few are known.
-            place: Of the run's first packet.
-            log: Where to report.
+            azimuth: ``int64[n, 12]``, azimuths of the blocks.
+            flags: ``int64[n, 12]``, flags of the blocks.
+            median_step_us: Median step of the packets' stamps, or None for too few packets.
+            place: Place of the run's first packet.
+            log: Log of findings.
         """
         is_new = (mode, product) != (self.mode, self.product)
         if is_new or len(azimuth) >= _FEWEST_FOR_STEP:
@@ -145,13 +145,13 @@ class FactoryTopic:
             self._once(EARLY, product, f"product 0x21 is the HDL-32E's, but packets come every {median_step_us:.0f} us: an early VLP-16", at, log)
 
     def _once(self, rule: Rule, value: int, message: str, at: Place, log: FindingLog, severity: Severity | None = None) -> None:
-        """Report a constant fault once for each value of the byte, not for each run of packets."""
+        """Report a constant finding once for each value of the byte, not for each run of packets."""
         self._told[rule.id, value] += 1
         if self._told[rule.id, value] == 1:
             log.report(rule, message, at, severity=severity)
 
     def conclude(self, log: FindingLog) -> None:
-        """Report how often the return mode changed."""
+        """Report the number of changes of the return mode."""
         count = len(self._mode_changes)
         severity = Severity.WARNING if count <= _MOST_MODE_CHANGES else Severity.ERROR
         for before, after, place in self._mode_changes:

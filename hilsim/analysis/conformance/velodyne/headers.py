@@ -1,7 +1,7 @@
-"""Ethernet, IPv4 and UDP headers: data packets come from a hardware template, position packets from a software stack.
+"""Rules for Ethernet, IPv4 and UDP headers: data packets are made from a hardware template, position packets by a software stack.
 
-Only where the capture carries headers a sensor may have sent. VeloView's exporter, the loopback interface, and whatever has another maker's MAC (a
-router, a bridge, a program's socket) write their own: then a note.
+They apply only to headers that a sensor may have sent. VeloView's exporter, the loopback interface, and senders with another maker's MAC (a router, a
+bridge, a program's socket) write their own headers, for which a note is reported.
 """
 
 from collections.abc import Callable
@@ -34,13 +34,13 @@ _OUI = bytes.fromhex("607688")
 _EXPORTER = bytes.fromhex("607688000000")
 _OLD_PORT = 443  # HDL-32E of 2011
 _COOKED_MAC = {16 + 28: 6, 20 + 28: 12}
-"""Where Linux's cooked headers (two versions, by the size of all headers) hold the sender's address."""
+"""Offset of the sender's address in Linux's cooked headers (two versions), by the size of all headers."""
 _MOST_MACS = 16
 _FEWEST_STEPS = 10
 
 
 class Origin(StrEnum):
-    """Whose headers a capture carries."""
+    """Origin of the headers in a capture."""
 
     NONE = "none"
     SENSOR = "sensor"
@@ -50,7 +50,7 @@ class Origin(StrEnum):
 
 
 def origin_of(datagram: CapturedDatagram) -> Origin:
-    """Whose headers a datagram came with."""
+    """Find the origin of a datagram's headers."""
     if datagram.link is None:
         return Origin.NONE
     has_no_macs = not any(datagram.link[:12]) if datagram.is_ethernet else datagram.source.startswith("127.")
@@ -63,7 +63,7 @@ def origin_of(datagram: CapturedDatagram) -> Origin:
 
 
 def mac_of(datagram: CapturedDatagram) -> bytes | None:
-    """The Ethernet address that a datagram came from; None where the capture does not contain it."""
+    """Source Ethernet address of a datagram; None if the capture does not contain it."""
     link = datagram.link or b""
     if datagram.is_ethernet:
         return link[6:12]
@@ -73,7 +73,7 @@ def mac_of(datagram: CapturedDatagram) -> bytes | None:
 
 @dataclass(kw_only=True)
 class _Count:
-    """How many packets break a rule, and the first of them."""
+    """Number of packets that break a rule, and the first of them."""
 
     packets: int = 0
     got: str = ""
@@ -85,8 +85,8 @@ class HeadersTopic:
     """Headers of one kind of packet.
 
     Attributes:
-        is_data: Data packets, else position packets.
-        origin: Whose headers they are, by the first packet.
+        is_data: Whether these are data packets, else position packets.
+        origin: Origin of the headers of the first packet.
     """
 
     is_data: bool
@@ -106,7 +106,7 @@ class HeadersTopic:
         return VELODYNE_DATA_STYLE if self.is_data else VELODYNE_POSITION_STYLE
 
     def look(self, datagrams: list[CapturedDatagram], first_index: int) -> None:
-        """Judge the headers of packets that follow each other."""
+        """Judge the headers of consecutive packets."""
         if not self.packets:
             self.origin = origin_of(datagrams[0])
             self._is_local = datagrams[0].source.startswith("127.")
@@ -230,7 +230,7 @@ def _folded(total: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _expectation(rule: Rule, *, is_data: bool) -> str:
-    """What a rule demands of one kind of packet."""
+    """Text of a rule's requirement on one kind of packet."""
     style = VELODYNE_DATA_STYLE if is_data else VELODYNE_POSITION_STYLE
     port = DATA_PORT if is_data else POSITION_PORT
     return {

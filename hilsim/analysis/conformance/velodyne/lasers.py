@@ -1,4 +1,4 @@
-"""Each laser by itself and among its neighbours: does it measure at all, does it measure itself, and is it the one it should be."""
+"""Rules for lasers: whether each laser measures, measures itself, and has the right place among its neighbours."""
 
 from typing import NamedTuple
 
@@ -17,29 +17,29 @@ ORDER = Rule(id="returns.laser_order", severity=Severity.ERROR, packets=50)
 _FEWEST_FIRINGS = 2000
 _FEWEST_RETURNS = 200
 _LONGEST_RUN = 200
-_INNER_SHARE, _OUTER_SHARE = 0.1, 0.25  # of its neighbours' firings that return, for a laser to be missed
-_FEWEST_PAIRS = 200  # of returns of two lasers in one firing sequence
-_LEAST_SHARED = 0.25  # of the returns of either: what a laser into the sky and one on the ground have in common is chance
+_INNER_SHARE, _OUTER_SHARE = 0.1, 0.25  # shares of its neighbours' firings with a return from which a silent laser is reported
+_FEWEST_PAIRS = 200  # pairs of returns of two lasers in one firing sequence
+_LEAST_SHARED = 0.25  # of the returns of either; common returns of a laser into the sky and one to the ground are random
 _FEWEST_LASERS = 8
-_MOST_FIRINGS = 4096  # of a block that are compared
-_LEAST_REFLECTIVITY = 3  # fainter is what rain, fog and snow return, wherever a drop is; 4 to 15 % of the returns of the captures
-_LEAST_SHARE = 0.1  # of a laser's firings that return, for its reflectivities to be judged: a sky with rain in it has less, and 0 throughout
-_SAME = 0.99  # of a laser's returns that have one reflectivity; its neighbours' share of their commonest is below
+_MOST_FIRINGS = 4096  # largest number of compared firings of a block
+_LEAST_REFLECTIVITY = 3  # rain, fog and snow return less, at random places; 4 to 15 % of the returns of the captures
+_LEAST_SHARE = 0.1  # share of a laser's firings with a return from which its reflectivities are judged; a rainy sky has fewer returns, all with 0
+_SAME = 0.99  # share of a laser's returns with one reflectivity; its neighbours' shares of their most frequent one are lower
 _MOST_ALIKE = 0.8
-_LEAST_CONTRAST = 1.5  # all pairs against the most alike: below, any order looks like any other
+_LEAST_CONTRAST = 1.5  # mean difference of all pairs over that of the most similar ones; below this, all orders look alike
 _MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
-_MOST_MISPLACED_BY_FEW = 0.5  # used where no lasers share a quarter of their returns: the others may see one surface by chance
+_MOST_MISPLACED_BY_FEW = 0.5  # used if no lasers share a quarter of their returns: the others may see one surface by chance
 _LEAST_DIFFERENCE = 0.02
 _MOST_RESTLESS = 0.6
-_SLOWEST_DEG = 0.01  # a firing: a head that turns slower does not come to look where another laser looked
+_SLOWEST_DEG = 0.01  # per firing: a head that turns slower does not reach another laser's direction
 
 
 class _Arrangement(NamedTuple):
-    """Where a model's lasers look.
+    """Directions of a model's lasers.
 
     Attributes:
         order: Lasers from the lowest to the highest.
-        ahead_deg: How far each looks ahead of the block's azimuth.
+        ahead_deg: Azimuth of each laser ahead of the block's azimuth.
     """
 
     order: tuple[int, ...]
@@ -47,14 +47,14 @@ class _Arrangement(NamedTuple):
 
 
 def arrangement_of(model: Model) -> _Arrangement | None:
-    """Where a model's lasers look, or None of a model of which only the stream's form is judged."""
+    """Directions of a model's lasers, or None for a model of which only the stream's form is judged."""
     if model not in MODELS:
         return None
     return _Arrangement(model.geometry.elevation_order, model.geometry.azimuth_offset_deg)
 
 
 class LasersTopic:
-    """Counts by laser, and how alike two lasers measure."""
+    """Counts by laser, and differences between the measurements of two lasers."""
 
     def __init__(self) -> None:
         self._begin(None)
@@ -66,15 +66,15 @@ class LasersTopic:
         self._returns = np.zeros(lasers, dtype=np.int64)
         self._bytes = np.zeros((lasers, 256), dtype=np.int64)
         self._last = np.zeros(lasers, dtype=np.int64)  # distance of each laser's last return
-        self._run = np.zeros(lasers, dtype=np.int64)  # how often it came in a row
-        self._longest = np.zeros((lasers, 2), dtype=np.int64)  # the longest run and its distance
-        self._unlike = np.zeros((2, lasers, lasers))  # of pairs of lasers: sum and number of differences
-        self._restless = np.zeros(2)  # of each laser's neighbouring firings, the same
+        self._run = np.zeros(lasers, dtype=np.int64)  # number of consecutive equal distances
+        self._longest = np.zeros((lasers, 2), dtype=np.int64)  # longest run and its distance
+        self._unlike = np.zeros((2, lasers, lasers))  # sum and number of differences of pairs of lasers
+        self._restless = np.zeros(2)  # sum and number of differences of each laser's neighbouring firings
 
     def look(self, block: DataBlock) -> None:
         """Count one block."""
         model = block.model
-        if self._model is not model:  # the model is known for good after a few packets
+        if self._model is not model:  # the model is known and constant after a few packets
             self._begin(model)
         every = 2 if block.is_dual else 1
         distance = block.distance[:, ::every].reshape(-1, model.channels)
@@ -102,7 +102,7 @@ class LasersTopic:
         self._last[laser], self._run[laser] = distance[-1], runs[-1]
 
     def _compare(self, block: DataBlock, distance: npt.NDArray[np.uint16]) -> None:
-        """Add up how much lasers differ in one direction, as logarithms of ranges, at most 1; ``distance`` is without returns of the weather."""
+        """Add differences of lasers in one direction, as logarithms of ranges, at most 1; ``distance`` has no returns from weather."""
         arrangement = arrangement_of(block.model)
         if arrangement is None or len(distance) < 2:
             return
@@ -121,7 +121,7 @@ class LasersTopic:
             self._unlike[1, laser] += np.isfinite(apart).sum(axis=0)
 
     def conclude(self, log: FindingLog) -> None:
-        """Judge the whole."""
+        """Judge the whole stream."""
         model = self._model
         if model is None:
             return
@@ -150,16 +150,16 @@ class LasersTopic:
             log.report(CONSTANT, f"laser {laser} must measure with noise, got {raw * model.distance_unit_mm / 1000:.3f} m {length} times in a row")
 
     def _conclude_reflectivity(self, laser: int, arrangement: _Arrangement | None, log: FindingLog) -> None:
-        """Judge one laser's reflectivities by its neighbours', whose scene and weather are the same."""
+        """Judge one laser's reflectivities by those of its neighbours, which have the same scene and weather."""
         returns, value = int(self._returns[laser]), int(self._bytes[laser].argmax())
-        is_alone = self._bytes.sum(axis=0).max() < _SAME * self._returns.sum()  # all lasers alike are another rule's
+        is_alone = self._bytes.sum(axis=0).max() < _SAME * self._returns.sum()  # another rule reports equal values of all lasers
         if not is_alone or self._bytes[laser, value] <= _SAME * returns or returns < _LEAST_SHARE * self._firings:
             return
         sides = self._sides(laser, arrangement)
         alike = [float(self._bytes[side, value] / self._returns[side]) for side in sides]
         commonest = [float(self._bytes[side].max() / self._returns[side]) for side in sides]
         is_extreme = value in {0, 255} and max(alike, default=0.0) < _MOST_ALIKE
-        is_amid = len(sides) == 2 and max(commonest) < _MOST_ALIKE  # the lowest and the highest may see one surface alone
+        is_amid = len(sides) == 2 and max(commonest) < _MOST_ALIKE  # the lowest and the highest laser may see only one surface
         if is_extreme or is_amid:
             severity = Severity.ERROR if value == 0 else Severity.WARNING
             log.report(
@@ -169,7 +169,7 @@ class LasersTopic:
             )
 
     def _sides(self, laser: int, arrangement: _Arrangement | None) -> list[int]:
-        """The nearest lasers below and above that return often enough to be compared; none where it is not known where lasers look."""
+        """Nearest lasers below and above with enough returns to be compared; none if the lasers' directions are unknown."""
         if arrangement is None:
             return []
         known = [other for other in arrangement.order if other == laser or self._returns[other] >= _FEWEST_RETURNS]
@@ -220,7 +220,7 @@ class LasersTopic:
 
 
 def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], order: npt.NDArray[np.int64]) -> bool:
-    """Whether lasers that return together, and not just now and then, are out of order too; False for too few of them."""
+    """Whether lasers that often return together are also out of order; False for too few of them."""
     returns = np.diag(counts)
     shared = np.where(counts >= _LEAST_SHARED * np.maximum(returns, returns[:, np.newaxis]), unlike, np.nan)
     lasers = np.flatnonzero(np.isfinite(shared).any(axis=1))
@@ -231,13 +231,13 @@ def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDAr
 
 
 def _roughness(unlike: npt.NDArray[np.float64], order: npt.NDArray[np.int64], smoothest: float, usual: float) -> float:
-    """How much neighbours in an order differ: 0 as little as is possible, 1 as two lasers do anyhow."""
+    """Mean difference of neighbours in an order: 0 for the least possible, 1 for that of any two lasers."""
     neighbours = unlike[order[:-1], order[1:]]
     return (float(np.nanmean(neighbours)) - smoothest) / (usual - smoothest) if np.isfinite(neighbours).any() else 0.0
 
 
 def _smoothest(unlike: npt.NDArray[np.float64], lasers: npt.NDArray[np.int64]) -> float:
-    """Mean difference along the least tree that joins all lasers: no order has less (Prim's algorithm)."""
+    """Mean difference along the minimum spanning tree of all lasers, a lower bound for every order (Prim's algorithm)."""
     nearest = np.where(np.isnan(unlike[lasers[0]]), np.inf, unlike[lasers[0]])
     waiting = set(lasers[1:].tolist())
     steps = []

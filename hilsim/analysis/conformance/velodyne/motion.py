@@ -1,4 +1,4 @@
-"""The head's angle against the stamps: angle is rate times time."""
+"""Rules for the head's angle and the stamps: the angle must be rate times time."""
 
 from typing import NamedTuple
 
@@ -17,13 +17,13 @@ _MOST_LEAPS = 4096
 
 
 class _Leap(NamedTuple):
-    """A finding that waits for the whole stream, which may show that it is the seam of a loop.
+    """A finding that waits for the end of the stream, because it may be the seam of a loop.
 
     Attributes:
-        packet: The packet that does not go on from the one before.
-        message: What is wrong.
-        place: Where it is reported, which may be in the packet before.
-        leap_cdeg: How far the head leaps, where that is known.
+        packet: Index of the packet that does not continue the former one.
+        message: Text of the finding.
+        place: Place of the finding, which may be in the former packet.
+        leap_cdeg: Size of the head's leap, if known.
     """
 
     packet: int
@@ -33,17 +33,17 @@ class _Leap(NamedTuple):
 
 
 class MotionTopic:
-    """Leaps, and the mean step across packets' borders."""
+    """Leaps, and the mean step between packets."""
 
     def __init__(self) -> None:
         self.leaps: list[_Leap] = []
         self.uncounted = 0
         self._borders, self._border_sum = 0, 0.0
         self._step_sum = 0.0
-        self._last: tuple[int, Place] | None = None  # last azimuth and place of the block before
+        self._last: tuple[int, Place] | None = None  # last azimuth and place of the former block
 
     def look(self, block: DataBlock) -> None:
-        """Gather what one block's head did."""
+        """Add the motion of one block."""
         motion = block.motion
         for row in np.flatnonzero(motion.is_wrong | motion.is_hasty | motion.is_backward).tolist():
             if len(self.leaps) >= _MOST_LEAPS:
@@ -76,11 +76,11 @@ class MotionTopic:
         return _Leap(index, message, block.place(row, 2), float(wrapped_cdeg(motion.turned_cdeg[row] - motion.due_cdeg[row])))
 
     def seam_leap_cdeg(self, repeats: RepeatsTopic) -> float:
-        """How far the head leaps where a recording begins again, or 0."""
+        """Size of the head's leap at the seam of a loop, or 0."""
         return max((abs(leap.leap_cdeg) for leap in self.leaps if repeats.is_seam(leap.packet)), default=0.0)
 
     def conclude(self, log: FindingLog, repeats: RepeatsTopic) -> None:
-        """Report leaps, but for those at the seam of a loop, which are reported with it."""
+        """Report leaps, except at the seam of a loop, where they are reported with the loop."""
         leaps = [leap for leap in self.leaps if not repeats.is_seam(leap.packet)]
         log.report_each(MOTION, range(len(leaps)), lambda number: leaps[number].message, lambda number: leaps[number].place)
         if self.uncounted:

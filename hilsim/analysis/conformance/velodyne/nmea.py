@@ -1,4 +1,4 @@
-"""The NMEA sentence in a position packet."""
+"""Rules for the NMEA sentence in a position packet."""
 
 import re
 from collections import Counter
@@ -37,15 +37,15 @@ _LARGEST_ZONE_S = 14 * _HOUR_S
 _NEAR_S = 120
 _OFF_S = (_DAY_S, 1024 * 7 * _DAY_S)
 _MOST_ADVANCE_S = 2.0
-_LONGEST_STEP_US = 60_000_000  # between position packets: after more, the receiver may have been another
+_LONGEST_STEP_US = 60_000_000  # between position packets: after a longer time, the receiver may be another one
 
 
 class _TimeOfSentence(NamedTuple):
-    """The time in a valid sentence.
+    """Time in a valid sentence.
 
     Attributes:
         day_s: Seconds past midnight.
-        utc_s: UTC, or None where the sentence has no date.
+        utc_s: UTC, or None if the sentence has no date.
     """
 
     day_s: int
@@ -53,14 +53,14 @@ class _TimeOfSentence(NamedTuple):
 
 
 class NmeaTopic:
-    """Sentences; each distinct one is parsed once."""
+    """Sentences of one sensor; each distinct one is parsed once."""
 
     def __init__(self) -> None:
         self.sentences = 0
         self._last: bytes | None = None
         self._time: _TimeOfSentence | None = None
-        self._locked_before: tuple[_TimeOfSentence, int] | None = None  # the last sentence in lock that was new, and the running time then
-        self._running_us = 0  # of the stamps
+        self._locked_before: tuple[_TimeOfSentence, int] | None = None  # the last new sentence in lock, and the running time at that moment
+        self._running_us = 0  # running time by the stamps
         self._last_us: int | None = None
         self._hours: Counter[int | None] = Counter()
 
@@ -105,7 +105,7 @@ class NmeaTopic:
         self._locked_before = sentence, self._running_us
 
     def _compare_host(self, host_ns: int) -> None:
-        """Note by how many hours a sentence is off the capture's time, or None where it is off otherwise."""
+        """Record the difference of a sentence to the capture's time in hours, or None if it is not a whole number of hours."""
         if self._time is None or self._time.utc_s is None:
             return
         off_s = self._time.utc_s - host_ns // NS_PER_S
@@ -115,7 +115,7 @@ class NmeaTopic:
         self._hours[hours if is_near else None] += 1
 
     def _parse(self, raw: bytes, place: Place, log: FindingLog) -> _TimeOfSentence | None:
-        """Report the faults of one sentence. Returns its time if it is a valid position."""
+        """Report the faults of one sentence; returns its time if it has a valid position."""
         self.sentences += 1
         text, ending, padding = _cut(raw)
         if not text.startswith((b"$GPRMC,", b"$GPGGA,")) or any(not 32 <= byte < 127 for byte in text):
@@ -148,7 +148,7 @@ class NmeaTopic:
         return _TimeOfSentence(day_s, None if date is None else int(date.timestamp()) + day_s)
 
     def conclude(self, log: FindingLog) -> None:
-        """Report sentences of another hour than the capture's."""
+        """Report sentences that differ from the capture's time by whole hours."""
         hours, count = self._hours.most_common(1)[0] if self._hours else (None, 0)
         if hours and count == self._hours.total():
             why = ": the receiver's week number began again" if abs(hours) * _HOUR_S == _OFF_S[1] else ""
@@ -156,7 +156,7 @@ class NmeaTopic:
 
 
 def _impossible(fields: dict[str, str | None]) -> Iterator[str]:
-    """Values that no receiver sends, as text."""
+    """Yield faults of values that no receiver sends, as text."""
     for name, most_deg in (("latitude", 90), ("longitude", 180)):
         text = fields[name]
         if text:
@@ -172,7 +172,7 @@ def _impossible(fields: dict[str, str | None]) -> Iterator[str]:
 
 
 def _date_of(text: str | None) -> datetime | None:
-    """Midnight of a date ddmmyy; None without one or where the calendar has none such."""
+    """Midnight of a date ddmmyy; None without a date or for an impossible date."""
     if not text:
         return None
     try:
@@ -182,7 +182,7 @@ def _date_of(text: str | None) -> datetime | None:
 
 
 def _cut(raw: bytes) -> tuple[bytes, bytes, bytes]:
-    """Sentence, line ending and what follows."""
+    """Sentence, line ending and the bytes after it."""
     end = min((at for at in (raw.find(b"\r"), raw.find(b"\n"), raw.find(b"\x00")) if at >= 0), default=len(raw))
     stop = end
     while stop < len(raw) and stop < end + 2 and raw[stop] in b"\r\n":

@@ -1,4 +1,4 @@
-"""Position packets: telemetry on its own clockwork."""
+"""Rules for position packets, which are sent at their own times."""
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ IMU = Rule(id="position.imu", severity=Severity.ERROR, packets=10)
 
 _IMU = slice(IMU_OFFSET, IMU_OFFSET + IMU_SIZE)
 _FARTHEST_LEAD_US = 50_000
-_LATER_TO_WIRE_US = 350.0  # a position packet reaches the wire this much later after its stamp than a data packet after its last firing
+_LATER_TO_WIRE_US = 350.0  # time from a position packet's stamp to the wire minus that from a data packet's last firing to the wire
 _MOST_LEADS = 4096
 _POSITIONS = "position packets"
 
@@ -117,7 +117,7 @@ class PositionTopic:
         self._last_us = int(stamps[-1])
 
     def conclude(self, log: FindingLog) -> None:
-        """Judge the whole."""
+        """Judge the whole stream."""
         if self._telemetry:
             log.report(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
         if self._shut_down:

@@ -1,4 +1,4 @@
-"""Packets that come again: a recording that is played in a loop."""
+"""Rules for repeated packets, such as those of a recording that is played in a loop."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,20 +13,20 @@ from hilsim.protocols.velodyne.data import BLOCKS
 
 LOOP = Rule(id="stream.loop", severity=Severity.WARNING, packets=32)
 
-_MOST_KEPT = 32_768  # packets of a stream that are compared: 43 s of a VLP-16
+_MOST_KEPT = 32_768  # largest number of compared packets of a stream: 43 s of a VLP-16
 _SHORTEST = 8
-_FEWEST_RETURNS = 16  # of a packet whose records are compared
+_FEWEST_RETURNS = 16  # smallest number of returns of a packet whose records are compared
 _BLOCKS_SIZE = 100 * BLOCKS
 _WEIGHTS = np.random.default_rng(1206).integers(1, 1 << 63, _BLOCKS_SIZE // 8, dtype=np.uint64) | np.uint64(1)
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """What comes again.
+    """A loop of packets.
 
     Attributes:
-        period: After so many packets.
-        begin: First packet of the second pass.
+        period: Number of packets of one pass.
+        begin: Index of the first packet of the second pass.
     """
 
     period: int
@@ -42,7 +42,7 @@ class RepeatsTopic:
         self._frames = np.zeros(0, dtype=np.int64)
 
     def look(self, block: DataBlock) -> None:
-        """Take the fingerprints of one block."""
+        """Add the fingerprints of one block."""
         room = _MOST_KEPT - len(self._prints)
         if room <= 0:
             return
@@ -74,21 +74,21 @@ class RepeatsTopic:
         return _Loop(period, period + int(steady.argmax())) if steady.any() else None
 
     def is_seam(self, index: int) -> bool:
-        """Whether the packet is a loop's first: where a pass begins again."""
+        """Whether a packet is the first of a pass of a loop."""
         loop = self._loop
         return loop is not None and loop.begin <= index < len(self._prints) and bool(self._prints[index] == self._prints[loop.begin])
 
     @property
     def first_pass(self) -> int | None:
-        """Packets before a loop begins again, or None where nothing comes again."""
+        """Number of packets before the second pass of a loop, or None without a loop."""
         return None if self._loop is None else self._loop.begin
 
     def conclude(self, log: FindingLog, seam_leap_cdeg: float) -> None:
         """Report a loop.
 
         Args:
-            log: Where to report.
-            seam_leap_cdeg: How far the head leaps at its seam, or 0.
+            log: Log of findings.
+            seam_leap_cdeg: Size of the head's leap at the seam, or 0.
         """
         if len(self._prints) < LOOP.packets:
             log.skip(LOOP, len(self._prints), LOOP.packets, "packets")
@@ -104,7 +104,7 @@ class RepeatsTopic:
         )
 
     def _measured_again(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Packets with the records and not the azimuths of an earlier one that is not the one before, and that one."""
+        """Packets with the records, but not the azimuths, of an earlier packet other than the former one, and that packet."""
         order = np.argsort(self._records, kind="stable")
         earlier, later = order[:-1], order[1:]
         same = (self._records[later] == self._records[earlier]) & (self._records[later] != 0)
@@ -113,7 +113,7 @@ class RepeatsTopic:
 
 
 def _runs_of(flags: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:
-    """Where so many True values in a row begin."""
+    """Whether a run of this number of True values begins at each place."""
     if len(flags) < length:
         return np.zeros(1, dtype=np.bool_)
     return np.asarray(np.lib.stride_tricks.sliding_window_view(flags, length).all(axis=1))

@@ -1,4 +1,4 @@
-"""Distances and reflectivities: what the numbers themselves give away."""
+"""Rules for the distributions of distances and reflectivities."""
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,12 @@ _FEWEST = 2000
 _FEWEST_EMPTY = 1000
 _FEWEST_BLOCKS = 120
 _FEWEST_SEQUENCES = 100
-_FEWEST_SPANS = 6  # stretches of distances that differ in the bits above alone and hold a thousandth of the returns each
+_FEWEST_SPANS = 6  # spans of distances that differ only in the bits above, each with a thousandth of the returns or more
 _FEWEST_FLOORS = 5  # lasers with empty records, for a comparison of their noise floors: fewer may share one by chance
 
 
 class ReturnsTopic:
-    """Histograms of what was measured."""
+    """Histograms of the measurements."""
 
     def __init__(self) -> None:
         self._model: Model | None = None
@@ -81,7 +81,7 @@ class ReturnsTopic:
         return int(self._distances[0]) / total if total else float("nan")
 
     def conclude(self, log: FindingLog) -> None:
-        """Judge the whole."""
+        """Judge the whole stream."""
         counts = self._distances.copy()
         counts[0] = 0
         total = int(counts.sum())
@@ -124,9 +124,9 @@ class ReturnsTopic:
             )
 
     def _conclude_bits(self, counts: npt.NDArray[np.int64], total: int, log: FindingLog) -> None:
-        """Report bits above the lowest that never change though distances lie on both sides of them again and again."""
+        """Report bits above the lowest that never change although distances lie on both sides of them several times."""
         for bit in range(1, 14):
-            halves = counts.reshape(-1, 2, 1 << bit).sum(axis=2)  # by span, then by the bit
+            halves = counts.reshape(-1, 2, 1 << bit).sum(axis=2)  # by span, then by bit
             clear, set_ = halves.sum(axis=0).tolist()
             if min(clear, set_) < 1e-4 * total and (halves.sum(axis=1) > 1e-3 * total).sum() >= _FEWEST_SPANS:
                 log.report(GRID, f"every bit of raw distances must change, got bit {bit} {'set' if set_ > clear else 'clear'} in all of {total}")

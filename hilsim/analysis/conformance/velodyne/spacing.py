@@ -1,4 +1,4 @@
-"""When packets reached the host: one each cycle, no bursts."""
+"""Rules for arrival at the host: one packet each cycle, no bursts."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ RATE = Rule(id="spacing.rate", severity=Severity.ERROR, packets=500)
 
 _BIN_NS = 1000
 _BINS = 16384
-_USUAL_SPREAD_US = 200.0  # of capturing hosts: 158 us between 1 % and 99 % of the gaps of one VLP-16
+_USUAL_SPREAD_US = 200.0  # usual on capturing hosts: 158 us between 1 % and 99 % of the gaps of one VLP-16
 
 
 class SpacingTopic:
@@ -39,8 +39,8 @@ class SpacingTopic:
         gap = np.diff(block.host_stamp_ns, prepend=last)
         self._last_host_ns = int(block.host_stamp_ns[-1])
         self._cycle_us = block.cycle_us
-        is_near = block.is_next & ~block.has_leap  # a packet with a gap waits for the head to come round
-        # lost packets break no clock: without the steps across them, the arrivals' jitter would add up
+        is_near = block.is_next & ~block.has_leap  # a packet with a gap waits until the head has turned through it
+        # steps across lost packets count, otherwise the jitter of arrivals would add up
         self._follow_clock(block, gap, block.run.knows_step & (block.run.step_us > 0) & is_whole(block.run.step_us, block.cycle_us) & ~block.has_leap)
         self._has_fractions |= bool((block.host_stamp_ns % 1_000_000).any())
         near = gap[is_near]
@@ -68,7 +68,7 @@ class SpacingTopic:
         self._line[:] = both, mean_x + (new_x - mean_x) * n / both, mean_y + (new_y - mean_y) * n / both, spread, product
 
     def percentile_us(self, ratio: float) -> float:
-        """Gap that ``ratio`` of the gaps do not exceed, to 1 us; NaN before any."""
+        """Quantile ``ratio`` of the gaps, to 1 us; NaN before any gap."""
         if not self._count:
             return float("nan")
         return float(np.searchsorted(np.cumsum(self._gaps), ratio * self._count)) + 0.5
@@ -83,17 +83,17 @@ class SpacingTopic:
 
     @property
     def drift_ppm(self) -> float:
-        """How much slower the sensor's clock runs than the host's; NaN before two packets."""
+        """Rate by which the sensor's clock is slower than the host's; NaN before two packets."""
         return 1e6 * float(self._line[4] / self._line[3]) if self._line[3] else float("nan")
 
     def conclude(self, log: FindingLog, *, is_real: bool, host_waited_ns: int = 0) -> None:
-        """Judge the whole stream; if the capture's times are not arrival times, report that instead.
+        """Judge the whole stream, or report that the capture's times are not arrival times.
 
         Args:
-            log: Where to report.
-            is_real: The headers are not an exporter's, so the times may be believed.
-            host_waited_ns: How long the listening host kept a program waiting for a processor while packets came; 0 for a capture. As many packets
-                as are due in that time may have come in bursts for the host's sake, be it that it held up the sender or their receiving.
+            log: Log of findings.
+            is_real: Whether the headers are not an exporter's, so that the times are valid.
+            host_waited_ns: Time for which the listening host kept a program waiting for a processor during the stream; 0 for a capture. The packets
+                due in that time may have arrived in bursts because of the host, which delayed the sender or the receiver.
         """
         if self._count < BURST.packets:
             for rule in (BURST, TICK, JITTER, RATE):

@@ -1,4 +1,4 @@
-"""Sizes and flags: is it a Velodyne packet at all."""
+"""Rules for sizes and flags, by which a packet is a Velodyne packet."""
 
 import numpy as np
 
@@ -42,4 +42,4 @@ class StructureTopic:
         log.report_each(DATA_FLAG, rows.tolist(), message, lambda row: block.place(row, 100 * int(first[row])))
 
     def conclude(self, log: FindingLog) -> None:
-        """No finding needs the whole stream."""
+        """Do nothing: no rule needs the whole stream."""
