@@ -31,9 +31,9 @@ _LEVEL = math.cos(math.radians(_STEEPEST_DEG))
 _LOWEST_M = 0.1
 _LEAST_RATIO = 0.03
 _LEAST_COLUMN_RATIO = 0.4
-"""Of the points over a floor and in it, the share of those in it. Cuts through walls have 0.05 to 0.3."""
+"""Share of the points in a floor among all points in it and over it. Cuts through walls have 0.05 to 0.3."""
 _LEAST_FREE_RATIO = 0.8
-"""Or so many of the floor's points are in columns with that share, as in a narrow room with high walls."""
+"""Share of the floor's points that are in columns with that share, which suffices too, as in a narrow room with high walls."""
 _LARGEST_RMS_M = 0.06
 _NARROWEST_M, _WIDEST_M, _WIDTH_RATIO = 0.02, 0.1, 0.1
 """Half the thickness of the plane: a tenth of the sensor's height, within bounds."""
@@ -173,10 +173,10 @@ class _Refined(NamedTuple):
     """A plane of least squares.
 
     Attributes:
-        normal: ``float64[3]``.
-        height_m: Of the sensor above it.
-        is_inlier: ``bool[n]``.
-        rms_m: Of the inliers.
+        normal: ``float64[3]``, unit normal.
+        height_m: Height of the sensor above the plane.
+        is_inlier: ``bool[n]``, points in the plane.
+        rms_m: Distance of the inliers from the plane, root mean square.
     """
 
     normal: npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ from hilsim.protocols.recognise import PacketKind
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 
 _MOST_BYTES = 600_000
-"""Of 500 Velodyne packets, with 192,000 points at most; the first 0.7 s of a VLP-16."""
+"""Size of 500 Velodyne packets, with 192,000 points at most: the first 0.7 s of a VLP-16."""
 _KINDS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV))
 
 
