@@ -200,7 +200,7 @@ def _label(world: World, sender: int) -> int:
 
 
 @kernel
-def _describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth, row: int) -> None:
+def describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth, row: int) -> None:
     """Write what sent an echo: everything that follows from its hits."""
     value, what = hits.value, hits.what
     sub_rays = 0
@@ -288,7 +288,7 @@ def note_returns(
                         truth.distance[row] = distance[return_number, sequence, channel]
                         truth.reflectivity[row] = returns.reflectivity[return_number, sequence, channel]
                         truth.range_m[row] = returns.range_m[return_number, sequence, channel]
-                        _describe_echo(world, hits, firing, echo, truth, row)
+                        describe_echo(world, hits, firing, echo, truth, row)
                         (x, y, z), body = platform_state(platform, time_ns)
                         mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
                         truth.position_m[row, 0] = x + mx

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hilsim.assembly.recorded_units import has_overlay
 from hilsim.capture.pcap import Stamps
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
@@ -79,7 +80,7 @@ def record(
         batch_ms: Length of one rendering step; does not affect the bytes.
         threads: Number of rendering threads; does not affect the bytes.
         progress: Callback for the rig time (ns) written so far.
-        truth: Parquet file for the ground truth of every return of the emulated sensors, replaced as ``path`` is; does not affect the capture's bytes.
+        truth: Parquet file for the ground truth of every return of the emulated sensors and of what objects made in recorded points, replaced as ``path`` is; does not affect the capture's bytes.
         stamps: Unit of the capture's stamps, nanoseconds or microseconds; None: as in the rig's ``[record]``.
         renderer: Renderer that casts the rays instead of the CPU kernels; only without ``truth`` and ``script``, and with ``threads`` 1.
         script: Timed changes of the rig, or None.
@@ -96,8 +97,8 @@ def record(
     step_ms = batch_ms if truth is None else min(batch_ms, _TRUTH_BATCH_MS)
     with ExitStack() as files:
         if truth is not None:
-            if scenery is None or not offline.lidars:
-                raise ConfigError("a rig must have a [[sensor]] for ground truth to be written, got none")
+            if scenery is None or not (offline.lidars or has_overlay(rig)):
+                raise ConfigError("a rig must have a [[sensor]], or a [[replay]] with overlay = true, for ground truth to be written, got none")
             truth_file = files.enter_context(TruthFile(files.enter_context(written_whole(truth)), rig, scenery, utc_epoch_ns=utc_epoch_ns))
         sink: Sink = PcapFileSink(files.enter_context(written_whole(path)), stamps="us" if (stamps or rig.spec.record.stamps) == "us" else "ns")
         files.callback(sink.close)

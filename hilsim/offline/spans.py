@@ -82,11 +82,11 @@ def merged(batches: list[DatagramBatch]) -> Merged:
     )
 
 
-def _render(lidar: LidarEmulator, start_ns: int, stop_ns: int) -> PacketsTruth:
+def _render(number: int, lidar: LidarEmulator, start_ns: int, stop_ns: int) -> tuple[DatagramBatch, PacketsTruth]:
     """Render a lidar's data packets due in a stretch of rig time, with their ground truth."""
     first = lidar.first_data_packet(start_ns)
     packets, truth = packets_with_truth(lidar, first, lidar.first_data_packet(stop_ns) - first)
-    return PacketsTruth(first, packets, truth)
+    return packets, PacketsTruth(number, packets.deadline_ns[truth.packet - first], truth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,14 +189,17 @@ def spans(
     their datagrams due before ``start_ns`` are discarded.
     """
 
-    def render(begin_ns: int) -> tuple[list[DatagramBatch], SensorsTruth | None]:
+    def render(begin_ns: int) -> tuple[list[DatagramBatch], list[PacketsTruth]]:
         end_ns = min(begin_ns + batch_ns, stop_ns)
-        parts = [_render(lidar, begin_ns, end_ns) for lidar in lidars] if with_truth else []
-        data = [part.packets for part in parts] if with_truth else [lidar.data_span(begin_ns, end_ns, renderer) for lidar in lidars]
+        parts = [_render(number, lidar, begin_ns, end_ns) for number, lidar in enumerate(lidars)] if with_truth else []
+        data = [packets for packets, _ in parts] if with_truth else [lidar.data_span(begin_ns, end_ns, renderer) for lidar in lidars]
         positions = [lidar.position_span(begin_ns, end_ns) for lidar in lidars]
         batches = [batch for pair in zip(data, positions, strict=True) for batch in pair]
-        return batches, merged_truth(parts) if parts else None
+        return batches, [truth for _, truth in parts]
 
+    overlaid = {len(lidars) + number: source for number, source in enumerate(sources) if isinstance(source, OfflineReplay) and source.is_overlaid}
+    for replay in overlaid.values() if with_truth else ():
+        replay.truth = []
     for source in sources:
         for passed_ns in (*range(batch_ns, start_ns, batch_ns), start_ns):
             source.span(passed_ns)
@@ -205,8 +208,9 @@ def spans(
         waiting = [(begin, pool.submit(render, begin)) for begin in islice(begins, 2 * threads)]
         while waiting:
             begin_ns, rendered = waiting.pop(0)
-            batches, truth = rendered.result()
+            batches, parts = rendered.result()
             batches = batches + [batch for source in sources for batch in source.span(min(begin_ns + batch_ns, stop_ns))]
             waiting.extend((begin, pool.submit(render, begin)) for begin in islice(begins, 1))
             if batches:
-                yield Span(merged(batches), truth)
+                parts += [PacketsTruth(number, *replay.take_truth()) for number, replay in overlaid.items() if with_truth]
+                yield Span(merged(batches), merged_truth(parts) if parts else None)

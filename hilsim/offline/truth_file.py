@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery
 from hilsim.config.rig import Rig
-from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.truth import BackgroundObject, Cause, Truth, allocate_truth
 from hilsim.errors import CaptureError
 from hilsim.sensor.echoes import ReturnType
@@ -27,10 +26,10 @@ _LATTICE_PER_M = float(1 << 20)  # positions are stored to 1 um: the noise below
 
 
 class PacketsTruth(NamedTuple):
-    """Ground truth of a stretch of one sensor's packets: the index of the first, the packets, the rows."""
+    """Ground truth of a stretch of one sensor's packets: place of the sensor among the names, deadline of each row's packet ``int64[n]``, and the rows."""
 
-    first_packet: int
-    packets: DatagramBatch
+    sensor: int
+    deadline_ns: npt.NDArray[np.int64]
     truth: Truth
 
 
@@ -43,8 +42,8 @@ class SensorsTruth(NamedTuple):
 
 def merged_truth(parts: list[PacketsTruth]) -> SensorsTruth:
     """Merge rows of the rig's sensors by their packets' deadlines; equal deadlines are in the order of the sensors."""
-    deadline_ns = np.concatenate([part.packets.deadline_ns[part.truth.packet - part.first_packet] for part in parts])
-    sensor = np.repeat(np.arange(len(parts), dtype=np.int32), [part.truth.packet.size for part in parts])
+    deadline_ns = np.concatenate([part.deadline_ns for part in parts])
+    sensor = np.repeat(np.array([part.sensor for part in parts], np.int32), [part.truth.packet.size for part in parts])
     order = np.argsort(deadline_ns, kind="stable")
     columns = zip(*(part.truth for part in parts), strict=True)
     return SensorsTruth(sensor[order], Truth._make(np.concatenate(column)[order] for column in columns))
@@ -78,7 +77,7 @@ class TruthFile:
         self.path = path
         self._utc_epoch_ns = utc_epoch_ns
         self._names = {
-            "sensor": [sensor.name for sensor in rig.spec.sensor],
+            "sensor": [*(sensor.name for sensor in rig.spec.sensor), *(replay.name for replay in rig.spec.replay)],
             "object": [*scenery.object_names, "background", "background before an object"],
             "material": [material.name for material in scenery.materials],
             "return_type": [kind.name.lower() for kind in ReturnType],

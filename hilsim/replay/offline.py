@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.insertion.firings import MOST_FIRINGS, RETURNS
 from hilsim.emulator.insertion.insertion import Inserter, insert_recorded
 from hilsim.emulator.retime import StampClock, retime
+from hilsim.emulator.truth import Truth, allocate_truth
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import look_over, plan_cut
@@ -44,6 +47,7 @@ class OfflineReplay:
         begin_ns: Rig time at which the replay begins.
         note: Remark for the operator, empty for none.
         later_worlds: Rig times and worlds with which the inserter continues, by time.
+        truth: Ground truth of the returns that objects made, with the deadline of each packet, since it was taken last; None: it is not noted.
     """
 
     def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int, inserter: Inserter | None = None) -> None:
@@ -56,6 +60,9 @@ class OfflineReplay:
         self._sources = sources
         self._inserter = inserter
         self.later_worlds: deque[tuple[int, World]] = deque()
+        self.truth: list[tuple[int, Truth]] | None = None
+        self._rows = allocate_truth(MOST_FIRINGS * RETURNS)
+        self._points = 0
         shown_ns = utc_epoch_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9)
         self._clock = StampClock(shown_ns=shown_ns, utc_ns=utc_epoch_ns)
         overview = look_over(path, spec)
@@ -109,13 +116,35 @@ class OfflineReplay:
             written[: len(payload)] = np.frombuffer(payload, np.uint8)
             if self._inserter is not None and self._reader.tracks[track].is_points:
                 self._add_worlds(self._inserter, cue.stamp_ns)
-                insert_recorded(self._inserter.insertion, written, len(payload), cue.capture_ns, cue.stamp_ns, cue.key)
+                self._insert(self._inserter, cue, written)
             retime(retiming, self._clock, cue.stamp_ns, written)
             self._played[track] += 1
             identification = self._played[track] if framing.counting_identification else 0
             size[row] = write_headers(framing.template, identification, framing.udp_checksum, frames[row], len(payload))
         deadline = np.array([cue.due_ns for cue in cues], np.int64)
         return DatagramBatch(flow, deadline, np.zeros(len(cues), np.int64), size, frames)
+
+    def _insert(self, inserter: Inserter, cue: _Pending, written: npt.NDArray[np.uint8]) -> None:
+        place = inserter.insertion, written, len(cue.payload), cue.capture_ns, cue.stamp_ns, cue.key, self._points
+        if self.truth is None:
+            insert_recorded(*place, None)
+        else:
+            rows = insert_recorded(*place, self._rows)
+            self.truth.append((cue.due_ns, Truth._make(column[:rows].copy() for column in self._rows)))
+        self._points += 1
+
+    @property
+    def is_overlaid(self) -> bool:
+        """Whether objects are put into the points."""
+        return self._inserter is not None
+
+    def take_truth(self) -> tuple[npt.NDArray[np.int64], Truth]:
+        """Deadline of each row's packet, ``int64[n]``, and the rows of ``truth``, which is emptied."""
+        noted, self.truth = self.truth or [], []
+        deadline_ns = np.repeat(np.array([due_ns for due_ns, _ in noted], np.int64), [truth.packet.size for _, truth in noted])
+        if not noted:
+            return deadline_ns, allocate_truth(0)
+        return deadline_ns, Truth._make(np.concatenate(column) for column in zip(*(truth for _, truth in noted), strict=True))
 
     def _add_worlds(self, inserter: Inserter, stamp_ns: int) -> None:
         """Give the inserter the worlds that may begin in a packet of this stamp."""

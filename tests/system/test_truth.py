@@ -165,5 +165,5 @@ def test_a_rig_that_only_replays_has_no_ground_truth(recording, tmp_path):
     rig = write_rig(tmp_path, f'name = "again"\n[[replay]]\nname = "one"\nfile = "{recording[0]}"\n{flow}')
     result = hilsim("record", rig, "-o", tmp_path / "b.pcap", "--truth", tmp_path / "b.parquet", "--duration-s", "0.2")
     assert result.returncode == 1
-    assert "a rig must have a [[sensor]] for ground truth to be written, got none" in result.stderr
+    assert "a rig must have a [[sensor]], or a [[replay]] with overlay = true, for ground truth to be written, got none" in result.stderr
     assert not (tmp_path / "b.pcap").exists()

@@ -12,7 +12,9 @@ from hilsim.compilation.atomics import load_acquire, publish, shared_words, stor
 from hilsim.compilation.jit import by_reference, constant, kernel
 from hilsim.compilation.pins import Pin, tuple_at
 from hilsim.emulator.insertion.packet import InsertionCount, InsertionWorkspace, allocate_insertion_workspace, insert_objects
+from hilsim.emulator.insertion.truth import note_inserted
 from hilsim.emulator.insertion.unit import RecordedUnit
+from hilsim.emulator.truth import Truth
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.scene.world import World
 
@@ -95,7 +97,9 @@ def _begin_worlds(worlds: InsertedWorlds, start_ns: int) -> int:
 
 
 @kernel
-def insert_recorded(insertion: Insertion, payload: npt.NDArray[np.uint8], size: int, capture_ns: int, at_ns: int, key: int) -> None:
+def insert_recorded(
+    insertion: Insertion, payload: npt.NDArray[np.uint8], size: int, capture_ns: int, at_ns: int, key: int, packet: int, truth: Truth | None
+) -> int:
     """Put the objects of their time into the next packet of a recorded stream.
 
     Args:
@@ -105,12 +109,17 @@ def insert_recorded(insertion: Insertion, payload: npt.NDArray[np.uint8], size: 
         capture_ns: Capture time of the packet's stamp.
         at_ns: The stamp's time on the clock of ``rig_epoch_ns``.
         key: A number of its own for each packet of the stream.
+        packet: Index of the packet, for ``truth``.
+        truth: Written: a row for each return that an object made; None: the kernel is compiled without.
+
+    Returns:
+        Number of rows of ``truth``.
     """
     rig_ns = at_ns - insertion.rig_epoch_ns[0]
     worlds = insertion.worlds
     at = _begin_worlds(worlds, rig_ns - _PACKET_NS)
     known = worlds.words[8]
-    begin_ns = -_ALWAYS_NS
+    begin_ns, rows = -_ALWAYS_NS, 0
     while True:
         stop_ns = worlds.begun_ns[(at + 1) & _MASK] if at + 1 < known else _ALWAYS_NS
         if at < 0:
@@ -120,6 +129,9 @@ def insert_recorded(insertion: Insertion, payload: npt.NDArray[np.uint8], size: 
         else:
             world = tuple_at(worlds.world[at & _MASK], insertion.world)
             insert_objects(insertion.unit, insertion.track, world, capture_ns, rig_ns, begin_ns, stop_ns, key, payload, size, insertion.workspace)
+        if truth is not None:
+            shown = insertion.world if at < 0 else tuple_at(worlds.world[at & _MASK], insertion.world)
+            rows = note_inserted(insertion.unit, shown, rig_ns, packet, payload, insertion.workspace, truth, rows)
         if stop_ns > rig_ns + _PACKET_NS:
             break
         begin_ns = stop_ns
@@ -127,6 +139,7 @@ def insert_recorded(insertion: Insertion, payload: npt.NDArray[np.uint8], size: 
     recorded = insertion.workspace.recorded
     last_ns = recorded.time_ns[recorded.state[3] - 1] if recorded.state[3] > 0 else 0
     store_release(worlds.words, (24,), max(worlds.words[24], rig_ns + last_ns + _ONE))
+    return rows
 
 
 class Inserter:

@@ -43,7 +43,7 @@ _NO_RETURN = constant(PointFlag.NO_RETURN)
 _OF_ECHO = constant(PointFlag.SATURATED | PointFlag.NOISE)
 _COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1), constant(-COUNT_MAX - 1)
 _UNIT_M = POINT_UNIT_M
-_FROM_OBJECT, _DARK = constant(-1), constant(0)
+_FROM_OBJECT, _NO_GROUP = constant(-1), constant(-1)
 _FIRST_RANGE_M, _LAST_CLASS = RANGE_CLASSES_M[0], constant(len(RANGE_CLASSES_M))
 _NO_LIGHT = 1e-6
 """Share of its light below which a recorded echo is gone."""
@@ -66,6 +66,7 @@ class Found(NamedTuple):
     Attributes:
         echo: ``float64[m, 4]``, as ``group_echoes`` gives them.
         record: ``int64[m]``, place of the recorded return that the echo is, or has joined; -1: it is an object's alone.
+        group: ``int64[m]``, number of the objects' echo in ``Hits.what``; -1: there is none.
         object_share: ``float64[m]``, share of its energy that comes from objects.
         code: ``int64[m]``, distance code in the packet.
         kept: ``int64[m]``, numbers of the detected ones.
@@ -73,6 +74,7 @@ class Found(NamedTuple):
 
     echo: npt.NDArray[np.float64]
     record: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int64]
     object_share: npt.NDArray[np.float64]
     code: npt.NDArray[np.int64]
     kept: npt.NDArray[np.int64]
@@ -89,7 +91,8 @@ class InsertionWorkspace(NamedTuple):
         light: ``float64[2]``, share of its light that each recorded return keeps.
         choice: ``int64[2]``, an ``EchoChoice`` for each return of a firing.
         counts: ``int64[3]``, columns by ``InsertionCount``; they only grow.
-        reported: ``int32[F, 2]``, number of the hit that made most of each return that an object made; -1 of other returns.
+        reported: ``int64[F, 2]``, number of the objects' echo that each return reports; -1 for a recorded echo, or none.
+        reported_m: ``float64[F, 2]``, range of that echo.
     """
 
     recorded: RecordedFirings
@@ -98,17 +101,26 @@ class InsertionWorkspace(NamedTuple):
     light: npt.NDArray[np.float64]
     choice: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
-    reported: npt.NDArray[np.int32]
+    reported: npt.NDArray[np.int64]
+    reported_m: npt.NDArray[np.float64]
 
 
 def allocate_insertion_workspace(sub_rays: int, most_objects: int) -> InsertionWorkspace:
     """Allocate working arrays for beams of ``sub_rays`` rays and worlds of up to ``most_objects`` objects."""
     recorded, rays = allocate_recorded_firings(), allocate_firing_rays(sub_rays, most_objects)
     most = rays.blocked.shape[1] + RETURNS
-    found = Found(np.zeros((most, 4)), np.zeros(most, np.int64), np.zeros(most), np.zeros(most, np.int64), np.zeros(most, np.int64))
-    reported = np.full(recorded.place.shape, -1, np.int32)
+    found = Found(
+        np.zeros((most, 4)), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    )
     return InsertionWorkspace(
-        recorded, rays, found, np.zeros(RETURNS), np.zeros(RETURNS, np.int64), np.zeros(len(InsertionCount), np.int64), reported
+        recorded=recorded,
+        rays=rays,
+        found=found,
+        light=np.zeros(RETURNS),
+        choice=np.zeros(RETURNS, np.int64),
+        counts=np.zeros(len(InsertionCount), np.int64),
+        reported=np.full(recorded.place.shape, -1, np.int64),
+        reported_m=np.zeros(recorded.place.shape),
     )
 
 
@@ -188,10 +200,10 @@ def _join(found: Found, count: int, number: int, range_m: float, energy: float, 
     while at > 0 and found.echo[at - 1, ECHO_RANGE] > range_m:
         for column in range(4):
             found.echo[at, column] = found.echo[at - 1, column]
-        found.record[at], found.object_share[at] = found.record[at - 1], found.object_share[at - 1]
+        found.record[at], found.group[at], found.object_share[at] = found.record[at - 1], found.group[at - 1], found.object_share[at - 1]
         at -= 1
     found.echo[at, ECHO_RANGE], found.echo[at, ECHO_ENERGY], found.echo[at, ECHO_RETRO] = range_m, energy, retro
-    found.record[at], found.object_share[at] = number, 0.0
+    found.record[at], found.group[at], found.object_share[at] = number, _NO_GROUP, 0.0
     return count + 1
 
 
@@ -202,7 +214,7 @@ def _find_echoes(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace)
     merge_distance_m = unit.response.merge_distance_m
     count = group_echoes(hits.hit_count[firing], hits.value, hits.what, firing, merge_distance_m, found.echo)
     for at in range(count):
-        found.record[at], found.object_share[at] = _FROM_OBJECT, 1.0
+        found.record[at], found.group[at], found.object_share[at] = _FROM_OBJECT, at, 1.0
     for number in range(_RETURNS):
         range_m = recorded.range_m[firing, number]
         if range_m == np.inf or light[number] < _NO_LIGHT or (number == 1 and _is_copy(recorded, firing)):
@@ -272,16 +284,6 @@ def _write_point(
 
 
 @kernel
-def _main_hit(workspace: InsertionWorkspace, firing: int, echo_m: float, merge_distance_m: float) -> int:
-    """Number of the strongest hit of an echo at a range."""
-    hits, best, energy = workspace.rays.hits, -1, 0.0
-    for at in range(hits.hit_count[firing]):
-        if abs(hits.value[firing, at, RANGE] - echo_m) < merge_distance_m and hits.value[firing, at, ENERGY] > energy:
-            best, energy = at, hits.value[firing, at, ENERGY]
-    return best
-
-
-@kernel
 def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np.uint8], workspace: InsertionWorkspace) -> None:
     """Write what a firing reports over the bytes that differ."""
     recorded, found, counts, response = workspace.recorded, workspace.found, workspace.counts, unit.response
@@ -294,12 +296,14 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
         echo = int(found.kept[0]) if is_only else chosen_echo(found.echo, found.kept, kept, choice)
         had_return = recorded.range_m[firing, number] != np.inf
         if echo < 0:
+            if not had_return:
+                continue
             if unit.family == _CEPTON:
                 _write_point(unit, recorded, firing, 0, 0, 0, payload, place)
             else:
                 _write_velodyne(payload, place, 0, int(unit.no_return[recorded.channel[firing]]))
-            counts[2] += had_return
-            is_rewritten |= had_return
+            counts[2] += 1
+            is_rewritten = True
             continue
         record = found.record[echo]
         is_as_recorded = found.object_share[echo] == 0.0
@@ -318,7 +322,8 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
         if not is_as_recorded:
             counts[1] += 1
             counts[2] += had_return
-            workspace.reported[firing, number] = _main_hit(workspace, firing, range_m, response.merge_distance_m)
+            workspace.reported[firing, number] = found.group[echo]
+            workspace.reported_m[firing, number] = range_m
     counts[0] += is_rewritten
 
 
@@ -355,6 +360,7 @@ def insert_objects(
         Number of firings that may have met an object.
     """
     recorded, rays = workspace.recorded, workspace.rays
+    workspace.reported[:] = -1
     count = read_firings(unit, payload, size, recorded)
     if count == 0 or world.key_first.size == 0:
         return 0
@@ -366,7 +372,6 @@ def insert_objects(
     _choose(unit, payload, workspace.choice)
     met = 0
     for firing in range(count):
-        workspace.reported[firing, 0], workspace.reported[firing, 1] = -1, -1
         if rays.hits.hit_count[firing] > 0 and _dim(unit, firing, workspace):
             _report(unit, firing, key + firing, payload, workspace)
             met += 1

@@ -160,3 +160,32 @@ def test_every_model_that_is_not_known_and_every_wrong_key_is_refused_with_a_sen
     moving = room.replace('kind = "fixed"', 'kind = "street"').replace("position_m = [0.0, 0.0, 1.6]\nrotation_deg = [1.0, -2.0, 30.0]", "")
     with pytest.raises(HilsimError, match=r"replay\[0\]\.trajectory must be given for an overlay of a rig whose platform moves, got none"):
         record(tmp_path, "overlaid", moving + '[scene]\ngenerator = "street"\n' + REPLAY.format(sub_rays=1, keys='profile = "hr80w-like"'))
+
+
+@pytest.mark.parametrize("mode", ["strongest", "dual"])
+def test_ground_truth_of_put_in_returns_names_their_objects_and_their_bytes(mode, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    record(tmp_path, "recorded", ROOM + SENSOR.format(profile="vlp16", mode=mode, sub_rays=1))
+    rig = tmp_path / "overlaid.toml"
+    rig.write_text(ROOM.split("[[scene.plane]]")[0] + REPLAY.format(sub_rays=7, keys="") + ADDED)
+    hilsim.record(rig, tmp_path / "overlaid.pcap", duration_s=0.6, truth=tmp_path / "truth.parquet")
+    rows = parquet.read_table(tmp_path / "truth.parquet").drop_columns(["utc"]).to_pydict()
+    assert set(rows["sensor"]) == {"lidar"}
+    assert set(rows["object"]) == {"crate", "walker"}
+    _, distance, byte = velodyne_records(tmp_path / "overlaid.pcap")
+    _, recorded, _ = velodyne_records(tmp_path / "recorded.pcap")
+    at = tuple(np.array(rows[name]) for name in ("packet", "block", "record"))
+    assert (distance[at] == rows["distance"]).all()
+    assert (byte[at] == rows["reflectivity"]).all()
+    error_m = distance[at] * 0.002 - rows["range_m"]  # the profile's noise of weak echoes: 25 mm at a reflectivity of 0, 4 mm at 40
+    assert np.abs(error_m).max() < 0.08
+    assert error_m.std() < 0.01
+    changed = np.zeros(distance.shape, bool)
+    changed[at] = True
+    is_same = distance == recorded[: len(distance)]
+    assert is_same[~changed].mean() == 1.0  # what no object made keeps its range: nothing is hidden without a return here
+    times_s = np.array(rows["time_ns"]) / 1e9
+    walker = np.array(rows["object"]) == "walker"
+    assert np.ptp(times_s[walker]) > 0.4
+    where = np.stack([rows[f"position_{axis}_m"] for axis in "xyz"], 1)
+    assert np.abs(where - where[0]).max() < 0.03  # lasers' origins
