@@ -141,6 +141,12 @@ def _backgrounds(shell):
     hilsim.record(write_rig(shell.here, hdl, "hdl.toml"), shell.here / "hdl32e_strongest.pcap", duration_s=0.5)
 
 
+def _insert(shell):
+    shell.captures("drive.pcap", duration_s=1.0)
+    (rig,) = (block for block in blocks_of(shell.page, "toml"))
+    (shell.here / "inserted.toml").write_text(rig.text)
+
+
 def _overlay(shell):
     shell.captures("hall.pcap")
 
@@ -212,6 +218,7 @@ PREPARED = {
     "flight-controller-diagnosis.md": _controllers,
     "gazebo.md": _gazebo,
     "ground-truth.md": _truth,
+    "insert-into-recordings.md": _insert,
     "overlay.md": _overlay,
     "record-what-was-sent.md": _record,
     "replay-captures.md": _replay,

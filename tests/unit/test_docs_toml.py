@@ -79,6 +79,12 @@ def with_a_capture(block, directory, request):
     a_rig(block, directory, request)
 
 
+def with_a_drive(block, directory, request):
+    """The recording is beside the rig."""
+    hilsim.record(write_rig(directory, wall_rig(), "wall.toml"), directory / "drive.pcap", duration_s=0.3)
+    a_rig(block, directory, request)
+
+
 def with_scans(block, directory, request):
     """The archives of rovers' scans are beside it."""
     scans = directory / "rover.dat"
@@ -157,6 +163,7 @@ def a_script(block, directory, request):
 SPECIAL = {
     ("script.md", 0): a_script,
     ("README.md", 0): with_a_mesh,
+    ("insert-into-recordings.md", 0): with_a_drive,
     ("overlay.md", 0): with_a_map,
     ("overlay.md", 1): with_a_map,
     ("replay-captures.md", 0): with_a_capture,

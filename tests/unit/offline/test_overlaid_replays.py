@@ -167,7 +167,7 @@ def test_ground_truth_of_put_in_returns_names_their_objects_and_their_bytes(mode
     parquet = pytest.importorskip("pyarrow.parquet")
     record(tmp_path, "recorded", ROOM + SENSOR.format(profile="vlp16", mode=mode, sub_rays=1))
     rig = tmp_path / "overlaid.toml"
-    rig.write_text(ROOM.split("[[scene.plane]]")[0] + REPLAY.format(sub_rays=7, keys="") + ADDED)
+    rig.write_text(ROOM.split("[[scene.plane]]", maxsplit=1)[0] + REPLAY.format(sub_rays=7, keys="") + ADDED)
     hilsim.record(rig, tmp_path / "overlaid.pcap", duration_s=0.6, truth=tmp_path / "truth.parquet")
     rows = parquet.read_table(tmp_path / "truth.parquet").drop_columns(["utc"]).to_pydict()
     assert set(rows["sensor"]) == {"lidar"}
