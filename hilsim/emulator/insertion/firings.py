@@ -6,15 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel, signed
+from hilsim.compilation.jit import by_reference, constant, kernel, signed
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.plan import Family
-from hilsim.geometry.frames import sensor_direction
 from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.firing import block_azimuth_cdeg, fired_cdeg, first_step_cdeg, packet_step_cdeg
 from hilsim.protocols.velodyne.steps import GAP_CDEG
-from hilsim.units import HOUR_US, RAD_PER_CDEG, TURN_CDEG
+from hilsim.units import HOUR_US, TURN_CDEG
 
 MOST_FIRINGS = BLOCKS * RECORDS_PER_BLOCK
 """Firings of a packet: 384 records of a Velodyne's; a Cepton's point packet holds up to 144."""
@@ -33,11 +32,15 @@ _MOST_GROUPS = constant(100)  # between two packets that give the head's rate
 _UNIT_M = POINT_UNIT_M
 
 
+@by_reference
 class RecordedFirings(NamedTuple):
     """Firings of a packet: ``F`` rows, ``MOST_FIRINGS``, of which the first ones are used.
 
     Attributes:
-        direction: ``float64[F, 3]``, unit vectors in the sensor frame; zeros where a direction is not known.
+        azimuth_cdeg: ``float64[F]``, azimuth of a Velodyne's firing, 0.01 deg.
+        elevation_rad: ``float64[F]``, elevation of its laser.
+        direction: ``float64[F, 3]``, unit vectors in the sensor frame; zeros where a direction is not known. Of a Velodyne's firings those alone that may meet
+            an object get one.
         height_m: ``float64[F]``, height of the laser's origin above the sensor's.
         time_ns: ``int64[F]``, from the packet's stamp to the firing.
         channel: ``int64[F]``, laser.
@@ -47,6 +50,8 @@ class RecordedFirings(NamedTuple):
         state: ``int64[4]``: azimuth (0.01 deg) and stamp (us) of the last packet read, 1 once there is one, and the number of its firings.
     """
 
+    azimuth_cdeg: npt.NDArray[np.float64]
+    elevation_rad: npt.NDArray[np.float64]
     direction: npt.NDArray[np.float64]
     height_m: npt.NDArray[np.float64]
     time_ns: npt.NDArray[np.int64]
@@ -60,6 +65,8 @@ class RecordedFirings(NamedTuple):
 def allocate_recorded_firings() -> RecordedFirings:
     """Allocate arrays for the firings of one packet."""
     return RecordedFirings(
+        azimuth_cdeg=np.zeros(MOST_FIRINGS),
+        elevation_rad=np.zeros(MOST_FIRINGS),
         direction=np.zeros((MOST_FIRINGS, 3)),
         height_m=np.zeros(MOST_FIRINGS),
         time_ns=np.zeros(MOST_FIRINGS, np.int64),
@@ -92,26 +99,34 @@ def _read_velodyne(unit: RecordedUnit, payload: npt.NDArray[np.uint8], recorded:
     recorded.state[0], recorded.state[1], recorded.state[2] = block_azimuth_cdeg(payload, 0), stamp_us, 1
     groups = _BLOCKS // group_blocks
     group_ns = -((groups - 1) * firings.group_ns + firings.time_ns[firings.time_ns.size - 1]) if unit.stamps_last_firing else 0
+    # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.
+    share, offset_cdeg, laser_rad, offset_ns, unit_m = (
+        firings.share,
+        firings.offset_cdeg,
+        firings.elevation_rad,
+        firings.time_ns,
+        firings.unit_mm * 1e-3,
+    )
+    record_channel, origin_height_m = unit.record_channel, unit.origin_height_m
+    azimuth_of, elevation_rad, height_m, time_ns = recorded.azimuth_cdeg, recorded.elevation_rad, recorded.height_m, recorded.time_ns
+    channel, places, range_m, byte = recorded.channel, recorded.place, recorded.range_m, recorded.byte
     count = 0
     for group in range(groups):
         first = group * group_blocks
         read_step_cdeg = packet_step_cdeg(payload, first, group_blocks)
         step_cdeg = float(read_step_cdeg) if read_step_cdeg >= 0 else step_cdeg
-        for record in range(firings.share.size):
+        for record in range(share.size):
             block = first + record // _RECORDS * returns
             azimuth_cdeg = float(block_azimuth_cdeg(payload, block))
-            fired = fired_cdeg(azimuth_cdeg, step_cdeg, firings.share[record], firings.offset_cdeg[record]) % TURN_CDEG
-            x, y, z = sensor_direction(fired * RAD_PER_CDEG, firings.elevation_rad[record])
-            recorded.direction[count, 0], recorded.direction[count, 1], recorded.direction[count, 2] = x, y, z
-            recorded.height_m[count] = unit.origin_height_m[record]
-            recorded.time_ns[count] = group_ns + firings.time_ns[record]
-            recorded.channel[count] = unit.record_channel[record]
+            azimuth_of[count] = fired_cdeg(azimuth_cdeg, step_cdeg, share[record], offset_cdeg[record])
+            elevation_rad[count], height_m[count] = laser_rad[record], origin_height_m[record]
+            time_ns[count], channel[count] = group_ns + offset_ns[record], record_channel[record]
             for number in range(_RETURNS):
                 place = 100 * (block + number) + 4 + 3 * (record % _RECORDS) if number < returns else _NO_PLACE
                 raw = signed(payload[place]) | signed(payload[place + 1]) << 8 if place >= 0 else 0
-                recorded.place[count, number] = place
-                recorded.range_m[count, number] = raw * firings.unit_mm * 1e-3 if raw > 0 else np.inf
-                recorded.byte[count, number] = payload[place + 2] if place >= 0 else 0
+                places[count, number] = place
+                range_m[count, number] = raw * unit_m if raw > 0 else np.inf
+                byte[count, number] = payload[place + 2] if place >= 0 else 0
             count += 1
         group_ns += firings.group_ns
     return count

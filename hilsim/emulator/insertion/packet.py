@@ -60,6 +60,7 @@ class InsertionCount(IntEnum):
     """Recorded returns that are reported no more."""
 
 
+@by_reference
 class Found(NamedTuple):
     """Echoes of one firing, ``m``, nearest first.
 
@@ -364,10 +365,10 @@ def insert_objects(
     count = read_firings(unit, payload, size, recorded)
     if count == 0 or world.key_first.size == 0:
         return 0
-    place_firings(unit, track, capture_ns, recorded, count, rays)
-    objects = find_objects(unit, world, rig_ns, recorded, count, rays)
+    objects = find_objects(unit, track, world, capture_ns, rig_ns, recorded, count, rays)
     if objects == 0:
         return 0
+    place_firings(unit, track, capture_ns, recorded, count, objects, rays)
     cast_firings(unit, world, rig_ns, recorded, count, objects, begin_ns, stop_ns, rays)
     _choose(unit, payload, workspace.choice)
     met = 0

@@ -6,27 +6,31 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel
+from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.insertion.firings import MOST_FIRINGS, RecordedFirings
 from hilsim.emulator.insertion.unit import RecordedUnit
+from hilsim.emulator.plan import Family
 from hilsim.emulator.workspace import LAYERS
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import multiply, rotate
+from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
+from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.geometry.tracks import PoseTrack, keyed_position, track_state
 from hilsim.render.packets import cast_packets, packets_of
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
 from hilsim.sensor.optics.beam import Beam
+from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
 
 _FAINTEST_SHARE = 1e-4
 """Smallest share of a firing's light with which its rays are traced further."""
 _STEP_M = 1e-3
 """Distance behind a surface that lets light pass at which its ray goes on."""
 _NEAREST_M = 0.01
-_LAYERS = constant(LAYERS)
+_LAYERS, _CEPTON = constant(LAYERS), constant(Family.CEPTON)
+_HALF_TURN_CDEG, _QUARTER_RAD, _ROUNDING_RAD = 0.5 * TURN_CDEG, 0.5 * math.pi, 1e-6
 
 
+@by_reference
 class FiringRays(NamedTuple):
     """Working arrays: ``n`` rays of a packet's firings, ``F`` firings, ``k`` objects.
 
@@ -44,7 +48,8 @@ class FiringRays(NamedTuple):
         start_m: ``float64[F, 3]``, origin of each firing's beam in the world.
         ahead: ``float64[F, 3]``, its direction in the world.
         turn: ``float64[F, 4]``, world from sensor at its time.
-        spheres: ``float64[k, 4]``, centre and squared radius of each object that the packet may meet.
+        spheres: ``float64[k, 4]``, centre and squared radius of each object within range.
+        windows: ``float64[k, 4]``, directions that may meet it, in the sensor's frame: azimuth and half width (0.01 deg), lowest and highest elevation (rad).
         cosine: ``float64[n]``, cosine of the incidence on the hit.
         packets: ``int32[p, 16]``, rays that are cast together.
         hits: Hits of each firing.
@@ -65,6 +70,7 @@ class FiringRays(NamedTuple):
     ahead: npt.NDArray[np.float64]
     turn: npt.NDArray[np.float64]
     spheres: npt.NDArray[np.float64]
+    windows: npt.NDArray[np.float64]
     cosine: npt.NDArray[np.float64]
     packets: npt.NDArray[np.int32]
     hits: Hits
@@ -89,6 +95,7 @@ def allocate_firing_rays(sub_rays: int, most_objects: int) -> FiringRays:
         ahead=np.zeros((MOST_FIRINGS, 3)),
         turn=np.zeros((MOST_FIRINGS, 4)),
         spheres=np.zeros((most_objects, 4)),
+        windows=np.zeros((most_objects, 4)),
         cosine=np.zeros(rays),
         packets=packets_of(np.arange(rays)),
         hits=allocate_hits(MOST_FIRINGS, most_hits),
@@ -110,80 +117,35 @@ def _between(start: Quaternion, stop: Quaternion, share: float) -> Quaternion:
 
 
 @kernel
-def place_firings(unit: RecordedUnit, track: PoseTrack, capture_ns: int, recorded: RecordedFirings, count: int, rays: FiringRays) -> None:
-    """Write where each firing's beam begins in the world, and its direction.
-
-    The carrier's pose is evaluated at the first and the last firing, and interpolated in between: over 1.4 ms that is exact to a * dt^2 / 8, 12 um at
-    50 m/s^2.
+def find_objects(
+    unit: RecordedUnit, track: PoseTrack, world: World, capture_ns: int, rig_ns: int, recorded: RecordedFirings, count: int, rays: FiringRays
+) -> int:
+    """Objects within the unit's range, each with a sphere that holds it during the packet and a window of directions; returns their number.
 
     Args:
         unit: The unit.
         track: World from carrier, over capture time.
-        capture_ns: Capture time of the packet's stamp.
-        recorded: The packet's firings.
-        count: Number of firings.
-        rays: ``start_m``, ``ahead`` and ``turn`` are written.
-    """
-    begin_ns, stop_ns = recorded.time_ns[0], recorded.time_ns[count - 1]
-    (x0, y0, z0), start_q = track_state(track, capture_ns + begin_ns)
-    (x1, y1, z1), stop_q = track_state(track, capture_ns + stop_ns)
-    mount_m, mount_q = unit.mount_position_m, unit.mount_orientation
-    mount = (mount_q[0], mount_q[1], mount_q[2], mount_q[3])
-    time_ns, direction, height_m = recorded.time_ns, recorded.direction, recorded.height_m
-    start_m, toward, turn = rays.start_m, rays.ahead, rays.turn
-    for firing in range(count):
-        share = (time_ns[firing] - begin_ns) / (stop_ns - begin_ns) if stop_ns > begin_ns else 0.0
-        body = _between(start_q, stop_q, share)
-        turned = multiply(body, mount)
-        ux, uy, uz = rotate(turned, (0.0, 0.0, height_m[firing]))
-        mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
-        start_m[firing, 0] = x0 + share * (x1 - x0) + mx + ux
-        start_m[firing, 1] = y0 + share * (y1 - y0) + my + uy
-        start_m[firing, 2] = z0 + share * (z1 - z0) + mz + uz
-        toward[firing, 0], toward[firing, 1], toward[firing, 2] = rotate(turned, (direction[firing, 0], direction[firing, 1], direction[firing, 2]))
-        turn[firing, 0], turn[firing, 1], turn[firing, 2], turn[firing, 3] = turned
-
-
-@kernel
-def _half_angle(unit: RecordedUnit, count: int, rays: FiringRays) -> tuple[Vector, float]:
-    """Axis of a cone that contains all beams of a packet, and its half angle."""
-    x = y = z = 0.0
-    for firing in range(count):
-        x += rays.ahead[firing, 0]
-        y += rays.ahead[firing, 1]
-        z += rays.ahead[firing, 2]
-    length = math.sqrt(x * x + y * y + z * z)
-    if length == 0.0:
-        return (1.0, 0.0, 0.0), math.pi
-    x, y, z = x / length, y / length, z / length
-    cosine = 1.0
-    for firing in range(count):
-        beside = x * rays.ahead[firing, 0] + y * rays.ahead[firing, 1] + z * rays.ahead[firing, 2]
-        cosine = min(cosine, beside)
-    return (x, y, z), math.acos(max(cosine, -1.0)) + unit.beam.spread + 1e-6
-
-
-@kernel
-def find_objects(unit: RecordedUnit, world: World, rig_ns: int, recorded: RecordedFirings, count: int, rays: FiringRays) -> int:
-    """Objects that a packet's beams may meet, each with a sphere that holds it during the packet; returns their number.
-
-    Args:
-        unit: The unit.
         world: World of which every object is a mover.
+        capture_ns: Capture time of the packet's stamp.
         rig_ns: Rig time of the packet's stamp.
         recorded: The packet's firings.
         count: Number of firings.
-        rays: ``spheres`` are written.
+        rays: ``spheres`` and ``windows`` are written.
     """
-    axis, half_angle = _half_angle(unit, count, rays)
-    first_ns, last_ns = rig_ns + recorded.time_ns[0], rig_ns + recorded.time_ns[count - 1]
-    middle_ns = first_ns + (last_ns - first_ns) // 2
-    half_s = (last_ns - middle_ns + 1) * 1e-9
-    ox, oy, oz = rays.start_m[0, 0], rays.start_m[0, 1], rays.start_m[0, 2]
-    apart_m = unit.beam.width_m
-    for firing in range(count):
-        dx, dy, dz = rays.start_m[firing, 0] - ox, rays.start_m[firing, 1] - oy, rays.start_m[firing, 2] - oz
-        apart_m = max(apart_m, math.sqrt(dx * dx + dy * dy + dz * dz) + unit.beam.width_m)
+    begin_ns, stop_ns = recorded.time_ns[0], recorded.time_ns[count - 1]
+    middle_ns = begin_ns + (stop_ns - begin_ns) // 2
+    half_s = (stop_ns - middle_ns + 1) * 1e-9
+    (x0, y0, z0), start_q = track_state(track, capture_ns + begin_ns)
+    (x1, y1, z1), stop_q = track_state(track, capture_ns + stop_ns)
+    (x, y, z), body = track_state(track, capture_ns + middle_ns)
+    mount_m, mount_q, spheres, windows = unit.mount_position_m, unit.mount_orientation, rays.spheres, rays.windows
+    mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
+    ox, oy, oz = x + mx, y + my, z + mz
+    towards = conjugate(multiply(body, (mount_q[0], mount_q[1], mount_q[2], mount_q[3])))
+    alike = abs(start_q[0] * stop_q[0] + start_q[1] * stop_q[1] + start_q[2] * stop_q[2] + start_q[3] * stop_q[3])
+    turned_rad = 2.0 * math.acos(min(alike, 1.0))
+    arm_m = math.sqrt(mount_m[0] * mount_m[0] + mount_m[1] * mount_m[1] + mount_m[2] * mount_m[2])
+    apart_m = math.sqrt((x1 - x0) ** 2 + (y1 - y0) ** 2 + (z1 - z0) ** 2) + turned_rad * arm_m + unit.highest_m + unit.beam.width_m
     found = 0
     for mover in range(world.key_first.size):
         cx, cy, cz = keyed_position(
@@ -194,22 +156,82 @@ def find_objects(unit: RecordedUnit, world: World, rig_ns: int, recorded: Record
             world.key_first[mover],
             world.key_count[mover],
             world.period_ns[mover],
-            middle_ns,
+            rig_ns + middle_ns,
         )
         radius = world.radius_m[mover] + world.speed_mps[mover] * half_s
         x, y, z = cx - ox, cy - oy, cz - oz
         distance = math.sqrt(x * x + y * y + z * z)
         if distance > unit.cast_range_m + radius + apart_m:
             continue
-        if distance > radius + apart_m:
-            beside = math.acos(max(min((axis[0] * x + axis[1] * y + axis[2] * z) / distance, 1.0), -1.0))
-            if beside > half_angle + math.asin((radius + apart_m) / distance):
-                continue
-        if found == rays.spheres.shape[0]:
+        if found == spheres.shape[0]:
             break
-        rays.spheres[found, 0], rays.spheres[found, 1], rays.spheres[found, 2], rays.spheres[found, 3] = cx, cy, cz, radius * radius
+        spheres[found, 0], spheres[found, 1], spheres[found, 2], spheres[found, 3] = cx, cy, cz, radius * radius
+        windows[found, 0], windows[found, 1], windows[found, 2], windows[found, 3] = 0.0, _HALF_TURN_CDEG, -math.pi, math.pi
+        if distance > radius + apart_m:
+            right, ahead, up = rotate(towards, (x, y, z))
+            wide = math.asin((radius + apart_m) / distance) + unit.beam.spread + turned_rad + _ROUNDING_RAD
+            elevation = math.asin(max(min(up / distance, 1.0), -1.0))
+            windows[found, 2], windows[found, 3] = elevation - wide, elevation + wide
+            if abs(elevation) + wide < _QUARTER_RAD:
+                windows[found, 0] = math.atan2(right, ahead) * CDEG_PER_RAD
+                windows[found, 1] = math.asin(min(math.sin(wide) / math.cos(elevation), 1.0)) * CDEG_PER_RAD
         found += 1
     return found
+
+
+@inlined_kernel
+def _is_within(windows: npt.NDArray[np.float64], objects: int, azimuth_cdeg: float, elevation_rad: float) -> bool:
+    """Whether a direction lies in the window of an object."""
+    found = False
+    for at in range(objects):
+        beside = (azimuth_cdeg - windows[at, 0] + _HALF_TURN_CDEG) % TURN_CDEG - _HALF_TURN_CDEG
+        found |= windows[at, 2] <= elevation_rad <= windows[at, 3] and abs(beside) <= windows[at, 1]
+    return found
+
+
+@kernel
+def place_firings(
+    unit: RecordedUnit, track: PoseTrack, capture_ns: int, recorded: RecordedFirings, count: int, objects: int, rays: FiringRays
+) -> None:
+    """Write where the beams that may meet an object begin in the world, and their directions; the direction of other beams is zeros.
+
+    The carrier's pose is evaluated at the first and the last firing, and interpolated in between: over 1.4 ms that is exact to a * dt^2 / 8, 12 um at
+    50 m/s^2.
+
+    Args:
+        unit: The unit.
+        track: World from carrier, over capture time.
+        capture_ns: Capture time of the packet's stamp.
+        recorded: The packet's firings; ``direction`` is written for a Velodyne's.
+        count: Number of firings.
+        objects: Result of ``find_objects``.
+        rays: ``start_m``, ``ahead`` and ``turn`` are written.
+    """
+    begin_ns, stop_ns = recorded.time_ns[0], recorded.time_ns[count - 1]
+    (x0, y0, z0), start_q = track_state(track, capture_ns + begin_ns)
+    (x1, y1, z1), stop_q = track_state(track, capture_ns + stop_ns)
+    mount_m, mount_q, is_velodyne = unit.mount_position_m, unit.mount_orientation, unit.family != _CEPTON
+    mount = (mount_q[0], mount_q[1], mount_q[2], mount_q[3])
+    time_ns, direction, height_m = recorded.time_ns, recorded.direction, recorded.height_m
+    azimuth_cdeg, elevation_rad, windows = recorded.azimuth_cdeg, recorded.elevation_rad, rays.windows
+    start_m, toward, turn = rays.start_m, rays.ahead, rays.turn
+    for firing in range(count):
+        if is_velodyne:
+            if not _is_within(windows, objects, azimuth_cdeg[firing], elevation_rad[firing]):
+                toward[firing, 0], toward[firing, 1], toward[firing, 2] = 0.0, 0.0, 0.0
+                continue
+            x, y, z = sensor_direction(azimuth_cdeg[firing] * RAD_PER_CDEG, elevation_rad[firing])
+            direction[firing, 0], direction[firing, 1], direction[firing, 2] = x, y, z
+        share = (time_ns[firing] - begin_ns) / (stop_ns - begin_ns) if stop_ns > begin_ns else 0.0
+        body = _between(start_q, stop_q, share)
+        turned = multiply(body, mount)
+        ux, uy, uz = rotate(turned, (0.0, 0.0, height_m[firing]))
+        mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))
+        start_m[firing, 0] = x0 + share * (x1 - x0) + mx + ux
+        start_m[firing, 1] = y0 + share * (y1 - y0) + my + uy
+        start_m[firing, 2] = z0 + share * (z1 - z0) + mz + uz
+        toward[firing, 0], toward[firing, 1], toward[firing, 2] = rotate(turned, (direction[firing, 0], direction[firing, 1], direction[firing, 2]))
+        turn[firing, 0], turn[firing, 1], turn[firing, 2], turn[firing, 3] = turned
 
 
 @inlined_kernel

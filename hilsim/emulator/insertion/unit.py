@@ -32,6 +32,7 @@ class RecordedUnit(NamedTuple):
         firings: Directions and times of a Velodyne's records.
         record_channel: ``int64[r]``, laser of each record of a group.
         origin_height_m: ``float64[r]``, height of each record's laser above the sensor's origin.
+        highest_m: Largest distance of a laser's origin from the sensor's.
         stamps_last_firing: A data packet's stamp is the time of its last firing.
         noise_m: ``float64[256, r]``, standard deviation of a range, by reflectivity byte and by class of ranges.
         no_return: ``uint8[256]``, reflectivity byte of a record without a return, by laser.
@@ -47,6 +48,7 @@ class RecordedUnit(NamedTuple):
     firings: RecordFirings
     record_channel: npt.NDArray[np.int64]
     origin_height_m: npt.NDArray[np.float64]
+    highest_m: float
     stamps_last_firing: bool
     noise_m: npt.NDArray[np.float64]
     no_return: npt.NDArray[np.uint8]
@@ -96,6 +98,7 @@ def build_velodyne_unit(
         firings=firings,
         record_channel=channel,
         origin_height_m=height_m[channel],
+        highest_m=float(np.abs(height_m).max()),
         stamps_last_firing=stamps_last_firing,
         noise_m=_by_byte(noise_m),
         no_return=np.pad(no_return, (0, _CHANNELS - no_return.size)),
@@ -116,6 +119,7 @@ def build_cepton_unit(response: Response, beam: Beam, mount: Pose, noise_m: npt.
         firings=RecordFirings(1, 1, nothing.astype(np.int64), nothing, nothing, nothing, 5.0),
         record_channel=nothing.astype(np.int64),
         origin_height_m=nothing,
+        highest_m=0.0,
         stamps_last_firing=False,
         noise_m=_by_byte(noise_m),
         no_return=np.zeros(_CHANNELS, np.uint8),
