@@ -26,8 +26,6 @@ from hilsim.sdf.specs import SdfScene, SdfShape, skin_name
 Sees = Literal["collisions", "visuals"]
 PLANE_M = 500.0
 """Half extent of a collision plane."""
-SOLID_KINDS = frozenset({"box", "sphere", "cylinder", "capsule", "ellipsoid", "cone"})
-"""Shapes with an inside."""
 _MATERIAL = "concrete"
 _FINEST_M = 1e-4
 _ROUND_RATIO, _BALL_RATIO = 10_000.0, 1_000.0

@@ -4,7 +4,7 @@ A script is a TOML file with a ``[[change]]`` table per change, or a file of JSO
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -277,8 +277,3 @@ def change_table(change: ChangeSpec) -> dict[str, Any]:
     """The keys of a change, as a script has them; keys at their defaults are left out."""
     table: dict[str, Any] = adapter_of(type(change)).dump_python(change, mode="json", exclude_defaults=True)
     return {"at_s": change.at_s, "kind": change.kind, **{key: value for key, value in table.items() if key not in {"at_s", "kind"}}}
-
-
-def script_lines(changes: Sequence[ChangeSpec]) -> str:
-    """A script of changes, as JSON lines."""
-    return "".join(f"{json.dumps(change_table(change))}\n" for change in changes)

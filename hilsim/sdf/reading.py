@@ -100,7 +100,6 @@ class _Reader:
         return SdfScene(
             path=path,
             name=top.name,
-            is_world=top.tag == WORLD,
             collisions=tuple(self._collisions),
             visuals=tuple(self._visuals),
             lidars=tuple(self._lidars),

@@ -72,11 +72,6 @@ class SdfScan:
     min_rad: float = 0.0
     max_rad: float = 0.0
 
-    @property
-    def step_rad(self) -> float:
-        """Angle between two rays; 0 for a single ray."""
-        return (self.max_rad - self.min_rad) / (self.samples - 1) if self.samples > 1 else 0.0
-
 
 @dataclass(frozen=True, kw_only=True)
 class SdfNoise:
@@ -110,10 +105,8 @@ class SdfLidar:
         vertical: Rows.
         range_min_m: Minimum range, where rays start.
         range_max_m: Maximum range; may be infinite.
-        range_resolution_m: Range resolution of the element; ignored by Gazebo's CPU lidar.
         noise: Noise of ranges; None without noise.
         update_rate_hz: Rate of scans; 0: each step.
-        is_always_on: Whether it measures without subscribers.
         topic: Topic in the file; empty: Gazebo's default.
         frame: Frame of messages; empty: the sensor's scoped name.
         actor: Name of the actor that it belongs to; empty for none.
@@ -128,10 +121,8 @@ class SdfLidar:
     vertical: SdfScan
     range_min_m: float
     range_max_m: float
-    range_resolution_m: float = 0.0
     noise: SdfNoise | None = None
     update_rate_hz: float = 0.0
-    is_always_on: bool = False
     topic: str = ""
     frame: str = ""
     actor: str = ""
@@ -229,7 +220,6 @@ class SdfScene:
     Attributes:
         path: Path of the file.
         name: Name of the world, or of the model.
-        is_world: Whether it is a world.
         collisions: Shapes that rays of Gazebo's CPU lidar hit.
         visuals: Shapes that cameras and GPU lidars see.
         lidars: Lidars in the order of the file.
@@ -241,7 +231,6 @@ class SdfScene:
 
     path: Path
     name: str
-    is_world: bool
     collisions: tuple[SdfShape, ...] = ()
     visuals: tuple[SdfShape, ...] = ()
     lidars: tuple[SdfLidar, ...] = ()

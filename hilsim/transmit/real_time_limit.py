@@ -46,11 +46,6 @@ def real_time_limited(exceeded: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGXCPU, former)
 
 
-def real_time_threads() -> tuple[str, ...]:
-    """Names of this process's threads under SCHED_FIFO or SCHED_RR."""
-    return tuple(thread.name for thread in threading.enumerate() if thread.native_id is not None and _is_real_time(thread.native_id))
-
-
 def leave_real_time() -> tuple[str, ...]:
     """Change all real-time threads of this process known to Python to ordinary scheduling; returns their names."""
     left = []

@@ -4,7 +4,6 @@ Every element is an aligned ``int64`` written by one thread, so a reader gets wh
 datagram. Histograms are log-linear: 16 bins per octave, which bounds the error of a quantile by 1/16, up to 2**35 ns (34 s).
 """
 
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -128,13 +127,3 @@ def quantile_ns(histogram: npt.NDArray[np.int64], quantile: float) -> int | None
         return None
     rank = max(int(np.ceil(quantile * total)), 1)
     return int(bin_upper_bounds_ns()[int(np.searchsorted(cumulative, rank))])
-
-
-def cumulative_counts(histogram: npt.NDArray[np.int64], bounds_ns: Sequence[int]) -> list[int]:
-    """Numbers of durations that are certainly within each bound: Prometheus buckets (``le``) from a histogram ``int64[512]``.
-
-    A bin that contains a bound counts as above it, so the figures are conservative. The total (``le="+Inf"``) is the histogram's sum, from the same copy.
-    """
-    cumulative = np.concatenate(([0], np.cumsum(histogram)))
-    wholly_below = np.searchsorted(bin_upper_bounds_ns()[:-1], np.asarray(bounds_ns, dtype=np.int64), side="right")
-    return [int(count) for count in cumulative[wholly_below]]

@@ -13,6 +13,14 @@ from hilsim.telemetry.readings import METRICS
 DASHBOARD = Path(__file__).resolve().parents[2] / "systemd" / "prometheus" / "hilsim.grafana.json"
 BESIDES = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
 """Of Prometheus itself, and of the process (``build_registry``)."""
+QUOTED = {
+    "Packets a second": "hilsim_sent_packets",
+    "Rays a beam": "hilsim_beam_rays",
+    "Recording": "hilsim_recorded_packets",
+    "Sensors' clocks": "hilsim_device_clock_offset_seconds",
+    "UTC ahead of packets": "hilsim_utc_offset_seconds",
+}
+"""Panels whose description begins with the help of a metric, by title."""
 SCRAPED = {"instance", "job", "le"}
 
 pytestmark = pytest.mark.system
@@ -66,6 +74,12 @@ def test_every_panel_says_what_it_shows_and_takes_the_chosen_data_source(dashboa
         assert panel["description"].endswith("."), panel["title"]
         assert {panel["datasource"]["uid"], *(target["datasource"]["uid"] for target in panel["targets"])} == {"${datasource}"}
     assert {variable["name"] for variable in dashboard["templating"]["list"]} == {"datasource", "instance", "sensor"}
+
+
+def test_descriptions_that_quote_a_metrics_help_equal_it(dashboard):
+    descriptions = {panel["title"]: panel["description"] for panel in panels(dashboard)}
+    helps = {metric.name.removesuffix("_total"): metric.help for metric in METRICS}
+    assert [title for title, name in QUOTED.items() if not descriptions[title].startswith(helps[name])] == []
 
 
 def test_every_query_is_of_the_chosen_benches(dashboard):

@@ -84,11 +84,9 @@ class StationCounters:
         name: Name of the station.
         peers: Number of connected programs.
         frames_to_station: Frames sent.
-        bytes_to_station: Bytes of the sent frames.
         dropped_to_station: Frames dropped because a peer was too slow.
         refused: Frames rejected by the network: no listener, or no route.
         frames_from_station: Whole frames received.
-        bytes_from_station: Bytes of the received frames.
         dropped_from_station: Received frames dropped because the link was too slow.
         skipped_bytes: Received bytes that belong to no frame.
         strangers: Rejected datagrams and connections of unknown programs.
@@ -97,11 +95,9 @@ class StationCounters:
     name: str
     peers: int = 0
     frames_to_station: int = 0
-    bytes_to_station: int = 0
     dropped_to_station: int = 0
     refused: int = 0
     frames_from_station: int = 0
-    bytes_from_station: int = 0
     dropped_from_station: int = 0
     skipped_bytes: int = 0
     strangers: int = 0
@@ -157,7 +153,6 @@ class StationPort:
     def keep_incoming(self, peer: Peer, frames: list[bytes]) -> None:
         """Queue data received from a peer, and count it."""
         self.counters.frames_from_station += len(frames)
-        self.counters.bytes_from_station += sum(map(len, frames))
         peer.incoming.extend(frames)
         if frames:
             self.arrived()
@@ -169,10 +164,9 @@ class StationPort:
             self.counters.dropped_to_station += 1
         peer.outgoing.append(frame)
 
-    def count_sent(self, frame_bytes: int) -> None:
+    def count_sent(self) -> None:
         """Count a frame accepted by the network."""
         self.counters.frames_to_station += 1
-        self.counters.bytes_to_station += frame_bytes
 
 
 def _is_address(text: str) -> bool:

@@ -103,7 +103,7 @@ class TcpStation(StationPort):
             while peer.rest or peer.outgoing:
                 if not peer.rest:
                     peer.rest = peer.outgoing.popleft()
-                    self.count_sent(len(peer.rest))
+                    self.count_sent()
                 peer.rest = peer.rest[connection.send(peer.rest) :]
         except BlockingIOError:
             self.loop.add_writer(connection, self._write, peer)

@@ -72,7 +72,7 @@ class UdpStation(StationPort):
         except OSError:
             self.counters.refused += 1
             return True
-        self.count_sent(len(frame))
+        self.count_sent()
         return True
 
     def _write(self) -> None:

@@ -6,7 +6,7 @@ time it sees the change (the machine stood still in between) begins later; the c
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -244,8 +244,3 @@ def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int]) -> Ma
     if late_s and len(late_s) == len(begun_ns) and len(set(late_s.values())) == 1:
         at_ns, late_s = next(iter(begun_ns.values())), {}
     return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=dict(begun_ns))
-
-
-def script_of(made: Sequence[MadeChange]) -> tuple[ChangeSpec, ...]:
-    """Script of changes that gives the same packets."""
-    return tuple(each.change for each in made)

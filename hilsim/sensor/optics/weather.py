@@ -92,7 +92,7 @@ class WeatherSpec:
 
 
 class Weather(NamedTuple):
-    """Kernel-side weather, built by ``build_weather``; ``CLEAR`` is clear air.
+    """Kernel-side weather, built by ``build_weather``.
 
     Attributes:
         has_echoes: Whether the weather makes echoes.
@@ -192,11 +192,6 @@ def build_weather(
         snow=snow,
         table=np.array([soft_energy, soft_range_m, share_of_drops, share_of_flakes]),
     )
-
-
-CLEAR = build_weather(
-    WeatherSpec(), threshold_energy=5e-5, pulse_ns=5.0, divergence_h_mrad=0.0, divergence_v_mrad=0.0, window_h_mm=0.0, window_v_mm=0.0
-)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""A sink that writes a line of CSV for each datagram: when it left, how long after its deadline, of which flow, and its size."""
+"""A sink that writes a line of CSV for each datagram: time of sending, lateness, flow and size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ class DeparturesSettings:
     """Keys of ``[[sink]]`` with ``kind = "departures"``.
 
     Attributes:
-        file: Where, relative to the rig.
-        flow: Only this flow, such as ``roof/data``; empty: all.
+        file: Path of the file, relative to the rig.
+        flow: Flow to write, such as ``roof/data``; empty: all.
     """
 
     file: str
@@ -46,7 +46,7 @@ class DeparturesSink:
         self._file.write("sent_ns,late_ns,flow,payload_bytes\n")
 
     def write(self, batch: SentBatch) -> None:
-        """A line a datagram; an ignored one counts as written too."""
+        """Write a line for each datagram; an ignored one also counts as written."""
         assert self._file is not None, "a sink is opened before it is written to"
         columns = (batch.stamp_ns, batch.stamp_ns - batch.deadline_ns, batch.flow)
         for row, (sent_ns, late_ns, number) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hilsim.config.script import CHANGE_KINDS, change_table, load_script, parse_change, script_lines
+from hilsim.config.script import CHANGE_KINDS, change_table, load_script, parse_change
 from hilsim.errors import ConfigError
 
 CHANGES = [
@@ -27,7 +27,7 @@ def test_a_script_in_json_lines_is_read_and_written_alike(tmp_path):
     path.write_text("\n".join(json.dumps(change) for change in CHANGES) + "\n\n")
     script = load_script(path)
     assert [change_table(change) for change in script.changes] == CHANGES
-    (tmp_path / "again.jsonl").write_text(script_lines(script.changes))
+    (tmp_path / "again.jsonl").write_text("".join(f"{json.dumps(change_table(change))}\n" for change in script.changes))
     assert load_script(tmp_path / "again.jsonl").changes == script.changes
     assert {change.kind for change in script.changes} == {kind.kind for kind in CHANGE_KINDS}
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from hilsim.rng import Purpose, uniform, uniform_pair
-from hilsim.sensor.optics.weather import CLEAR, WeatherSpec, build_weather, extinction, weather_echoes
-from hilsim.sensor.optics.weather_tables import OVERLAP_FROM_M, soft_echo_energy, soft_table, visibility_extinction_per_m
+from hilsim.sensor.optics.weather import WeatherSpec, build_weather, extinction, weather_echoes
+from hilsim.sensor.optics.weather_tables import soft_echo_energy, visibility_extinction_per_m
 from tests.runs.depth import examples
 
 THRESHOLD = 5e-5
@@ -131,7 +131,8 @@ def test_more_weather_and_longer_ways_never_leave_more(visibility_m, rain_mm_per
 
 
 def test_clear_air_takes_nothing_and_sends_nothing():
-    for air in (CLEAR, made()):
+    point_beam = dict.fromkeys(("divergence_h_mrad", "divergence_v_mrad", "window_h_mm", "window_v_mm"), 0.0)
+    for air in (build_weather(WeatherSpec(), threshold_energy=5e-5, pulse_ns=5.0, **point_beam), made()):
         assert not air.has_echoes
         assert [extinction(air, range_m) for range_m in (0.5, 100.0, math.inf)] == [1.0] * 3
         assert all(len(echoes(air, sequence)[0]) == 0 for sequence in range(200))

@@ -8,7 +8,7 @@ import pytest
 from hilsim.telemetry.loop import read_flows, read_histograms, read_loop_turn_age_s
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
 from hilsim.transmit.ring import allocate_rings, push
-from hilsim.transmit.statistics import Counter, allocate_statistics, bin_index, cumulative_counts
+from hilsim.transmit.statistics import Counter, allocate_statistics, bin_index, bin_upper_bounds_ns
 
 
 @pytest.fixture
@@ -78,9 +78,20 @@ def test_a_flow_without_poses_has_no_histogram_of_them(arrays):
 def test_buckets_agree_with_the_loops_own_rebinning(bounds_s):
     bins = np.random.default_rng(7).integers(0, 100, (3, 512))
     readings = read_histograms(bounds_s, bins, [0, 0, 0])
-    expected = [cumulative_counts(row, [round(bound * 1e9) for bound in bounds_s]) for row in bins]
+    ends_ns, bounds_ns = bin_upper_bounds_ns()[:-1], [round(bound * 1e9) for bound in bounds_s]
+    expected = [[int(row[:-1][ends_ns <= bound_ns].sum()) for bound_ns in bounds_ns] for row in bins]
     assert [list(reading.cumulative[:-1]) for reading in readings] == expected
     assert [reading.cumulative[-1] for reading in readings] == bins.sum(axis=1).tolist()
+
+
+def test_buckets_never_exceed_numpys_counts_and_lack_at_most_the_bin_of_the_bound():
+    durations_ns = np.random.default_rng(8).lognormal(11.0, 2.0, 10_000).astype(np.int64)
+    bins = np.bincount([bin_index(int(value)) for value in durations_ns], minlength=512)
+    cumulative = read_histograms(TIMING_BOUNDS_S, bins[np.newaxis], [0])[0].cumulative
+    for count, bound_s in zip(cumulative[:-1], TIMING_BOUNDS_S, strict=True):
+        exact = np.sum(durations_ns <= round(bound_s * 1e9))
+        assert exact - bins[bin_index(round(bound_s * 1e9))] <= count <= exact
+    assert cumulative[-1] == durations_ns.size
 
 
 def test_a_duration_is_never_counted_below_what_it_took():

@@ -24,7 +24,6 @@ class HeadersTopic:
     def __init__(self) -> None:
         self.packets = 0
         self.versions: set[int] = set()
-        self.extended_packets = 0
 
     def read(self, datagram: CapturedDatagram, log: FindingLog) -> PointPacket | None:
         """Judge the header; returns the packet if its points can be judged."""
@@ -54,7 +53,6 @@ class HeadersTopic:
     ) -> bool:
         if (point_version, point_size) != (0, POINT_SIZE):
             is_extended = point_size == _EXTENDED_POINT
-            self.extended_packets += is_extended
             log.report(
                 POINT,
                 f"points must be version 0 of 10 bytes, got version {point_version} of {point_size}"

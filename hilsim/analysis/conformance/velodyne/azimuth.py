@@ -30,7 +30,6 @@ class AzimuthTopic:
     def __init__(self) -> None:
         self.packets = 0
         self.increments = 0
-        self.lag_one = float("nan")
         self._groups = _FEWEST_GROUPS
         self._pauses, self._is_open = 0, False
         self._outside = 0

@@ -36,7 +36,6 @@ class ClockTopic:
     def __init__(self) -> None:
         self.packets = 0
         self.steps = 0
-        self.regular_steps = 0
         self.lost = 0
         self.jumps = 0
         self.pulses = 0
@@ -70,7 +69,6 @@ class ClockTopic:
         is_pause = block.motion.is_pause
         is_bad = block.run.knows_step & ~is_whole & ~is_pause
         self.steps += len(step)
-        self.regular_steps += int((block.run.knows_step & is_whole & (cycles >= 1)).sum())
         self.duplicates += int((step == 0).sum())
         self.backward += int((step < -STEP_TOLERANCE_US).sum())
         self.lost += int((cycles - 1)[block.run.knows_step & is_whole & (cycles > 1) & ~is_pause].sum())
