@@ -134,6 +134,10 @@ class SocketClient:
         """The next answer."""
         return json.loads(self._lines.readline())
 
+    def close(self):
+        """Close the connection."""
+        self._socket.close()
+
 
 class WebSocketClient:
     """Sends requests over a WebSocket without waiting for answers; the event loop has a thread of its own."""
@@ -157,6 +161,26 @@ class WebSocketClient:
     def receive(self):
         """The next answer."""
         return self._run(self._stream.receive_json())
+
+    def close(self):
+        """Close the connection."""
+        self._run(self._session.close())
+
+
+def add_crates(control):
+    """Add the objects that changes move."""
+    for crate in range(5):
+        control.change("add", box={"name": f"crate{crate}", "size_m": [1.0, 1.0, 2.0], "position_m": [5.0 + crate, -22.0, 1.0]})
+    time.sleep(2.0)
+
+
+def connected(kind, folder):
+    """A client that does not wait for answers; None: one that waits is asked for."""
+    if kind == "waiting":
+        return None
+    if kind == "socket":
+        return SocketClient(folder / "control")
+    return WebSocketClient(f"http://127.0.0.1:{HTTP_PORT}", (folder / "control.token").read_text().strip())
 
 
 def streamed_stretch(client, control, address, chance, rate_hz):
@@ -252,17 +276,9 @@ def main():
                 time.sleep(0.1)
             address = json.loads(ready.read_text())["metrics"]
             control = hilsim.connect(folder / "control")
-            for crate in range(5):
-                control.change("add", box={"name": f"crate{crate}", "size_m": [1.0, 1.0, 2.0], "position_m": [5.0 + crate, -22.0, 1.0]})
-            time.sleep(2.0)
-            play = stretch
-            if arguments.client != "waiting":
-                client = (
-                    SocketClient(folder / "control")
-                    if arguments.client == "socket"
-                    else WebSocketClient(f"http://127.0.0.1:{HTTP_PORT}", (folder / "control.token").read_text().strip())
-                )
-                play = partial(streamed_stretch, client)
+            add_crates(control)
+            client = connected(arguments.client, folder)
+            play = partial(streamed_stretch, client) if client else stretch
             receiver = Receiver()
             receiver.start()
             memory = [cost_of(daemon.pid)[0]]
@@ -275,6 +291,8 @@ def main():
                     waits_s, ahead_s, changes = waits_s + waits, ahead_s + ahead, changes + count
             memory.append(cost_of(daemon.pid)[0])
             receiver.end()
+            if client:
+                client.close()
         finally:
             daemon.terminate()
             daemon.wait()

@@ -27,7 +27,10 @@ class FlightLog:
         """Log all changes since the last call."""
         self._look_at_session()
         self._look_at_contacts()
+        self._look_at_vehicle()
         self._look_at_autopilot()
+
+    def _look_at_vehicle(self) -> None:
         vehicle = self._vehicle
         if vehicle.is_armed != self._armed:
             self._armed = vehicle.is_armed

@@ -107,7 +107,7 @@ def test_ready_to_arm_is_logged_only_when_disarmed_and_free_of_contact_and_estim
     autopilot.has_home, autopilot.estimator_flags = True, 0x37F
     assert [row["event"] for row in said(log)] == (["vehicle.armed"] if armed else [])
     shared.session.word[SessionWord.ARMED] = shared.touch.word[TouchWord.KINDS] = 0
-    assert [row["event"] for row in said(log)] == ["flight.ready_to_arm", *(["vehicle.disarmed"] if armed else [])]
+    assert [row["event"] for row in said(log)] == [*(["vehicle.disarmed"] if armed else []), "flight.ready_to_arm"]
     shared.session.word[SessionWord.ARMED], shared.touch.word[TouchWord.KINDS] = armed, 0 if armed else Touching.OBSTACLE
     autopilot.estimator_flags = 0x347
     [fault] = [row for row in said(log) if row["event"] != "vehicle.armed"]
