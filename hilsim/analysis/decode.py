@@ -223,11 +223,11 @@ def _decode_block(
         range_m = raw * firings.unit_mm * 1e-3
         x, y, z = sensor_direction(fired * RAD_PER_CDEG, firings.elevation_rad[record])
         point = points[count]
-        point.x, point.y, point.z = range_m * x, range_m * y, range_m * z + plan.height_m[record]
-        point.range, point.azimuth = range_m, fired * 0.01
-        point.packet, point.time_ns = packet, group_ns + firings.time_ns[record]
-        point.ring, point.intensity = plan.ring[record], payload[at + 2]
-        point.return_number, point.flags = return_number, 0
+        point["x"], point["y"], point["z"] = range_m * x, range_m * y, range_m * z + plan.height_m[record]
+        point["range"], point["azimuth"] = range_m, fired * 0.01
+        point["packet"], point["time_ns"] = packet, group_ns + firings.time_ns[record]
+        point["ring"], point["intensity"] = plan.ring[record], payload[at + 2]
+        point["return_number"], point["flags"] = return_number, 0
         count += 1
     return count
 
@@ -262,11 +262,11 @@ def decode_stdv_packets_into(data: npt.NDArray[np.uint8], start: npt.NDArray[np.
             if flags & _NO_RETURN:
                 continue
             point = points[count]
-            point.x, point.y, point.z = x * _UNIT_M, y * _UNIT_M, z * _UNIT_M
-            point.range = _UNIT_M * math.sqrt(float(x * x + y * y + z * z))
-            point.azimuth = math.atan2(float(x), float(y)) * CDEG_PER_RAD % TURN_CDEG * 0.01
-            point.packet, point.time_ns = packet, time_ns
-            point.ring, point.intensity = channel, reflectivity
-            point.return_number, point.flags = 1 if flags & _SECOND_RETURN else 0, flags
+            point["x"], point["y"], point["z"] = x * _UNIT_M, y * _UNIT_M, z * _UNIT_M
+            point["range"] = _UNIT_M * math.sqrt(float(x * x + y * y + z * z))
+            point["azimuth"] = math.atan2(float(x), float(y)) * CDEG_PER_RAD % TURN_CDEG * 0.01
+            point["packet"], point["time_ns"] = packet, time_ns
+            point["ring"], point["intensity"] = channel, reflectivity
+            point["return_number"], point["flags"] = 1 if flags & _SECOND_RETURN else 0, flags
             count += 1
     return count

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.firings import MOST_FIRINGS, RETURNS
-from hilsim.emulator.insertion.insertion import Inserter, insert_recorded
+from hilsim.emulator.insertion.insertion import Inserter, Insertion, insert_recorded
 from hilsim.emulator.retime import StampClock, retime
 from hilsim.emulator.truth import Truth, allocate_truth
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
@@ -26,6 +27,38 @@ if TYPE_CHECKING:
 
 _PACKET_NS = 20_000_000
 """Longer than a packet's firings take."""
+_FOR_EVER_NS = 1 << 62
+_UNCOUNTED, _HEADER_SIZE = constant(0), constant(HEADER_SIZE)
+
+
+_Times = npt.NDArray[np.int64]
+
+
+@kernel
+def _insert_into(
+    insertion: Insertion, payloads: npt.NDArray[np.uint8], size: npt.NDArray[np.int32], stamp_ns: _Times, capture_ns: _Times, key: _Times
+) -> None:
+    """Put objects into consecutive packets, one row of ``payloads`` each."""
+    for row in range(size.size):
+        insert_recorded(insertion, payloads[row], size[row], capture_ns[row], stamp_ns[row], key[row], row, None)
+
+
+@kernel
+def _finish(
+    retiming: int,
+    clock: StampClock,
+    stamp_ns: _Times,
+    template: npt.NDArray[np.uint8],
+    first: int,
+    udp_checksum: bool,  # noqa: FBT001 - a kernel takes plain positional scalars
+    frames: npt.NDArray[np.uint8],
+    size: npt.NDArray[np.int32],
+) -> None:
+    """Re-time the payloads at ``frames[:, 42:]`` and write their headers, numbered from ``first`` on; ``size`` becomes that of the frames."""
+    for row in range(size.size):
+        retime(retiming, clock, stamp_ns[row], frames[row, _HEADER_SIZE:])
+        identification = first + row if first != _UNCOUNTED else 0
+        size[row] = write_headers(template, identification, udp_checksum, frames[row], size[row])
 
 
 class _Pending(NamedTuple):
@@ -108,30 +141,36 @@ class OfflineReplay:
 
     def _batch(self, track: int, cues: "list[_Pending]") -> DatagramBatch:
         framing, flow = self._framing(track)
-        retiming = 0 if self._spec.retime == "none" else self._reader.tracks[track].retiming
-        frames = np.zeros((len(cues), self._capacity), np.uint8)
-        size = np.zeros(len(cues), np.int32)
+        retiming = 0 if self._spec.retime == "none" else int(self._reader.tracks[track].retiming)
+        frames, size = np.zeros((len(cues), self._capacity), np.uint8), np.array([len(cue.payload) for cue in cues], np.int32)
         for row, cue in enumerate(cues):
-            payload, written = cue.payload, frames[row, HEADER_SIZE:]
-            written[: len(payload)] = np.frombuffer(payload, np.uint8)
-            if self._inserter is not None and self._reader.tracks[track].is_points:
-                self._add_worlds(self._inserter, cue.stamp_ns)
-                self._insert(self._inserter, cue, written)
-            retime(retiming, self._clock, cue.stamp_ns, written)
-            self._played[track] += 1
-            identification = self._played[track] if framing.counting_identification else 0
-            size[row] = write_headers(framing.template, identification, framing.udp_checksum, frames[row], len(payload))
-        deadline = np.array([cue.due_ns for cue in cues], np.int64)
-        return DatagramBatch(flow, deadline, np.zeros(len(cues), np.int64), size, frames)
+            frames[row, HEADER_SIZE : HEADER_SIZE + size[row]] = np.frombuffer(cue.payload, np.uint8)
+        due_ns, stamp_ns, capture_ns, key = (
+            np.array(column, np.int64) for column in zip(*((cue.due_ns, cue.stamp_ns, cue.capture_ns, cue.key) for cue in cues), strict=True)
+        )
+        if self._inserter is not None and self._reader.tracks[track].is_points:
+            self._insert(self._inserter, frames[:, HEADER_SIZE:], size, due_ns, stamp_ns, capture_ns, key)
+        first = self._played[track] + 1 if framing.counting_identification else _UNCOUNTED
+        _finish(retiming, self._clock, stamp_ns, framing.template, first, framing.udp_checksum, frames, size)
+        self._played[track] += len(cues)
+        return DatagramBatch(flow, due_ns, np.zeros(len(cues), np.int64), size, frames)
 
-    def _insert(self, inserter: Inserter, cue: _Pending, written: npt.NDArray[np.uint8]) -> None:
-        place = inserter.insertion, written, len(cue.payload), cue.capture_ns, cue.stamp_ns, cue.key, self._points
-        if self.truth is None:
-            insert_recorded(*place, None)
-        else:
-            rows = insert_recorded(*place, self._rows)
-            self.truth.append((cue.due_ns, Truth._make(column[:rows].copy() for column in self._rows)))
-        self._points += 1
+    def _insert(self, inserter: Inserter, payloads: npt.NDArray[np.uint8], size: npt.NDArray[np.int32], due_ns: _Times, *times: _Times) -> None:
+        """Put objects into the packets of a batch; ``times`` are their stamps', their capture times and their keys."""
+        stamp_ns, row = times[0], 0
+        while row < size.size:
+            self._add_worlds(inserter, int(stamp_ns[row]))
+            next_ns = self.later_worlds[0][0] - _PACKET_NS if self.later_worlds else _FOR_EVER_NS
+            stop = max(int(np.searchsorted(stamp_ns, next_ns)), row + 1) if self.truth is None else row + 1
+            chosen = slice(row, stop)
+            if self.truth is None:
+                _insert_into(inserter.insertion, payloads[chosen], size[chosen], *(column[chosen] for column in times))
+            else:
+                place = inserter.insertion, payloads[row], int(size[row]), int(times[1][row]), int(stamp_ns[row]), int(times[2][row])
+                rows = insert_recorded(*place, self._points + row, self._rows)
+                self.truth.append((int(due_ns[row]), Truth._make(column[:rows].copy() for column in self._rows)))
+            row = stop
+        self._points += size.size
 
     @property
     def is_overlaid(self) -> bool:
