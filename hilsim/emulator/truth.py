@@ -80,7 +80,7 @@ class Truth(NamedTuple):
         label: ``int16[n]``, of the object; a ``BackgroundLabel`` for a background; -1 where ``object_id`` is.
         material: ``int32[n]``, row of the world's materials: the one that sent most of that object's energy; -1 where ``object_id`` is, and for a background.
         cause: ``uint8[n]``, a ``Cause``.
-        incidence_deg: ``float32[n]``, mean over the echo's surfaces by energy, 0 along the normal; NaN where there is no surface, or a captured one.
+        incidence_deg: ``float32[n]``, mean over the echo's surfaces by energy, 0 along the normal; NaN without a surface, and for a captured one.
         position_m: ``float64[n, 3]``, sensor's origin in the world at ``time_ns``.
         orientation: ``float32[n, 4]``, unit quaternion ``(w, x, y, z)``, world from sensor, at ``time_ns``.
     """

@@ -345,7 +345,7 @@ def test_a_gltf_that_cannot_be_read_whole_is_refused(tmp_path, gltf, change, mes
     refuse(tmp_path, "model.gltf", message)
 
 
-def test_what_a_gltf_has_beside_triangles_is_noted(tmp_path, gltf):
+def test_gltf_contents_other_than_triangles_are_noted(tmp_path, gltf):
     def change(document):
         document["meshes"][0]["primitives"][0]["mode"] = 1
         document["animations"] = [{"channels": [], "samplers": []}]

@@ -106,7 +106,7 @@ def test_the_pitot_tube_feels_the_air_that_comes_at_it():
     assert carried == pytest.approx(0.0, abs=1e-9)
 
 
-def test_what_is_not_new_keeps_its_last_value():
+def test_sensors_without_new_data_keep_their_last_value():
     said = sensed(standing(), frame=0)
     before = said.record[0]["abs_pressure"]
     sensed(standing((0.0, 0.0, 50.0)), frame=1, into=said)

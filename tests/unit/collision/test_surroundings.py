@@ -175,7 +175,7 @@ def test_a_surface_that_turns_moves_faster_the_farther_it_is_from_its_middle():
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_what_is_over_the_vehicle_is_no_ground_of_it(moves):
+def test_surfaces_above_the_vehicle_are_not_its_ground(moves):
     track = linear_track(np.array([0, 1_000_000_000]), [(0.0, 0.0, 0.55), (1.0, 0.0, 0.55)], [(1.0, 0.0, 0.0, 0.0)] * 2)
     body = SceneObject(mesh=box((4.0, 4.0, 0.6), GRASS), placement=track if moves else Pose(position_m=(0.0, 0.0, 0.55)))
     around = looked([FLOOR, body], (0.0, 0.0, 0.1))

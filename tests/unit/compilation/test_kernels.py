@@ -225,7 +225,7 @@ def test_a_stage_is_no_part_of_its_callers_and_a_kernel_is():
     assert not any("doubled" in name and is_elsewhere for name, is_elsewhere in declared(stage).items())
 
 
-def test_what_a_kernel_calls_is_linked_in_where_machine_code_is_made_and_not_before():
+def test_callees_of_a_kernel_are_linked_when_machine_code_is_made_and_not_before():
     assert asks_twice(1) == 4
     part, whole = (next(iter(each.overloads.values())).library for each in (asks_twice, asks_twice.from_python()))
     inner = next(iter(asks.overloads.values())).fndesc.llvm_func_name
@@ -233,7 +233,7 @@ def test_what_a_kernel_calls_is_linked_in_where_machine_code_is_made_and_not_bef
     assert not declared(whole).get(inner, False)
 
 
-def test_what_else_uses_numba_in_this_process_is_left_alone_and_can_call_kernels():
+def test_other_numba_code_in_the_process_is_unaffected_and_can_call_kernels():
     total(outer())
 
     @numba.vectorize(["float64(float64)"])

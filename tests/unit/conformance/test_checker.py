@@ -146,7 +146,7 @@ def test_nothing_is_left_unapplied_in_a_long_stream(streams, judge):
 
 
 @pytest.mark.parametrize("count", [1, 20, 84, 300])
-def test_what_is_not_applied_needs_more_than_there_was(streams, judge, count):
+def test_a_rule_that_is_not_applied_lacks_samples(streams, judge, count):
     (sensor,) = judge(streams.vlp16(count)).result.sensors
     assert sensor.not_applied
     assert all(skipped.got < skipped.needs for skipped in sensor.not_applied)

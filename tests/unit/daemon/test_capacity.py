@@ -46,7 +46,7 @@ def of(*shares, rays=1, cores=2):
         ),
     ],
 )
-def test_what_is_needed_and_what_is_here_are_reported(capacity, said):
+def test_needed_and_available_cores_are_reported(capacity, said):
     assert capacity.sentence == said
 
 

@@ -426,7 +426,7 @@ def test_a_stream_whose_client_sends_no_token_is_closed(running, tmp_path, monke
     assert refused(running) == {"too_slow": 1}
 
 
-def test_what_is_no_request_is_answered_and_the_stream_goes_on_but_not_beyond_the_length(running, tmp_path):
+def test_an_invalid_request_is_answered_and_only_a_too_long_one_ends_the_stream(running, tmp_path):
     async def check(stream):
         answers = []
         for send in (stream.send_str("{"), stream.send_bytes(b"{}"), stream.send_str(json.dumps(STATE))):

@@ -167,7 +167,7 @@ def test_another_autopilot_cannot_begin():
 
 
 @pytest.mark.parametrize(("kind", "name"), [(1, "fixed wing"), (22, "vehicle type 22")])
-def test_what_is_no_multirotor_is_advised_the_airframe(kind, name):
+def test_a_vehicle_that_is_not_a_multirotor_is_advised_the_airframe(kind, name):
     finding = only("controller", heard=replace(FINE, beat=replace(BEAT, vehicle_type=kind)))
     assert (finding.verdict, finding.fact) == ("fair", f"PX4, {name}, system 1 component 1")
     assert "SYS_AUTOSTART = 1001" in finding.advice

@@ -29,7 +29,7 @@ def trial(sensors=4, *, left_out=0, packets=30_000, rays_given_up=False):
     )
 
 
-def test_a_fleet_is_the_rigs_first_sensor_many_times_in_its_own_world_each_from_an_address_of_its_own(tmp_path):
+def test_a_fleet_repeats_the_rigs_first_sensor_with_a_separate_address_for_each(tmp_path):
     path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nmount_position_m = [0.0, 0.0, 1.5]\nreturn_mode = "dual"'))
     rig = fleet_rig(path, 3, 7, (40_001, 40_002))
     assert [lidar.name for lidar in rig.lidars] == ["sensor-1", "sensor-2", "sensor-3"]

@@ -45,7 +45,7 @@ def test_a_device_is_written_to_at_once():
     assert not Path("/dev/null").is_file()
 
 
-def test_what_cannot_be_put_in_its_place_is_named_with_where_it_is(tmp_path):
+def test_a_file_that_cannot_be_moved_to_its_place_is_named_with_its_present_path(tmp_path):
     path = tmp_path / "a.pcap"
 
     def hindered():

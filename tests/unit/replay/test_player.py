@@ -137,7 +137,7 @@ def test_nothing_is_put_into_its_ring_long_before_its_deadline(bench):
     assert [later[1] - sooner[1] for sooner, later in pairwise(seen)] == [100 * MS, 100 * MS]
 
 
-def test_what_comes_after_its_deadline_is_counted_and_put_all_the_same(bench):
+def test_a_packet_after_its_deadline_is_counted_and_put_into_the_ring(bench):
     player = bench()
     player.put([0, MS])
     player.start_in_the_past()

@@ -80,7 +80,7 @@ def test_a_head_that_stands_still_fits_everywhere():
     assert find_cut(VELODYNE, packets, packets) == (1, 100, 0)
 
 
-def test_nothing_to_cut_at_is_no_cut():
+def test_a_recording_without_a_place_to_cut_has_no_cut():
     assert find_cut(VELODYNE, [], turning(5)) is None
     assert find_cut(CEPTON, [CutPacket(3, 0, 4)], [CutPacket(3, 0, 4)]) is None
 

@@ -16,7 +16,7 @@ def history():
     return CounterHistory()
 
 
-def test_nothing_is_known_before_the_first_look(history):
+def test_results_are_unknown_before_the_first_reading(history):
     assert history.grown(NS_PER_S) == {}
     assert history.series(NS_PER_S) == {}
 

@@ -93,7 +93,7 @@ def test_a_datagram_within_the_limit_is_not_late(loop_bench):
     assert (counter(bench, Counter.LATE), counter(bench, Counter.PACKETS)) == (0, 1)
 
 
-def test_what_comes_into_an_empty_ring_after_its_deadline_is_an_underrun(loop_bench):
+def test_a_late_packet_into_an_empty_ring_is_an_underrun(loop_bench):
     bench = loop_bench()
     bench.start()
     bench.await_turns()

@@ -276,7 +276,7 @@ def uneven_once(points):
 
 
 @pytest.mark.parametrize("rule", UNUSUAL)
-def test_what_is_unusual_is_a_warning(single, rule):
+def test_unusual_values_are_warnings(single, rule):
     verdict = Verdict(UNUSUAL[rule](list(single)))
     assert rule in verdict.warnings
     assert verdict.errors <= {"stamps.chain"} if rule == "stdv.point" else not verdict.errors
