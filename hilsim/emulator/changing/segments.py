@@ -26,7 +26,7 @@ from hilsim.scene.world import World
 from hilsim.vehicle.platform import Platform
 
 CAPACITY = 256
-"""Segments that have been added and not begun, at most; a power of two."""
+"""Largest number of segments that have been added and not begun, a power of two."""
 
 REFUSED = -1
 """In ``Segments.begun_ns``: the segment was added too late, and its packets or its head fit no other time; what is before it goes on."""

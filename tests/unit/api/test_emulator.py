@@ -236,7 +236,7 @@ def test_threads_change_nothing(tmp_path):
         hilsim.Emulator(rig, threads=0)
 
 
-def test_who_stops_asking_leaves_no_thread_behind(tmp_path):
+def test_a_generator_that_is_abandoned_leaves_no_thread(tmp_path):
     before = set(threading.enumerate())
     for stream in (hilsim.Emulator(room(tmp_path)).packets(), hilsim.Emulator(room(tmp_path)).scans()):
         next(stream)

@@ -340,7 +340,7 @@ def test_a_controller_in_lockstep_that_does_not_answer_is_waited_for_a_second(fl
     loop.await_that(lambda: loop.count("SENSOR_FRAMES") == made + 1)
 
 
-def test_what_the_controller_says_reaches_the_ground_stations_packet_queue_byte_for_byte(flying):
+def test_bytes_of_the_controller_reach_the_ground_stations_packet_queue_unchanged(flying):
     loop = flying()
     loop.fly()
     take(loop.shared.to_stations, 100)
@@ -378,7 +378,7 @@ def test_frames_of_ground_stations_go_to_the_controller_but_not_those_from_befor
     assert loop.made.buffers.outbox.counts[OutboxCount.THROWN_AWAY] >= 1
 
 
-def test_what_the_vehicles_rangefinders_see_is_passed_on_in_flight_and_not_before(flying):
+def test_rangefinder_messages_are_sent_in_flight_and_not_before(flying):
     loop = flying()
     frame = np.frombuffer(unknown_bytes(), np.uint8)
     loop.plug()

@@ -84,7 +84,7 @@ def test_a_heartbeat_without_the_flag_is_refused_also_in_flight_and_the_motors_s
     assert at(session)[0] == SessionState.FLYING
 
 
-def test_what_is_refused_stays_refused_without_counting_every_heartbeat():
+def test_a_refused_controller_stays_refused_without_counting_every_heartbeat():
     session = flying()
     for second in range(5):
         heartbeat_came(session, 1, 1, 0, START + second * S)

@@ -249,7 +249,7 @@ def test_memory_does_not_grow_with_the_number_of_addresses(single):
     assert grown < 5_000_000
 
 
-def test_what_waits_to_be_judged_is_bounded_whatever_the_number_of_sensors(single):
+def test_waiting_packets_are_bounded_for_any_number_of_sensors(single):
     checker = Checker()
     most = 0
     for datagram in numbered([datagram for _ in range(40) for datagram in single.datagrams()], 100):

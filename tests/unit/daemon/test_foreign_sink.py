@@ -54,7 +54,7 @@ def call(sink, verb):
 
 @pytest.mark.parametrize("verb", ["check", "open", "write", "close"])
 @pytest.mark.parametrize("error", [ZeroDivisionError("division\nby zero"), SystemExit("gone")], ids=["error", "exit"])
-def test_whatever_a_verb_raises_is_a_fault_that_names_whose_it_is(verb, error):
+def test_any_exception_of_a_plugins_sink_is_a_fault_that_names_its_origin(verb, error):
     reason = "ZeroDivisionError: division by zero" if isinstance(error, ZeroDivisionError) else "SystemExit: gone"
     with pytest.raises(CaptureError) as caught:
         call(around(Willing([verb], error)), verb)

@@ -418,7 +418,7 @@ def test_the_estimator_is_fed_without_judging(flags, fact):
         ("Navigation failure! Land and recalibrate", "physics ran on"),
     ],
 )
-def test_what_it_complains_of_is_explained(text, advice):
+def test_warnings_of_the_autopilot_are_explained(text, advice):
     finding = only("last text", heard=replace(FINE, texts=(Text(severity=4, text=text),)))
     assert (finding.verdict, finding.fact) == ("fair", text)
     assert advice in finding.advice

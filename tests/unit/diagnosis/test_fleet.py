@@ -88,7 +88,7 @@ def test_fewer_are_tried_until_some_are_carried(tmp_path, monkeypatch, too_many,
     assert found.model == "VLP-16"
 
 
-def test_what_not_even_one_of_can_be_rendered_is_not_tried():
+def test_a_sensor_too_expensive_for_one_core_is_not_tried():
     load = SensorLoad(name="s", rate_hz=750.0, cost_ns=2e6, rays=7, wanted_rays=7)
     assert Fleet(model="VLP-16", load=load, beside_others=0, alone=0, trials=()).carried == 0
 

@@ -16,7 +16,7 @@ def test_a_file_gets_its_name_when_it_is_whole(tmp_path):
     assert (path.read_bytes(), part.exists()) == (b"half", False)
 
 
-def test_what_was_broken_off_is_kept_beside_the_former_file(tmp_path):
+def test_an_interrupted_recording_is_kept_beside_the_former_file(tmp_path):
     path = tmp_path / "a.pcap"
     path.write_bytes(b"former")
 

@@ -163,7 +163,7 @@ def test_a_request_with_a_flipped_bit_is_not_obeyed(byte):
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
-def test_whatever_arrives_does_no_harm(one, other):
+def test_any_received_bytes_are_harmless(one, other):
     sensor = device()
     for data in (one, b"\xaa" + other):
         for answer in sensor.receive(data, 0):
@@ -183,7 +183,7 @@ def test_whatever_arrives_does_no_harm(one, other):
     ],
     ids=["unknown read", "unknown write", "too long", "too short", "temperature cannot be set", "name cannot be set"],
 )
-def test_what_the_sensor_does_not_know_is_not_answered(request_bytes):
+def test_unknown_commands_of_a_sensor_get_no_answer(request_bytes):
     assert device().receive(request_bytes, 0) == []
 
 

@@ -124,7 +124,7 @@ def test_choosing_takes_little_memory_however_many_packets_there_are():
     st.lists(st.tuples(st.integers(0, 35_999), st.integers(0, 1)), min_size=1, max_size=40),
     st.sampled_from([VELODYNE, CEPTON]),
 )
-def test_whatever_is_chosen_is_the_best_of_all_pairs(packets, kind):
+def test_the_chosen_cut_is_the_best_of_all_pairs(packets, kind):
     packets = [CutPacket(number, phase, group) for number, (phase, group) in enumerate(packets)]
     cut = find_cut(kind, packets, packets)
     span = packets[-1].frame - packets[0].frame

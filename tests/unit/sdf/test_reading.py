@@ -370,7 +370,7 @@ def test_comments_that_never_end_are_read_once(sdf):
     assert "world.sdf:1: must be XML: " in fault
 
 
-def test_what_is_not_supported_is_listed_and_what_a_lidar_does_not_see_is_not(sdf):
+def test_unsupported_parts_are_listed_unless_no_lidar_sees_them(sdf):
     body = f"""
     <light name="sun" type="directional"/><physics type="ode"/><plugin name="p" filename="f"/>
     <model name="m"><plugin name="drive" filename="f"/>

@@ -125,7 +125,7 @@ def test_two_faults_begin_and_end_by_themselves(bench, log):
     assert events(log).count("health.restored") == 1
 
 
-def test_what_was_lost_before_the_first_look_counts(bench):
+def test_losses_before_the_first_reading_count(bench):
     assert bench.run(0.5, dropped_packets=1, late_packets=1).level is Level.DEGRADED
 
 

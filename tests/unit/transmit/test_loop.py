@@ -102,7 +102,7 @@ def test_a_late_packet_into_an_empty_ring_is_an_underrun(loop_bench):
     assert counter(bench, Counter.UNDERRUN) == 1
 
 
-def test_what_waited_in_a_ring_is_no_underrun_however_late_it_leaves(loop_bench):
+def test_a_packet_that_waited_in_a_ring_is_no_underrun_however_late_it_is_sent(loop_bench):
     bench = loop_bench()
     for number in range(10):
         bench.put(0, time.monotonic_ns() - 5 * MS, number)

@@ -196,7 +196,7 @@ def sorted_by_laser(points):
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_what_no_sensor_sends_is_an_error(single, name):
+def test_values_that_no_sensor_sends_are_errors(single, name):
     rule, mutate = SINGLE[name]
     assert rule in Verdict(mutate(list(single))).errors
 
