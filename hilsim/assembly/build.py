@@ -255,7 +255,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         scenery: Result of ``build_scenery``.
         utc_epoch_ns: UTC of rig time 0.
         frames: Whole Ethernet frames rather than payloads.
-        is_for_long: Take time to find out what a sensor that stands still can see; no byte changes.
+        is_for_long: Whether to spend time on the cells of stationary sensors, which does not affect the bytes.
     """
     sensor, setting = rig.spec.sensor[number], rig.lidars[number]
     flows = sensor_flows(sensor, setting)
