@@ -1,4 +1,4 @@
-"""From a rig to what runs: world, platform and emulated lidars with their flows."""
+"""Build what runs from a rig: world, platform and emulated lidars with their flows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,7 +82,8 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
 
     Args:
         rig: The rig.
-        flight_ns: Fly a self-controlled vehicle so far from rig time 0 now, for rendering without a clock; None: another thread flies it, or it stays at its start.
+        flight_ns: Rig time up to which a self-controlled vehicle is flown now, for rendering without a clock; None: another thread flies it, or it
+            stays at its start.
 
     Raises:
         AssetError: naming every file that cannot be used.

@@ -63,7 +63,7 @@ class PreparedChange:
 
 @dataclass(kw_only=True, eq=False)
 class Changer:
-    """Makes timed changes of the sensors of a running rig.
+    """Maker of timed changes of the sensors of a running rig.
 
     Attributes:
         context: Context of the rig.

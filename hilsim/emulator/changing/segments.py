@@ -152,7 +152,7 @@ def render_packet(
         at: Segment that the packet begins in (``enter_segment``).
         packet: The packet.
         workspace: Workspace of the segment ``at``; a segment with another number of firing sequences in a packet begins with a packet, never within one.
-        datagram: As of ``fused.render_data_packet``.
+        datagram: Output, as in ``fused.render_data_packet``.
     """
     known, begun_ns, sub_rays = segments.words[8], segments.begun_ns, plan.beam.share.size
     stop_ns = packet_start_ns(plan, packet + 1)
@@ -207,7 +207,7 @@ class SegmentTable:
     """Segments that are added while a kernel renders.
 
     Attributes:
-        segments: For the kernel.
+        segments: Segments for the kernel.
     """
 
     def __init__(self, plan: LidarPlan, world: World) -> None:
