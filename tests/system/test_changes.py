@@ -220,7 +220,7 @@ def test_a_rig_is_changed_over_http_and_a_stream_shows_it(daemon, tmp_path, rece
 
 REFUSED = {
     "no JSON": ('{"do": ', "a request must be a JSON object, got"),
-    "a number JSON does not allow": ('{"do": "seek", "position_s": NaN}', "the number NaN, which JSON does not have"),
+    "a number JSON does not allow": ('{"do": "seek", "position_s": NaN}', "the number NaN, which JSON does not allow"),
     "nested without end": ('{"do":' * 5000, "a request must be a JSON object, got"),
     "no request": ('{"id": 1}', "do must be one of help, change,"),
     "an unknown one": ('{"do": "explode"}', 'got "explode"'),
