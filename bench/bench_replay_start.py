@@ -27,7 +27,7 @@ def hilsim(*arguments, **options):
 
 @contextlib.contextmanager
 def load(directory, *, cold):
-    """Two busy processes, and daemons that start (with kernels to compile where ``cold``); ended by their process ids."""
+    """Run two busy processes and some starting daemons, which compile kernels if ``cold``, during the block; end them by their process ids."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = [subprocess.Popen([sys.executable, "-c", BUSY], **quiet) for _ in range(2)]
     for number in range(DAEMONS):

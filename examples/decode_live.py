@@ -1,6 +1,6 @@
 """Decode a live stream: a daemon sends in real time, and this program is the driver that receives it.
 
-`hilsim.Daemon` is `hilsim run` in a process of its own, for the time of the block. In your bench the daemon runs elsewhere: bind port 2368, and leave it out.
+`hilsim.Daemon` is `hilsim run` in a separate process, for the duration of the block. In your bench the daemon runs elsewhere: bind port 2368, and leave it out.
 """
 
 import socket

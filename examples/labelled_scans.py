@@ -1,6 +1,6 @@
 """Labelled scans for training: one file a turn of the head, with the class and the object of every point.
 
-No daemon and no clock: a second of the demo street is rendered as fast as the machine goes, always the same.
+No daemon and no clock: one second of the demo street is rendered as fast as the machine can, always with the same result.
 """
 
 import sys

@@ -5,6 +5,12 @@ import numpy as np
 from hilsim.scene.mesh import Mesh
 
 
+def areas_m2(mesh: Mesh) -> np.ndarray:
+    """Area of each triangle, ``float64[m]``."""
+    a, b, c = np.moveaxis(mesh.vertices_m[mesh.triangles], 1, 0)
+    return 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
+
+
 def join_meshes(meshes: tuple[Mesh, ...]) -> Mesh:
     """One mesh with all triangles, in order; equal materials become one.
 

@@ -1,1 +1,1 @@
-"""From a checked rig to the objects that run it."""
+"""Assembly of a checked rig to the objects that run it."""

@@ -1,4 +1,4 @@
-"""From a rig to what runs: world, platform and emulated lidars with their flows."""
+"""Build what runs from a rig: world, platform and emulated lidars with their flows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,7 +82,8 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
 
     Args:
         rig: The rig.
-        flight_ns: Fly a self-controlled vehicle so far from rig time 0 now, for rendering without a clock; None: another thread flies it, or it stays at its start.
+        flight_ns: Rig time up to which a self-controlled vehicle is flown now, for rendering without a clock; None: another thread flies it, or it
+            stays at its start.
 
     Raises:
         AssetError: naming every file that cannot be used.
@@ -255,7 +256,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         scenery: Result of ``build_scenery``.
         utc_epoch_ns: UTC of rig time 0.
         frames: Whole Ethernet frames rather than payloads.
-        is_for_long: Take time to find out what a sensor that stands still can see; no byte changes.
+        is_for_long: Whether to spend time on the cells of stationary sensors, which does not affect the bytes.
     """
     sensor, setting = rig.spec.sensor[number], rig.lidars[number]
     flows = sensor_flows(sensor, setting)

@@ -1,4 +1,4 @@
-"""A world whose objects can be added, moved and removed: each edit gives another world, which shares with the one before what stands still.
+"""A world whose objects can be added, moved and removed: each edit gives another world, which shares static geometry with the former one.
 
 Objects that stand still are merged into tiles when a world is built. The first edit of such an object builds the tiles anew without it, which takes as
 long as building the world; from then on it is a mover, as added objects are, and edits take a millisecond.

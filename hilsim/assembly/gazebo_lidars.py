@@ -1,4 +1,4 @@
-"""From a rig's SDF file to the lidars in it."""
+"""Build the lidars in a rig's SDF file."""
 
 from hilsim.assembly.build import Scenery
 from hilsim.assets.sdf_carriages import sdf_carriages

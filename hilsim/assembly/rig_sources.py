@@ -1,4 +1,4 @@
-"""Where the daemon's rig comes from, at the start and at each reload."""
+"""Sources of the daemon's rig, at the start and at each reload."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ log = structlog.get_logger("hilsim")
 
 
 class RigSource(Protocol):
-    """Where the rig comes from, at the start and at each reload."""
+    """Source of the rig, at the start and at each reload."""
 
     def load(self) -> Rig:
         """Read and check it.
@@ -66,7 +66,7 @@ class MadeRig:
     rig: Rig
 
     def load(self) -> Rig:
-        """It, with the hosts it names looked up.
+        """Rig with addresses in place of its hosts' names.
 
         Raises:
             ConfigError: a host has no address.

@@ -1,6 +1,6 @@
 """The lidar of a rover, as a sensor of the rig would measure: the emulator's packets, decoded as a driver decodes them.
 
-A scan is what the sensor fires in a cycle. All of it is fired from where the rover is at the cycle's end, at each firing's own time: a scan whose motion has been taken out.
+A scan consists of the firings of one cycle, all from the rover's pose at the cycle's end, each at its own time: a scan corrected for motion.
 """
 
 import math
@@ -77,7 +77,7 @@ class EmulatedLidar:
 
 
 def rover_sources(rig: Rig, world: World | None) -> tuple[RoverSource, ...]:
-    """Where the scans of a rig's rovers come from, each file looked into.
+    """Make the sources of scans of a rig's rovers, and check each file.
 
     Args:
         rig: A rig with rovers.

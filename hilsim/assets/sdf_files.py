@@ -1,7 +1,7 @@
 """Shapes of an SDF file that need files: meshes and heightmaps, each file read once.
 
-Gazebo's physics engines use a mesh as a whole and ignore its ``<submesh>`` (gz-sim, ``Physics.cc``; gz-physics, ``CustomMeshShape.cc``), and ignore a heightmap's ``<pos>``;
-rendering applies both (gz-rendering, ``Ogre2MeshFactory.cc``). Collisions and visuals behave the same here.
+Gazebo's physics engines use a mesh as a whole and ignore its ``<submesh>`` (gz-sim, ``Physics.cc``; gz-physics, ``CustomMeshShape.cc``), and ignore
+a heightmap's ``<pos>``; rendering applies both (gz-rendering, ``Ogre2MeshFactory.cc``). Collisions and visuals behave the same here.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _SUFFIXES = {"mesh": SUFFIXES, "heightmap": heightmaps.SUFFIXES}
 
 @dataclass(kw_only=True, eq=False)
 class ShapeFiles:
-    """Makes the meshes of such shapes.
+    """Maker of the meshes of such shapes.
 
     Attributes:
         materials: All materials of the rig by name.

@@ -236,7 +236,7 @@ class Script(NamedTuple):
 
     Attributes:
         path: File, for faults.
-        changes: By their times.
+        changes: Changes in the order of their times.
     """
 
     path: Path

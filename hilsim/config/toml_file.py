@@ -120,7 +120,7 @@ def _look_over(text: str, where: str) -> None:
 
 
 def _placeholder(match: re.Match[str]) -> str:
-    """Replacement of a text or a comment: as many lines, and a letter, so that quoted keys keep the dots between them."""
+    """Replacement of a text or a comment: a letter, so that dots still separate quoted keys, and the same number of line ends."""
     return "t" + "\n" * match[0].count("\n")
 
 

@@ -41,7 +41,7 @@ class Start:
         manager: Service manager, which allows more time as long as it gets reports. It gets no ``WATCHDOG=1`` before ``READY=1``:
             the first one arms the watchdog, and a start may be busy for longer than its interval.
         stopping: Request to stop the daemon.
-        is_abandoned: Whether a thread still runs that may hold what it was opening.
+        is_abandoned: Whether a thread still runs, which may hold a socket or file that it was opening.
     """
 
     report: Callable[[str], None]

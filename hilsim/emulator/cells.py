@@ -1,4 +1,4 @@
-"""Cells of a lidar that stands still: what static triangles each of its beams can meet, found once, so that a firing costs what moves."""
+"""Cells of a stationary lidar: static triangles that each beam can hit, found once, so that a firing tests only these and moving objects."""
 
 import math
 

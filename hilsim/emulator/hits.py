@@ -93,7 +93,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     Args:
         plan: The lidar.
         world: World of the hits.
-        rays: With what a renderer found, and the cosines of it.
+        rays: Rays with a renderer's hits and their cosines.
         count: Number of rays.
         backdrop: Background seen by each firing.
         hits: Added to.

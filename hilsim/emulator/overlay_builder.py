@@ -1,4 +1,4 @@
-"""From a captured background to the overlay that kernels sample."""
+"""Build the overlay that kernels sample from a captured background."""
 
 from typing import Any
 

@@ -75,12 +75,12 @@ class Truth(NamedTuple):
         echo: ``uint8[n]``, which of the firing's echoes, 0 the nearest.
         echoes: ``uint8[n]``, how many the firing had, those too weak to be detected included.
         sub_rays: ``uint32[n]``, bit k set where sub-ray k met a surface of this echo; 0 for weather and false alarms alone.
-        object_id: ``int32[n]``, the object that sent most of the echo's energy (the lower id of equals), its place in ``build_world``'s sequence; -1 where weather
-            or noise did; a ``BackgroundObject`` where a captured background did.
+        object_id: ``int32[n]``, the object that sent most of the echo's energy (the lower id of equals), its place in ``build_world``'s sequence; -1
+            where weather or noise did; a ``BackgroundObject`` where a captured background did.
         label: ``int16[n]``, of the object; a ``BackgroundLabel`` for a background; -1 where ``object_id`` is.
         material: ``int32[n]``, row of the world's materials: the one that sent most of that object's energy; -1 where ``object_id`` is, and for a background.
         cause: ``uint8[n]``, a ``Cause``.
-        incidence_deg: ``float32[n]``, mean over the echo's surfaces by energy, 0 along the normal; NaN where there is no surface, or a captured one.
+        incidence_deg: ``float32[n]``, mean over the echo's surfaces by energy, 0 along the normal; NaN without a surface, and for a captured one.
         position_m: ``float64[n, 3]``, sensor's origin in the world at ``time_ns``.
         orientation: ``float32[n, 4]``, unit quaternion ``(w, x, y, z)``, world from sensor, at ``time_ns``.
     """
@@ -243,7 +243,7 @@ def note_returns(
         world: World that it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_sequence: Index of the first firing sequence, a packet's first.
-        workspace: After ``emulator.detection.respond``.
+        workspace: Working arrays after ``emulator.detection.respond``.
         truth: Written from ``row`` on.
         row: First row to write.
 

@@ -14,8 +14,8 @@ offset  size   field
 To SITL: a line feed, one JSON object, a line feed. SITL looks for ``"name":`` as text from the object's second character on and reads vectors by ``[%f, %f, %f]``, so the line
 has no blanks, and no name may precede one that it contains.
 
-Sources: ArduPilot ``libraries/SITL/examples/JSON/readme.md``, ``libraries/SITL/SIM_JSON.cpp`` and ``SIM_JSON.h``. It resends a frame with the same count when nothing was answered
-(after 10 s by the description, after 1 s in the code), and begins at a lower count when it was restarted.
+Sources: ArduPilot ``libraries/SITL/examples/JSON/readme.md``, ``libraries/SITL/SIM_JSON.cpp`` and ``SIM_JSON.h``. It resends a frame with the same
+count when nothing was answered (after 10 s by the description, after 1 s in the code), and begins at a lower count when it was restarted.
 """
 
 import json
@@ -120,8 +120,8 @@ class VehicleReport:
         time_ns: Since the physics began; never goes back but for a restart.
         gyro_rps: Angular rate, body.
         accel_mps2: Specific force, body: (0, 0, -9.81) at rest.
-        position_m: From the home point.
-        velocity_mps: In the world.
+        position_m: Position relative to the home point.
+        velocity_mps: Velocity in the world.
         attitude: ``(w, x, y, z)``, unit: world from body.
         ranges_m: Distances of rangefinders 1, 2, …, up to 6; ``inf``: nothing.
     """

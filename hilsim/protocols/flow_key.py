@@ -19,5 +19,5 @@ class FlowKey(NamedTuple):
     destination_port: int
 
     def __str__(self) -> str:
-        """As people write it."""
+        """Text form of the flow."""
         return f"{self.source}:{self.source_port}>{self.destination}:{self.destination_port}"

@@ -10,8 +10,8 @@ offset  size  field
 4+n     2     CRC-16/XMODEM (polynomial 1021, initially 0) of all bytes before, little-endian
 ======  ====  ===========================================================================================
 
-Source: LightWare's published description of the protocol (repository LightWare-Optoelectronics/LW20-docs, ``serial.md``): a correctly formed request is always answered; where length or
-checksum are wrong, the search goes on behind the false start byte.
+Source: LightWare's published description of the protocol (repository LightWare-Optoelectronics/LW20-docs, ``serial.md``): a correctly formed request
+is always answered; where length or checksum are wrong, the search goes on behind the false start byte.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class Request(NamedTuple):
     Attributes:
         command: Number of the command.
         write: Whether data is to be set, not asked for.
-        data: Behind the command.
+        data: Bytes after the command.
     """
 
     command: int

@@ -21,7 +21,7 @@ def _is_digit(character: int) -> bool:
 
 @kernel
 def _checksum_place(text: npt.NDArray[np.uint8], start: int, stop: int) -> int:
-    """Where the two checksum digits of a sound sentence stand, or -1."""
+    """Offset of the two checksum digits of a valid sentence, or -1."""
     if stop - start < 11 or text[start] != 36:
         return -1
     checksum = 0

@@ -184,8 +184,9 @@ def build_turning_cells(
         origin_m: ``float64[c, 3]``, origin of each channel's beams.
         world_from_sensor: Rotation of the sensor's frame, see ``geometry.frames``.
         elevation_rad: ``float64[c]``, elevation of each channel.
-        sectors: Number of cells per turn. More cells have shorter lists, but take longer to build and more memory; 1800 to 3750 (0.2 to 0.1 degrees) suit a VLP-16.
-        max_range_m: As in ``build_cells``; likewise the arguments that follow.
+        sectors: Number of cells per turn. More cells have shorter lists, but take longer to build and more memory; 1800 to 3750 (0.2 to 0.1 degrees)
+            suit a VLP-16.
+        max_range_m: Longest range, as in ``build_cells``; likewise the arguments that follow.
 
     Raises:
         ValueError: as in ``build_cells``; less than 8 sectors; elevations and origins do not match.
@@ -234,7 +235,7 @@ def build_image_cells(
         extent: Smallest and largest image x, smallest and largest image z.
         columns: Number of columns of the image.
         rows: Number of rows of the image.
-        max_range_m: As in ``build_cells``; likewise the arguments that follow.
+        max_range_m: Longest range, as in ``build_cells``; likewise the arguments that follow.
 
     Raises:
         ValueError: as in ``build_cells``; the image has no extent.

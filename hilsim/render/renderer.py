@@ -34,7 +34,7 @@ class RaySlice(NamedTuple):
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
-        max_range_m: Only what is closer counts.
+        max_range_m: Range beyond which hits are ignored.
         range_m: ``float32[n]`` out; infinity for a miss.
         instance: ``int32[n]`` out; -1 for a miss.
         triangle: ``int32[n]`` out, row of the world's triangles; -1 for a miss.

@@ -304,10 +304,10 @@ class CaptureReader:
 
     def _note_irregularities(self) -> None:
         found = {
-            "the capture's times go back by more than 0.1 s; they are taken to go on": self._timeline.host_leaps,
-            "the capture's times go back by less than 0.1 s; such a packet leaves right after the one before": self._timeline.host_steps_back,
-            "a sensor's own clock leaps; it is taken to go on": self._timeline.clock_leaps,
-            "a packet's own stamp stands still; it leaves by capture time": self._timeline.standing_packets,
+            "the capture's times go back by more than 0.1 s; they are continued from there": self._timeline.host_leaps,
+            "the capture's times go back by less than 0.1 s; such a packet is sent right after the former one": self._timeline.host_steps_back,
+            "a sensor's own clock leaps; it is continued from there": self._timeline.clock_leaps,
+            "a packet's own stamp does not advance; the packet is sent by capture time": self._timeline.standing_packets,
             "a packet of another sensor than the loop's is left out at a seam, for its stamps to go on by whole cycles": self._continuity.surplus_packets,
         }
         for what, count in found.items():

@@ -102,7 +102,7 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
 def seam_note(kind: PacketKind, cut: Cut | None) -> str:
     """Remark for the operator if a loop cannot be cut seamlessly, or how far it leaps at the seam; empty if its ends fit."""
     if cut is None:
-        return "no two places of it fit each other, so it cannot be cut seamlessly (a whole turn is needed): it is looped plainly"
+        return "no two places of it fit each other (a whole turn is needed), so it is looped with a visible seam"
     if cut.mismatch <= CLOSE_CDEG:
         return ""
     leap = f"{cut.mismatch / 100:.2f} degrees" if kind is PacketKind.VELODYNE_DATA else f"{cut.mismatch} points of a frame"

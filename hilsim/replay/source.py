@@ -277,7 +277,7 @@ class ReplaySource:
             notes.append(f"replayed verbatim and by capture time, because the format is not understood: {', '.join(verbatim)}")
         postponed_s = self._open_player().postponed_ns / 1e9
         if postponed_s > 0.0:
-            notes.append(f"postponed by {postponed_s:.3f} s, because this machine stood still or reading was too slow; no packet was lost by that")
+            notes.append(f"postponed by {postponed_s:.3f} s, because this machine was stalled or reading was too slow; no packet was lost")
         if self._too_large:
             notes.append(f"{self._too_large} datagrams larger than {self._largest_bytes} bytes were left out")
         return (*notes, *reader.capture.notes.lines())

@@ -67,10 +67,6 @@ class Mesh:
             self.vertices_m @ matrix_from_quaternion(pose.orientation).T + np.array(pose.position_m), self.triangles, self.material, self.materials
         )
 
-    def areas_m2(self) -> npt.NDArray[np.float64]:
-        """Area of each triangle, ``float64[m]``."""
-        return _areas_m2(self.vertices_m[self.triangles])
-
 
 def _areas_m2(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     areas: npt.NDArray[np.float64] = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)

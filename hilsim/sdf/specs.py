@@ -29,7 +29,7 @@ class SdfShape:
         file: File of the URI; None if there is none.
         missing: Reason that the file is missing, with ``file:line``; a fault only if the shape is used.
         scale: Scale of a mesh.
-        submesh: Only part of the mesh to use; empty: all.
+        submesh: Name of the part of the mesh to use; empty: all.
         is_centred: Whether that part is centred at the shape's origin.
         actor: Name of the actor that it belongs to; empty for none.
         position_m: Position of a visual heightmap, in addition to its pose.

@@ -59,7 +59,7 @@ class Sink(Protocol):
 
     @property
     def target(self) -> str:
-        """Where it writes now, for people."""
+        """Place of writing as text, such as a path."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class Sink(Protocol):
         ...
 
     def check(self) -> None:
-        """See whether it can be opened, before anything slow is begun.
+        """Check that the sink can be opened, before anything slow.
 
         Raises:
             HilsimError: it cannot.

@@ -23,7 +23,7 @@ class RecordSpec:
     """Recording of sent packets in PCAP files.
 
     Attributes:
-        file: Where, relative to the rig; empty: nothing is recorded. Without rotation an existing file is replaced, as ``tcpdump -w`` does; with it,
+        file: Path of the file, relative to the rig; empty: no recording. Without rotation an existing file is replaced, as ``tcpdump -w`` does; with it,
             ``drive.pcap`` means ``drive-0001.pcap``, ``drive-0002.pcap`` …: the numbers go on after those that are there, and nothing is replaced.
         rotate_mb: A new file before one would grow above so many megabytes (10^6 bytes); 0: never.
         rotate_s: A new file after so many seconds; 0: never.
@@ -125,7 +125,7 @@ class PcapSeriesSink:
         self._until_ns = 0
 
     def check(self) -> None:
-        """See whether files can be created.
+        """Check that files can be created.
 
         Raises:
             CaptureError: the directory is missing or cannot be written to, or the name is a directory's.

@@ -36,7 +36,7 @@ class SinkPlugin(Generic[SettingsT]):
     Attributes:
         settings: A dataclass at the top of its module: its fields are the keys of ``[[sink]]``, with their types and defaults, and its ``__post_init__`` raises
             ``ValueError`` for what they must not be (``require`` names all faults at once). ``kind`` and ``name`` are hilsim's own keys.
-        make: Makes a sink; it opens nothing, and may be called in a process that only compiles kernels. Settings are sound.
+        make: Function that makes a sink from valid settings; it opens nothing, and may be called in a process that only compiles kernels.
     """
 
     settings: type[SettingsT]

@@ -1,7 +1,8 @@
 """Protection of the HTTP server against exhaustion and strangers: a bound on connections, and a check of each request's host.
 
-A web page can reach a server on the bench through its reader's browser: it lets a name of its own resolve to 127.0.0.1 (DNS rebinding), and reads the answers as its own. Its requests
-then have that name as ``Host``. So a request must be addressed to an IP address, to ``localhost``, to this host's name, or to a name from the rig.
+A web page can reach a server on the bench through its reader's browser: it lets a name of its own resolve to 127.0.0.1 (DNS rebinding), and reads
+the answers as its own. Its requests then have that name as ``Host``. So a request must be addressed to an IP address, to ``localhost``, to this host's
+name, or to a name from the rig.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ class ClientFaults(logging.Filter):
 
 
 class BoundedConnections:
-    """Makes the protocol of each connection; the number of simultaneous connections is bounded."""
+    """Maker of the protocol of each connection, with a bounded number of simultaneous connections."""
 
     def __init__(self, server: web.Server, held: Collection[asyncio.BaseProtocol] = ()) -> None:
         """Bound the connections of ``server``; those in ``held`` are never closed for a new one."""

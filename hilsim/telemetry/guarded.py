@@ -15,7 +15,7 @@ async def guarded(name: str, work: Callable[[], Coroutine[None, None, None]]) ->
 
     Args:
         name: Name of the task in the log.
-        work: Makes the coroutine, for each start.
+        work: Function that makes the coroutine for each start.
     """
     while True:
         try:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LidarFactory:
-    """Makes lidars.
+    """Factory of lidars.
 
     Attributes:
         sensors: Lidars made so far.

@@ -52,7 +52,7 @@ def told(tmp_path_factory):
 
 
 @pytest.mark.parametrize("target", sorted(COUNTS))
-def test_nothing_but_a_fault_that_an_operator_can_mend_comes_out(told, target):
+def test_only_errors_that_an_operator_can_correct_are_raised(told, target):
     assert f" {COUNTS[target]:,} inputs" in told[target]
     assert " 0 failures" in told[target], told[target]
 

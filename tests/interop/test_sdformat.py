@@ -105,7 +105,7 @@ def test_libsdformat_accepts_the_world_with_its_dashes_and_merged_models(bench):
     assert ask(bench, "cmdCheck") == (True, "Valid.\n", "")
 
 
-def test_what_libsdformat_prints_reads_as_the_world_does(bench, printed, ours):
+def test_output_of_libsdformat_reads_like_the_world(bench, printed, ours):
     path = bench.with_name("printed.sdf")
     path.write_text(printed)
     theirs, mine = things(read_sdf(path)), things(ours)
@@ -262,7 +262,7 @@ def test_a_submesh_without_a_name_is_refused_by_libsdformat_too(bench):
         ("</world>", ""),
     ],
 )
-def test_what_libsdformat_refuses_is_refused_here(bench, old, new):
+def test_files_that_libsdformat_refuses_are_refused(bench, old, new):
     assert old in WORLD
     path = bench.with_name("wrong.sdf")
     path.write_text(WORLD.replace(old, new))

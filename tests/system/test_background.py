@@ -238,7 +238,7 @@ def test_a_check_against_another_sensor_is_refused(wall, tmp_path):
     assert "the map must be of the captures' sensor and cells, got a map of a VLP-16" in result.stderr
 
 
-def test_what_is_too_short_to_judge_is_reported_and_what_covers_little_warned_of(tmp_path):
+def test_too_short_captures_are_reported_and_sparse_maps_cause_a_warning(tmp_path):
     short = write_capture(tmp_path / "short.pcap", vlp16_payloads(3))
     result = background(short, "-o", tmp_path / "hall", "--min-hits", "1")
     assert result.returncode == 0, result.stderr
@@ -269,7 +269,7 @@ def test_json_holds_the_statistics(captures, tmp_path):
         (["--listen", "127.0.0.1:2368", "--poses", "x.csv"], "--poses, --start-s, --duration-s, --cluster and --check are for captures"),
     ],
 )
-def test_what_makes_no_sense_is_exit_code_2(captures, tmp_path, arguments, said):
+def test_wrong_usage_has_exit_code_2(captures, tmp_path, arguments, said):
     result = background(*(text.format(captures[0]) for text in arguments), "-o", tmp_path / "hall")
     assert result.returncode == 2, result.stdout
     assert said in " ".join(result.stderr.split())

@@ -164,7 +164,7 @@ def recorded(capture):
     return [datagram.payload for datagram in CaptureFile(capture)]
 
 
-def test_what_is_sent_is_what_is_recorded_offline(daemon, rig, receiver, offline):
+def test_sent_packets_equal_the_offline_recording(daemon, rig, receiver, offline):
     swept = receiver()
     daemon(rig(swept_table("left", LEFT, swept.port, cepton="info_packets = true"), scene=SCENE))
     by_number = {read_stdv_header(payload).sequence: payload for payload in recorded(offline[1]) if payload.startswith(b"STDV")}

@@ -97,7 +97,7 @@ def test_a_right_bridge_bears_noise_a_reboot_and_a_pulled_cable_at_the_tests_wor
     assert serious(controller.faults) == []
 
 
-def test_what_is_waited_for_in_vain_is_reported_with_what_came_instead():
+def test_an_event_that_does_not_happen_is_reported_with_the_actual_ones():
     with FlightController(script="hop") as controller, bridged(controller.port, wrong="field in FLU"):
         controller.wait_for("speaking")
         with pytest.raises(
@@ -147,7 +147,7 @@ def test_a_controller_ends_with_the_process_that_started_it_however_that_ends(tm
     assert not Path(port).is_symlink()
 
 
-def test_a_link_that_cannot_be_had_is_an_error_that_says_which(tmp_path):
+def test_a_link_that_cannot_be_opened_is_an_error_that_names_it(tmp_path):
     (tmp_path / "px4").touch()
     with pytest.raises(LinkError, match=rf"{tmp_path}/px4: the link to the pty must be possible to make, got File exists"):
         FlightController(link=f"pty:{tmp_path / 'px4'}").__enter__()

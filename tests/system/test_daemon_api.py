@@ -76,7 +76,7 @@ def test_its_control_is_there_without_a_word_of_it_in_the_rig(receiver):
             daemon.control.pause("roof")
 
 
-def test_what_the_rig_says_of_control_and_metrics_holds(receiver, tmp_path, free_port):
+def test_control_and_metrics_settings_of_the_rig_apply(receiver, tmp_path, free_port):
     data, position, port = receiver(), receiver(), free_port()
     path = tmp_path / "rig.toml"
     path.write_text(SCENE.replace("port = 0", f"port = {port}") + '[control]\nsocket = "door"\n' + sensor_table("roof", data.port, position.port))

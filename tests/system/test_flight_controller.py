@@ -201,7 +201,7 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
     assert said[f'hilsim_ground_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] <= 1  # one that takes nothing for ten seconds is let go
 
 
-def test_a_port_that_is_held_is_reported_to_be_by_whom_and_opened_once_it_is_free_and_again_under_another_name(daemon, rig, cable, tmp_path):
+def test_a_used_port_is_reported_with_its_user_and_opened_when_free_also_under_another_name(daemon, rig, cable, tmp_path):
     first = cable(tmp_path / "px4")
     with open(first.device, "rb+", buffering=0) as held:  # noqa: PTH123 - a device
         holder = subprocess.Popen(["sleep", "60"], stdin=held)

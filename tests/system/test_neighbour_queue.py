@@ -43,7 +43,7 @@ def test_by_default_a_burst_waits_for_the_receiver_and_doctor_says_how_long(link
     assert burst > 50
 
 
-def test_what_doctor_advises_leaves_no_burst(link):
+def test_settings_advised_by_the_doctor_give_no_burst(link):
     sensor, _ = link
     sensor.run(lambda: Path(QUEUE).write_text("2304"))
     assert sensor.run(_neighbour_queue).verdict == "good"

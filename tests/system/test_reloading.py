@@ -73,7 +73,7 @@ def test_a_refused_reload_costs_no_packet_and_no_counter(reload_of, receiver, te
     [('destination = "240.1.2.3"', "240.1.2.3"), ('source = "203.0.113.7"', "203.0.113.7"), ('interface = "nothere0"', "nothere0")],
     ids=["no route", "not our address", "no such interface"],
 )
-def test_a_socket_that_cannot_be_had_is_known_before_anything_is_changed(reload_of, receiver, wrong, word):
+def test_a_socket_that_cannot_be_opened_is_reported_before_anything_is_changed(reload_of, receiver, wrong, word):
     data, position = receiver(), receiver()
     table = sensor_table("roof", data.port, position.port)
     running, reload = reload_of(table)

@@ -269,7 +269,7 @@ def written(path, datagrams=(), magic=b"\xd4\xc3\xb2\xa1", snap=None, stamps=Non
         (b"\x00\x01\x02\x03\x04\x05\x06\x07" * 10, "begins with bytes"),
     ],
 )
-def test_what_is_no_capture_is_named_with_what_it_is(tmp_path, content, message):
+def test_a_file_that_is_not_a_capture_is_named_with_its_kind(tmp_path, content, message):
     path = tmp_path / "odd.pcap"
     path.write_bytes(content)
     done = replay(path, check=False)

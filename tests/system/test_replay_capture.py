@@ -38,7 +38,7 @@ def test_a_capture_that_is_not_there_is_a_capture_error(tmp_path):
         hilsim.replay_capture(tmp_path / "nowhere.pcap")
 
 
-def test_what_the_command_refuses_is_an_error_with_its_words(capture_file):
+def test_refusals_of_the_command_are_errors_with_its_message(capture_file):
     with pytest.raises(hilsim.HilsimError, match="interval_scale must be"):
         hilsim.replay_capture(capture_file, interval_scale=-1.0)
 

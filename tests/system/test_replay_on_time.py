@@ -56,7 +56,7 @@ def replay_with_a_standstill(capture, *options):
     return process.returncode, json.loads(out), err, datagrams
 
 
-def test_what_follows_a_standstill_is_postponed_and_nothing_is_lost(capture):
+def test_packets_after_a_stall_are_postponed_and_none_is_lost(capture):
     code, summary, log, datagrams = replay_with_a_standstill(capture)
     assert code == 0
     assert (summary["flows"][0]["sent_packets"], summary["flows"][0]["dropped_packets"]) == (PACKETS, 0)

@@ -153,7 +153,7 @@ def held_by_a_default_buffer(size):
         return limit // charged
 
 
-def test_a_large_scan_is_whole_and_so_spread_that_a_receiver_with_the_default_buffer_takes_it(rovers, daemon, station):
+def test_a_receiver_with_the_default_buffer_gets_every_chunk_of_a_large_scan(rovers, daemon, station):
     heard = station(1)
     running = daemon(rovers({1: 28_800}, late_policy="skip"))
     chunks, sent_ns = defaultdict(dict), []
@@ -230,7 +230,7 @@ def test_damaged_lines_are_left_out_and_named_in_the_log_with_the_number_of_good
         (lambda text: text.replace("rate_hz = 10.0", "rate_hz = 0"), "rover[0].rate_hz must be 0.1 to 100, got 0"),
     ],
 )
-def test_what_cannot_be_had_is_reported_before_anything_is_sent(rovers, daemon, station, change, message):
+def test_a_missing_resource_is_reported_before_anything_is_sent(rovers, daemon, station, change, message):
     heard = station(1, 2)
     path = rovers({1: 10, 2: 10})
     path.write_text(change(path.read_text()))

@@ -13,7 +13,7 @@ HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "test-a-drive
 TEN_LINES, *_ = re.findall(r"```python\n(.*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_what_is_imported_is_the_wheel(installed_wheel, tmp_path):
+def test_the_installed_wheel_is_imported(installed_wheel, tmp_path):
     ran = installed_wheel.run(installed_wheel.python, "-c", "import hilsim; print(hilsim.__file__, hilsim.__version__)", cwd=tmp_path)
     assert Path(ran.stdout.split()[0]).is_relative_to(installed_wheel.directory)
 

@@ -1,7 +1,7 @@
 """Timed changes of a running rig: prepared beside the stream, published to every render thread for one rig time, and recorded with the time they began.
 
 A change begins with a firing that no render thread has rendered yet, some milliseconds after the newest one. A thread that has rendered beyond it by the
-time it sees the change (the machine stood still in between) begins later; the change is then recorded with that thread's own time.
+time it sees the change (after a stall of the machine) begins later; the change is then recorded with that thread's own time.
 """
 
 import threading
@@ -66,7 +66,7 @@ class PreparedChange:
 
 @dataclass(kw_only=True, eq=False)
 class Changer:
-    """Makes timed changes of the sensors of a running rig.
+    """Maker of timed changes of the sensors of a running rig.
 
     Attributes:
         context: Context of the rig.

@@ -44,7 +44,7 @@ def first_packet_from(plan: LidarPlan, rig_ns: int) -> int:
 
 
 def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, Continuation]:
-    """When a changed lidar begins, and what it takes over.
+    """Beginning of a changed lidar, and the values that it takes over.
 
     A change of the returns reported begins with the next packet, whose last bytes name them; any other one with the next firing.
 

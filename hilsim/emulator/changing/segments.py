@@ -26,7 +26,7 @@ from hilsim.scene.world import World
 from hilsim.vehicle.platform import Platform
 
 CAPACITY = 256
-"""Segments that have been added and not begun, at most; a power of two."""
+"""Largest number of segments that have been added and not begun, a power of two."""
 
 REFUSED = -1
 """In ``Segments.begun_ns``: the segment was added too late, and its packets or its head fit no other time; what is before it goes on."""
@@ -152,7 +152,7 @@ def render_packet(
         at: Segment that the packet begins in (``enter_segment``).
         packet: The packet.
         workspace: Workspace of the segment ``at``; a segment with another number of firing sequences in a packet begins with a packet, never within one.
-        datagram: As of ``fused.render_data_packet``.
+        datagram: Output, as in ``fused.render_data_packet``.
     """
     known, begun_ns, sub_rays = segments.words[8], segments.begun_ns, plan.beam.share.size
     stop_ns = packet_start_ns(plan, packet + 1)
@@ -207,7 +207,7 @@ class SegmentTable:
     """Segments that are added while a kernel renders.
 
     Attributes:
-        segments: For the kernel.
+        segments: Segments for the kernel.
     """
 
     def __init__(self, plan: LidarPlan, world: World) -> None:

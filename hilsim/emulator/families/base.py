@@ -31,8 +31,8 @@ class FlowLayout(NamedTuple):
 
     Attributes:
         name: ``data``, ``position``, ``points`` or ``info``.
-        source_port: That the real sensor sends from.
-        destination_port: That they go to.
+        source_port: Source port of the real sensor.
+        destination_port: Destination port of the packets.
         style: Style of the packets' headers.
     """
 

@@ -1,7 +1,8 @@
 """Cepton's INFZ packet, sensor information: UDP payload on port 8808, little-endian; to be sent twice a second, before the first points.
 
-MEASURED, NOT VENDOR-DOCUMENTED. The vendor's table of this packet could not be read. Every field below was found by changing one byte of an accepted packet and looking
-which public field of ``CeptonSensor`` changes in the vendor's libraries (cepton_sdk2 2.1.4, 2.1.14; cepton_sdk3 3.0.17). What neither of them shows is reserved here, and 0.
+MEASURED, NOT VENDOR-DOCUMENTED. The vendor's table of this packet could not be read. Every field below was found by changing one byte of an accepted
+packet and looking which public field of ``CeptonSensor`` changes in the vendor's libraries (cepton_sdk2 2.1.4, 2.1.14; cepton_sdk3 3.0.17). What neither
+of them shows is reserved here, and 0.
 
 ======  ====  ==============================================================  =====================================================================
 offset  size  field                                                           seen by
@@ -83,10 +84,10 @@ class InfoPacket:
         model: Code of the model.
         serial: Serial number.
         firmware: Major, minor, build, patch.
-        model_name: Up to its first zero byte; bytes above 127 as Latin-1.
+        model_name: Name up to its first zero byte; bytes above 127 as Latin-1.
         part_number: Part number.
-        power_up_us: When the sensor was switched on, UTC.
-        sync_offset_us: From the sensor's clock to the time that it is synchronised to.
+        power_up_us: UTC at which the sensor was switched on.
+        sync_offset_us: Offset from the sensor's clock to the time that it is synchronised to.
         returns: Returns a firing.
         blocks: Flags of optional blocks behind the common header, which are not read; a packet made here has none.
     """

@@ -28,7 +28,8 @@ offset  size  field
 9       1     flags, ``PointFlag``
 ======  ====  ===========================================================================================
 
-At most 143 points fit behind a version 1 header (1450 bytes), 144 behind a version 2 header (1464 bytes). The time of a point is the header's time stamp and all steps up to its own.
+At most 143 points fit behind a version 1 header (1450 bytes), 144 behind a version 2 header (1464 bytes). The time of a point is the header's time
+stamp and all steps up to its own.
 
 Sources: "Cepton Sensor Communication Specifications" 0.9.5, https://developer.cepton.com/doc/data_format; header field 20 and the flag bits:
 public headers ``cepton_sdk2.h`` and ``cepton_sdk3.h``; all of it confirmed on the vendor's SDKs as black boxes.
@@ -204,7 +205,7 @@ def _i16(data: npt.NDArray[np.uint8], at: int) -> int:
 
 @kernel
 def points_of(data: npt.NDArray[np.uint8], at: int, size: int) -> tuple[int, int, int]:
-    """Where the points of a packet at ``data[at : at + size]`` begin, bytes of each and how many; no points where the packet is not whole."""
+    """Offset, size and number of the points of a packet at ``data[at : at + size]``; no points for an incomplete packet."""
     if size < _SMALLEST_HEADER:
         return at, _SMALLEST_POINT, 0
     header, point_size, points = signed(data[at + 5]), signed(data[at + 17]), _u16(data, at + 18)

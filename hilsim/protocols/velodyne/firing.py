@@ -1,4 +1,4 @@
-"""Where and when a record's laser fired: the one place that knows it, for maps, pictures and points.
+"""Direction and time of a record's firing, for maps, pictures and points.
 
 A packet has an azimuth for each *group* of records: the firing sequences of a block, or of the four blocks of a VLS-128. It is the azimuth at which the
 group's first laser fired. The head goes on turning: what it turned until each other laser fired is interpolated up to the next group of the packet, as
@@ -24,7 +24,7 @@ class RecordFirings(NamedTuple):
 
     Attributes:
         blocks: Number of blocks of a group in a mode with one return: 1, or 4 for a VLS-128.
-        group_ns: From one group's azimuth to the next one's.
+        group_ns: Time from one group's azimuth to the next one's.
         time_ns: ``int64[r]``, from the group's azimuth to the record's firing; r = 32, or 128 of a VLS-128.
         share: ``float64[r]``, how much of the way to the next group's azimuth the head has turned by then.
         offset_cdeg: ``float64[r]``, of the record's laser, added to the azimuth.
@@ -98,7 +98,7 @@ def fire_groups(firings: RecordFirings, azimuth_cdeg: npt.NDArray[np.int64], ste
     Args:
         firings: Directions and times of the model.
         azimuth_cdeg: ``int64[n]`` of each group.
-        step_cdeg: From a group's azimuth to the next one's.
+        step_cdeg: Step from a group's azimuth to the next one's.
         fired: ``float64[n, r]``, written, 0.01 deg, not brought into 0..36000.
     """
     for group in range(azimuth_cdeg.size):

@@ -1,4 +1,4 @@
-"""Where each laser of a model looks and when it fires: the one table of it, for sensors that are emulated and for captures that are read."""
+"""Table of the direction and firing time of each laser of a model, for emulated sensors and for captures."""
 
 from dataclasses import dataclass
 

@@ -109,7 +109,7 @@ def test_a_daemon_that_is_not_there_is_reported_over_http():
         Control("http://127.0.0.1:1", token="x" * 20).state()
 
 
-def test_what_the_daemon_refuses_is_raised(running, tmp_path):  # noqa: F811
+def test_refusals_of_the_daemon_are_raised(running, tmp_path):  # noqa: F811
     with pytest.raises(ConfigError, match="a replay must be one of front, rear, got side"):
         asked(running, tmp_path / "control", lambda control: control.seek(1.5, "side"))
 

@@ -72,7 +72,7 @@ def test_a_rig_of_replays_alone_has_packets_and_no_points(tmp_path):
             ask()
 
 
-def test_what_a_controller_flies_cannot_be_stepped():
+def test_a_vehicle_flown_by_a_controller_cannot_be_stepped():
     with pytest.raises(hilsim.ConfigError, match=r'vehicle\.controller\.kind must be "hold" where nothing runs in real time, got "serial"'):
         list(hilsim.Emulator("px4").packets(0.0, 1.0))
 
@@ -236,7 +236,7 @@ def test_threads_change_nothing(tmp_path):
         hilsim.Emulator(rig, threads=0)
 
 
-def test_who_stops_asking_leaves_no_thread_behind(tmp_path):
+def test_a_generator_that_is_abandoned_leaves_no_thread(tmp_path):
     before = set(threading.enumerate())
     for stream in (hilsim.Emulator(room(tmp_path)).packets(), hilsim.Emulator(room(tmp_path)).scans()):
         next(stream)

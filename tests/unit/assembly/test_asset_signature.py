@@ -60,7 +60,7 @@ def test_a_file_that_is_gone_is_seen(rig):
     assert asset_signature(rig) != before
 
 
-def test_what_a_changed_file_names_anew_is_seen_when_it_changes_later(rig):
+def test_a_file_newly_named_by_a_changed_file_is_watched(rig):
     chair = rig.directory / "second" / "chair"
     asset_signature(rig)
     (chair / "other.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")

@@ -78,7 +78,7 @@ def test_an_added_object_is_seen_under_the_next_id(edited):
 
 
 @compiled_only
-def test_what_stands_still_is_shared_by_the_worlds_before_and_after(edited):
+def test_static_geometry_is_shared_by_the_worlds_before_and_after_a_change(edited):
     grown = edited.added(CRATE)
     moved = grown.placed(4, Pose(position_m=(0.0, 5.0, 1.0)))
     assert moved.world.corners is grown.world.corners

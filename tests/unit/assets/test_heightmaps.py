@@ -151,7 +151,7 @@ def test_a_heightmaps_position_moves_what_is_seen_and_not_what_is_met(tmp_path):
     assert notes == ()
 
 
-def test_what_gazebo_does_not_draw_is_not_seen_but_met(tmp_path):
+def test_a_heightmap_that_gazebo_does_not_draw_is_only_a_collision(tmp_path):
     save(tmp_path / "a.png", np.ones((7, 7)), np.uint8)
     (met,), notes = objects(tmp_path, "<uri>a.png</uri>")
     assert (len(met.mesh.vertices_m), notes) == (49, ())

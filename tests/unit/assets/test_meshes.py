@@ -16,6 +16,7 @@ from hilsim.errors import AssetError
 from hilsim.scene.materials import Material
 from hilsim.scene.object_specs import MeshSpec
 from hilsim.scene.specs import BUILT_IN_MATERIALS
+from tests.meshes import areas_m2
 
 MATERIALS = BUILT_IN_MATERIALS | {"hoarding": Material(name="hoarding", reflectivity=180)}
 
@@ -54,7 +55,7 @@ def test_a_box_comes_back_from_every_format(tmp_path, suffix):
     mesh, notes = load(tmp_path, f"box.{suffix}", up="z")
     np.testing.assert_allclose(np.ptp(mesh.vertices_m, axis=0), [1.0, 2.0, 3.0])
     assert len(mesh.triangles) == 12
-    assert mesh.areas_m2().sum() == pytest.approx(22.0)
+    assert areas_m2(mesh).sum() == pytest.approx(22.0)
     assert [material.name for material in mesh.materials] == ["concrete"]
     assert notes == ()
 
@@ -345,7 +346,7 @@ def test_a_gltf_that_cannot_be_read_whole_is_refused(tmp_path, gltf, change, mes
     refuse(tmp_path, "model.gltf", message)
 
 
-def test_what_a_gltf_has_beside_triangles_is_noted(tmp_path, gltf):
+def test_gltf_contents_other_than_triangles_are_noted(tmp_path, gltf):
     def change(document):
         document["meshes"][0]["primitives"][0]["mode"] = 1
         document["animations"] = [{"channels": [], "samplers": []}]

@@ -73,7 +73,7 @@ def test_a_moving_box_is_where_its_waypoints_say_and_turns_with_them(tmp_path):
     assert cast(world, (20.1, -10.0, 0.1), (0.0, 1.0, 0.0), 500 * S)[0] == pytest.approx(14.5, abs=1e-3)
 
 
-def test_what_moves_moves_from_the_scenes_origin(tmp_path):
+def test_moving_objects_move_relative_to_the_scenes_origin(tmp_path):
     motion = way((0.0, (10.0, 0.0, 0.0), 0.0), (10.0, (20.0, 0.0, 0.0), 0.0))
     world, _ = build_scene(SceneSpec(origin_m=(0.0, 1000.0, 0.0), box=(BoxSpec(size_m=(1.0, 1.0, 1.0), motion=motion),)), tmp_path)
     assert cast(world, (0.0, 1000.1, 0.1), (1.0, 0.0, 0.0), 5 * S)[0] == pytest.approx(14.5, abs=1e-3)

@@ -87,7 +87,7 @@ def test_another_sender_neither_steers_nor_resets_a_vehicle_that_is_flown_and_ma
     assert json.loads(pilot.answer(frame(1), OTHER))["timestamp"] == pytest.approx(0.0025, abs=1e-6)  # anew
 
 
-def test_whatever_a_datagram_says_the_next_frame_is_answered(pilot):
+def test_the_next_frame_is_answered_after_any_datagram(pilot):
     draw = np.random.default_rng(7)
     for number in range(3000):
         size = int(draw.integers(0, 90))

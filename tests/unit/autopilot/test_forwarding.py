@@ -328,7 +328,7 @@ async def test_a_frame_whose_rest_waits_at_the_socket_while_the_event_loop_is_bu
 
 
 @pytest.mark.asyncio
-async def test_what_waits_for_a_link_that_is_down_is_bounded_and_can_be_thrown_away(controller, udp_socket):
+async def test_frames_that_wait_for_a_link_are_bounded_and_can_be_discarded(controller, udp_socket):
     udp = udp_socket()
     async with controller.forward(StationSpec(name="udp", remote=udp.getsockname(), queue_frames=20)) as forwarder:
         for _ in range(100):

@@ -250,7 +250,7 @@ def test_a_link_that_breaks_freezes_the_vehicle_where_it_is(flying):
     assert (loop.count("LINK_LOSSES"), int(loop.shared.control[ControlWord.LINK])) == (1, -1)
 
 
-def test_a_link_is_let_go_when_asked_for(flying):
+def test_a_link_is_released_on_request(flying):
     loop = flying()
     loop.fly()
     publish(loop.shared.control, ControlWord.CLOSES, 1)
@@ -340,7 +340,7 @@ def test_a_controller_in_lockstep_that_does_not_answer_is_waited_for_a_second(fl
     loop.await_that(lambda: loop.count("SENSOR_FRAMES") == made + 1)
 
 
-def test_what_the_controller_says_reaches_the_ground_stations_packet_queue_byte_for_byte(flying):
+def test_bytes_of_the_controller_reach_the_ground_stations_packet_queue_unchanged(flying):
     loop = flying()
     loop.fly()
     take(loop.shared.to_stations, 100)
@@ -378,7 +378,7 @@ def test_frames_of_ground_stations_go_to_the_controller_but_not_those_from_befor
     assert loop.made.buffers.outbox.counts[OutboxCount.THROWN_AWAY] >= 1
 
 
-def test_what_the_vehicles_rangefinders_see_is_passed_on_in_flight_and_not_before(flying):
+def test_rangefinder_messages_are_sent_in_flight_and_not_before(flying):
     loop = flying()
     frame = np.frombuffer(unknown_bytes(), np.uint8)
     loop.plug()
@@ -392,7 +392,7 @@ def test_what_the_vehicles_rangefinders_see_is_passed_on_in_flight_and_not_befor
     assert loop.count("OBSERVATIONS") == 1
 
 
-def test_what_a_full_line_kept_from_the_controller_is_reported_by_the_frame_that_goes_next(flying):
+def test_the_next_frame_after_a_full_line_reports_what_was_held_back(flying):
     loop = flying()
     loop.plug(buffer_bytes=4608)
     loop.beat()
@@ -411,7 +411,7 @@ def test_what_a_full_line_kept_from_the_controller_is_reported_by_the_frame_that
     assert sensors[after].fields_updated & ALL_FIELDS == ALL_FIELDS
 
 
-def test_what_a_vehicle_felt_is_the_mean_since_the_frame_before(flying):
+def test_inertial_readings_are_means_since_the_former_frame(flying):
     loop = flying()
     loop.fly()
     loop.steer(*[0.8] * 4, mode=ARMED)
@@ -494,7 +494,7 @@ def test_a_port_that_is_full_before_the_controller_steers_gets_no_more_sensors_u
     assert loop.count("SENSOR_FRAMES") <= made
 
 
-def test_what_a_serial_port_has_not_sent_is_thrown_away_when_its_controller_falls_silent(flying, cable):
+def test_unsent_bytes_of_a_serial_port_are_discarded_when_its_controller_falls_silent(flying, cable):
     loop, port = flying(), cable()
     descriptor = os.open(port.device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
     publish(loop.shared.control, ControlWord.LINK, descriptor)

@@ -107,7 +107,7 @@ def sectors_of(points, orientation, origin=MOUNTED["mount_position_m"], spec=OBS
 
 @compiled_only
 @pytest.mark.parametrize("tilt_deg", [(0.0, 0.0, 0.0), (10.0, 12.0, 75.0)])
-def test_what_is_seen_is_what_the_packets_bytes_say(world, tilt_deg):
+def test_observed_values_equal_the_packets_bytes(world, tilt_deg):
     bench = Bench(world, from_roll_pitch_yaw(*tilt_deg))
     obstacle_map = build_obstacle_map(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))
@@ -160,7 +160,7 @@ def test_nothing_is_shown_before_a_whole_turn_and_then_each_sixteenth_of_one(wor
 
 
 @compiled_only
-def test_what_has_gone_is_forgotten_within_a_turn_and_an_eighth(world):
+def test_an_obstacle_that_has_gone_is_forgotten_within_a_turn_and_an_eighth(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0))
     obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))

@@ -63,7 +63,7 @@ def test_an_obstacle_is_placed_as_seen_from_the_vehicle_not_from_the_sensor():
     assert said((0, 0, 1.0), origin=(0.0, -1.0, 0.0)) == {9: 141}
 
 
-def test_what_is_nearer_than_the_minimum_says_nothing_of_its_sector():
+def test_returns_nearer_than_the_minimum_do_not_count_for_their_sector():
     assert said((0, 0, 0.49)) == {}
     assert said((0, 0, 0.49), (1, 0, 20.0)) == {0: 2000}
     assert said((0, 0, 0.49), (1, 0, math.inf)) == {0: NOTHING}

@@ -63,7 +63,7 @@ def test_the_last_warning_is_kept_and_notices_are_not():
     assert told(said, text(2, b"x" * 50)).warning == "x" * 50
 
 
-def test_what_it_believes_of_its_place_speed_and_attitude_is_compared_with_the_truth():
+def test_estimated_position_velocity_and_attitude_are_compared_with_the_truth():
     latitude, longitude, altitude_m = geodetic_at(HOME, (PLACE[0] + 0.5, PLACE[1] - 0.25, PLACE[2] + 0.1))
     position = common.MAVLink_global_position_int_message(1, round(latitude * 1e7), round(longitude * 1e7), round(altitude_m * 1e3), 0, 0, 0, 0, 0)
     velocity = common.MAVLink_local_position_ned_message(1, 0, 0, 0, 2.1, 1.2, -0.4)  # north, east, down

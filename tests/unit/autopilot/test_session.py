@@ -84,7 +84,7 @@ def test_a_heartbeat_without_the_flag_is_refused_also_in_flight_and_the_motors_s
     assert at(session)[0] == SessionState.FLYING
 
 
-def test_what_is_refused_stays_refused_without_counting_every_heartbeat():
+def test_a_refused_controller_stays_refused_without_counting_every_heartbeat():
     session = flying()
     for second in range(5):
         heartbeat_came(session, 1, 1, 0, START + second * S)
@@ -305,7 +305,7 @@ def test_who_starts_anew_before_it_was_called_flies_at_once_with_motors_that_sta
     assert session.control.tolist() == [0.0] * MOST_CONTROLS
 
 
-def test_a_heartbeat_lacks_of_whom_is_called_and_of_whom_fell_silent_until_it_comes():
+def test_faults_for_missing_heartbeats_last_until_a_heartbeat_arrives():
     session = allocate_session()
     assert not lacks_heartbeat(session)
     link_changed(session, True)  # noqa: FBT003 - as above

@@ -73,7 +73,7 @@ def test_the_groups_are_those_of_the_message_set():
     assert PITOT_FIELDS == 1 << 10
 
 
-def test_what_was_felt_is_reported_in_axes_forward_right_down():
+def test_inertial_readings_have_axes_forward_right_down():
     said = sensed(standing(), imu_sums=(1.0, 2.0, 9.8, 0.1, 0.2, 0.3)).record[0]
     assert [said[name] for name in ("xacc", "yacc", "zacc")] == pytest.approx([1.0, -2.0, -9.8], rel=1e-6)
     assert [said[name] for name in ("xgyro", "ygyro", "zgyro")] == pytest.approx([0.1, -0.2, -0.3], rel=1e-6)
@@ -106,7 +106,7 @@ def test_the_pitot_tube_feels_the_air_that_comes_at_it():
     assert carried == pytest.approx(0.0, abs=1e-9)
 
 
-def test_what_is_not_new_keeps_its_last_value():
+def test_sensors_without_new_data_keep_their_last_value():
     said = sensed(standing(), frame=0)
     before = said.record[0]["abs_pressure"]
     sensed(standing((0.0, 0.0, 50.0)), frame=1, into=said)

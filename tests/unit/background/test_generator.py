@@ -180,7 +180,7 @@ def test_a_capture_that_cannot_be_read_in_parts_says_so(tmp_path):
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_a_fault_in_a_part_is_reported_as_of_the_whole(tmp_path):
+def test_a_fault_in_a_part_is_reported_for_the_whole_file(tmp_path):
     path = write_capture(tmp_path / "drive.pcap", vlp16_payloads(4 * TURN_PACKETS, distance=moving))
     with pytest.raises(CaptureError, match=r"drive.pcap: from its first to its last third: 50.1% of .* the sensor must not move"):
         made([path], run=mapper(4, ""))

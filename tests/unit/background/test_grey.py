@@ -40,7 +40,7 @@ def test_the_nearest_cell_is_white_the_farthest_dark_and_nothing_black():
     assert grey[1, 2] == 255 - round(223 * math.log(15.0 / 1.5) / math.log(150.0 / 1.5))
 
 
-def test_what_an_overlay_does_not_take_is_black():
+def test_cells_unused_by_an_overlay_are_black():
     grey, scale = grey_values(background(distance_mm=[[100, 101, 199_999, 200_000, 5000], [0] * 5, [5000] * 5]))
     assert grey[0].tolist() == [0, 255, 32, 0, 0]
     assert grey[1].tolist() == [0] * 5

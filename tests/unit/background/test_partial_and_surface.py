@@ -98,7 +98,7 @@ def test_the_mean_of_a_noisy_wall_is_the_wall_wherever_it_lies_in_its_bins(wall_
     assert surface([*noisy, *passers], SurfaceRule(distance="farthest"))[0] > wall_mm + noise_mm
 
 
-def test_what_is_in_front_of_the_wall_by_more_than_its_noise_is_not_averaged_with_it():
+def test_returns_in_front_of_the_wall_by_more_than_noise_are_not_averaged_with_it():
     for gap_mm in (160, 400, 5000):
         assert surface([8_000] * 30 + [8_000 - gap_mm] * 70, SurfaceRule())[0] == 8_000
     assert surface([8_000] * 30 + [7_900] * 70, SurfaceRule())[0] == 7_930  # it cannot be distinguished from roughness

@@ -92,7 +92,7 @@ def test_a_file_that_breaks_off_gives_what_is_whole_and_says_so(tmp_path):
     assert batches.file.notes.broken.startswith("the file breaks off after frame 29, at byte")
 
 
-def test_what_is_no_capture_is_an_error(tmp_path):
+def test_a_file_that_is_not_a_capture_is_an_error(tmp_path):
     (tmp_path / "text.pcap").write_text("no capture at all, and long enough")
     with pytest.raises(CaptureError, match="must be a PCAP or PCAPNG capture"):
         list(CaptureBatches(tmp_path / "text.pcap"))

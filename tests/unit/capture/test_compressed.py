@@ -152,7 +152,7 @@ def take_all(opened, into):
 
 
 @pytest.mark.parametrize("place", [20, 1000, 70_000, 200_000])
-def test_what_came_out_before_the_damage_is_the_same_as_byte_by_byte(file_of, content, place):
+def test_output_before_the_damage_equals_that_of_reading_byte_by_byte(file_of, content, place):
     data = bytearray(gzip.compress(content))
     data[place : place + 40] = b"\xff" * 40
     stream, whole = zlib.decompressobj(wbits=31), bytearray()

@@ -61,7 +61,7 @@ def test_a_file_larger_than_what_is_read_at_once_is_cut_at_records(tmp_path):
     assert read.read_bytes == parts[3].stop - parts[3].start
 
 
-def test_what_is_no_plain_file_up_to_its_end_is_not_cut(plain, tmp_path):
+def test_only_plain_files_are_divided(plain, tmp_path):
     data = plain.read_bytes()
     others = {"zipped.pcap.gz": gzip.compress(data), "short.pcap": data[:-1], "head.pcap": data[:20], "big-endian.pcap": data[:4][::-1] + data[4:]}
     others["wrong-size.pcap"] = data[:32] + b"\xff\xff\xff\x7f" + data[36:]

@@ -31,7 +31,7 @@ def test_an_address_has_a_host_by_number_or_name_or_none(text, address):
         ("nowhere.invalid:1", r'host must be an IPv4 address or the name of a host that has one, got "nowhere\.invalid"'),
     ],
 )
-def test_what_is_no_address_is_reported(text, told):
+def test_an_invalid_address_is_reported(text, told):
     with pytest.raises(click.BadParameter, match=told):
         HostPort().convert(text, None, None)
 

@@ -63,7 +63,7 @@ def test_a_world_without_packets_shows_what_subscribers_had(capsys, scans, skipp
 
 
 @pytest.mark.usefixtures("context")
-def test_a_step_that_says_nothing_more_is_seen_to_go_on(written):
+def test_a_step_without_news_shows_progress(written):
     line = LiveLine(is_watched=True)
     line.step("demo: starting")
     await_that(lambda: "demo: starting ....." in written())

@@ -148,7 +148,7 @@ def test_a_ceiling_is_an_obstacle():
     np.testing.assert_allclose(found(looked([FLOOR, roof])), [(0.0, 0.0, -1.0, -1.3, *STANDS)], atol=NEAR_M)
 
 
-def test_what_moves_is_met_where_it_is_then():
+def test_rays_hit_a_moving_object_at_its_pose_at_their_time():
     times = np.array([0, 1_000_000_000])
     track = linear_track(times, [(0.0, 0.0, -0.5), (0.0, 0.0, 0.5)], [(1.0, 0.0, 0.0, 0.0)] * 2)
     lift = SceneObject(mesh=box((4.0, 4.0, 1.0), GRASS), placement=track)
@@ -175,7 +175,7 @@ def test_a_surface_that_turns_moves_faster_the_farther_it_is_from_its_middle():
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_what_is_over_the_vehicle_is_no_ground_of_it(moves):
+def test_surfaces_above_the_vehicle_are_not_its_ground(moves):
     track = linear_track(np.array([0, 1_000_000_000]), [(0.0, 0.0, 0.55), (1.0, 0.0, 0.55)], [(1.0, 0.0, 0.0, 0.0)] * 2)
     body = SceneObject(mesh=box((4.0, 4.0, 0.6), GRASS), placement=track if moves else Pose(position_m=(0.0, 0.0, 0.55)))
     around = looked([FLOOR, body], (0.0, 0.0, 0.1))
@@ -183,6 +183,6 @@ def test_what_is_over_the_vehicle_is_no_ground_of_it(moves):
     assert around.height_m[0] == pytest.approx(0.1, abs=NEAR_M)
 
 
-def test_who_begins_deep_inside_the_ground_still_finds_it():
+def test_a_vehicle_deep_inside_the_ground_still_finds_it():
     around = looked([FLOOR], (0.0, 0.0, -0.25))  # the legs 0.35 m below
     np.testing.assert_allclose(around.ground[:4, 3], 0.0, atol=NEAR_M)

@@ -45,7 +45,7 @@ def test_a_stream_is_like_itself_in_everything(dual):
     assert comparison.notes() == []
 
 
-def test_a_second_unit_is_alike(real):
+def test_two_units_of_one_model_are_alike(real):
     assert differing(vlp16(700, seed=9), real) == set()
 
 

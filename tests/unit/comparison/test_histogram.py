@@ -51,7 +51,7 @@ def test_values_beyond_the_grid_count_in_its_end_bins():
     assert histogram.to_json() == {"values": [0.0, 5.0, 9.0], "counts": [1, 1, 1]}
 
 
-def test_nothing_is_known_of_no_values():
+def test_statistics_of_no_values_are_unknown():
     empty = filled([])
     for value in (empty.mean, empty.sd, empty.mode, empty.smallest, empty.largest, empty.quantile(0.5), empty.share(0, 1)):
         assert math.isnan(value)

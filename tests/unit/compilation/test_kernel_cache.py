@@ -134,7 +134,7 @@ def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
     kernel_cache._claims.cache_clear()
 
 
-def test_what_another_process_compiles_is_claimed_until_it_ends(other_process: subprocess.Popen[str]) -> None:
+def test_a_kernel_compiled_by_another_process_is_claimed_until_that_process_ends(other_process: subprocess.Popen[str]) -> None:
     assert is_claimed("a kernel")
     assert not is_claimed("another kernel")
     other_process.kill()
@@ -144,9 +144,7 @@ def test_what_another_process_compiles_is_claimed_until_it_ends(other_process: s
         pass
 
 
-def test_a_process_that_does_not_go_on_is_waited_for_no_longer_than_so_long(
-    other_process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wait_for_a_stalled_process_is_bounded(other_process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
     other_process.send_signal(signal.SIGSTOP)
     monkeypatch.setattr(kernel_cache, "CLAIM_S", 0.1)
     with claimed("a kernel"):

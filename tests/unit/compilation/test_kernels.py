@@ -161,7 +161,7 @@ def test_what_is_passed_by_address_has_only_its_fields():
         unpacked(outer())
 
 
-def test_what_was_passed_by_address_is_not_kept():
+def test_arguments_passed_by_address_are_not_stored():
     outer = Outer(Middle(3, Inner(2.0, np.zeros(4))), np.ones(4), is_on=True)
     arrays = (outer.values, outer.middle.inner.offsets)
     before = [sys.getrefcount(each) for each in arrays]
@@ -225,7 +225,7 @@ def test_a_stage_is_no_part_of_its_callers_and_a_kernel_is():
     assert not any("doubled" in name and is_elsewhere for name, is_elsewhere in declared(stage).items())
 
 
-def test_what_a_kernel_calls_is_linked_in_where_machine_code_is_made_and_not_before():
+def test_callees_of_a_kernel_are_linked_when_machine_code_is_made_and_not_before():
     assert asks_twice(1) == 4
     part, whole = (next(iter(each.overloads.values())).library for each in (asks_twice, asks_twice.from_python()))
     inner = next(iter(asks.overloads.values())).fndesc.llvm_func_name
@@ -233,7 +233,7 @@ def test_what_a_kernel_calls_is_linked_in_where_machine_code_is_made_and_not_bef
     assert not declared(whole).get(inner, False)
 
 
-def test_what_else_uses_numba_in_this_process_is_left_alone_and_can_call_kernels():
+def test_other_numba_code_in_the_process_is_unaffected_and_can_call_kernels():
     total(outer())
 
     @numba.vectorize(["float64(float64)"])
@@ -347,7 +347,7 @@ def test_a_second_process_loads_the_caller_and_the_stage_it_calls(probe, tmp_pat
     assert run(CALL, probe.parent, tmp_path / "cache") == ["11", "True", "True"]
 
 
-def test_what_is_loaded_has_its_machine_code_and_need_not_make_it(probe, tmp_path):
+def test_a_loaded_kernel_has_its_machine_code(probe, tmp_path):
     """Numba gives no access to code from the cache: that tells it from code that was made here."""
     looks = "; print(*(next(iter(each.overloads.values())).library._disable_inspection for each in (stage, caller.from_python())))"
     assert run(CALL + looks, probe.parent, tmp_path / "cache")[3:] == ["False", "False"]
@@ -415,7 +415,7 @@ def test_a_stage_whose_code_is_gone_is_compiled_again_before_its_caller_runs(pro
     assert run(CALL, probe.parent, tmp_path / "cache") == ["11", "True", "False"]
 
 
-def test_who_calls_what_another_process_compiled_finds_the_stage_behind_it_too(probe, tmp_path):
+def test_a_caller_of_a_kernel_from_another_process_also_finds_its_callees(probe, tmp_path):
     """The one in the middle becomes part of the outermost, and with it the call of the stage."""
     run(CALL, probe.parent, tmp_path / "cache")
     for _ in range(2):

@@ -73,7 +73,7 @@ def test_a_missing_name_is_named(monkeypatch):
         (Internal("numba.core.codegen", "JITCodeLibrary", {"finalize": ("self", "more")}), "numba.core.codegen.JITCodeLibrary.finalize"),
     ],
 )
-def test_what_is_missing_or_takes_other_parameters_is_found(internal, missing):
+def test_missing_or_changed_internals_are_found(internal, missing):
     assert list(differences((internal,))) == [missing]
 
 
@@ -113,7 +113,7 @@ print(bool(civil_date.stats.cache_hits))
 
 
 @compiled_only
-def test_what_plain_numba_compiled_is_kept_apart_from_the_rest(tmp_path):
+def test_kernels_compiled_by_plain_numba_have_a_separate_cache(tmp_path):
     assert run(PRETENDED + KERNEL, tmp_path).stdout.split() == ["False"]
     assert run(PRETENDED + KERNEL, tmp_path).stdout.split() == ["True"]
     assert run(KERNEL, tmp_path).stdout.split() == ["False"]

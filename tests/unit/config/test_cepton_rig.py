@@ -54,12 +54,12 @@ def test_a_cepton_style_sensor_without_a_table_of_its_own_says_nothing_of_itself
         ("network = { position_port = 8308 }", r"sensor\[0\]\.network\.position_port must not be given for a \S+:"),
     ],
 )
-def test_what_only_a_turning_sensor_has_is_refused(tmp_path, key, fault):
+def test_keys_of_turning_sensors_are_refused(tmp_path, key, fault):
     with pytest.raises(ConfigError, match=fault):
         loaded(tmp_path, f"{SWEPT}{key}\n")
 
 
-def test_what_only_a_cepton_style_sensor_has_is_refused_for_a_turning_one(tmp_path):
+def test_keys_of_cepton_style_sensors_are_refused_for_a_turning_one(tmp_path):
     with pytest.raises(ConfigError, match=r"sensor\[0\]\.cepton must not be given for a VLP-16"):
         loaded(tmp_path, TURNING + "[sensor.cepton]\n")
 

@@ -24,7 +24,7 @@ def test_a_replay_may_go_to_a_name_or_where_it_went(tmp_path):
     assert [replay.destination for replay in rig.spec.replay] == ["127.0.0.1", "recorded"]
 
 
-def test_a_rig_of_addresses_stays_as_it_is(tmp_path):
+def test_a_rig_with_numeric_addresses_is_unchanged(tmp_path):
     rig = load_rig(write_rig(tmp_path))
     assert resolved(rig) is rig
 

@@ -54,7 +54,7 @@ def read(folder, text):
         "mark",
     ],
 )
-def test_what_is_beyond_a_limit_is_named(tmp_path, text, message):
+def test_values_beyond_a_limit_are_named(tmp_path, text, message):
     with pytest.raises(ConfigError, match=r"rig\.toml: " + message):
         read(tmp_path, text)
 

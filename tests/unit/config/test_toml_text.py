@@ -38,6 +38,6 @@ def test_arrays_scalars_tuples_and_paths_are_plain_values():
         ({"scene": {3: 1}}, "scene: a key must be a text, got 3"),
     ],
 )
-def test_what_toml_cannot_say_is_named_with_its_place(table, fault):
+def test_values_that_toml_cannot_express_are_named_with_their_place(table, fault):
     with pytest.raises(ConfigError, match=fault):
         toml_text(table)

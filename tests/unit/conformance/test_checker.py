@@ -146,7 +146,7 @@ def test_nothing_is_left_unapplied_in_a_long_stream(streams, judge):
 
 
 @pytest.mark.parametrize("count", [1, 20, 84, 300])
-def test_what_is_not_applied_needs_more_than_there_was(streams, judge, count):
+def test_a_rule_that_is_not_applied_lacks_samples(streams, judge, count):
     (sensor,) = judge(streams.vlp16(count)).result.sensors
     assert sensor.not_applied
     assert all(skipped.got < skipped.needs for skipped in sensor.not_applied)
@@ -249,7 +249,7 @@ def test_memory_does_not_grow_with_the_number_of_addresses(single):
     assert grown < 5_000_000
 
 
-def test_what_waits_to_be_judged_is_bounded_whatever_the_number_of_sensors(single):
+def test_waiting_packets_are_bounded_for_any_number_of_sensors(single):
     checker = Checker()
     most = 0
     for datagram in numbered([datagram for _ in range(40) for datagram in single.datagrams()], 100):

@@ -95,7 +95,7 @@ def test_a_vehicle_at_rest_is_ready_and_nothing_is_near_its_gate(standing):
     ],
     ids=["mag turned", "mag mirrored", "GPS says north", "GPS says west", "GPS says down", "GPS jumps", "thrown by its pose"],
 )
-def test_what_does_not_fit_is_refused_and_makes_it_not_ready(standing, spoil, kind):
+def test_readings_that_do_not_fit_are_refused_and_the_estimator_is_not_ready(standing, spoil, kind):
     estimate, before = standing(spoil)
     assert before["ready"]
     assert kind in estimate.faults

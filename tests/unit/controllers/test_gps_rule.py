@@ -48,7 +48,7 @@ def judged(said_mps, frozen_us=0, frozen_every=7, *, situation=None, lose=False)
 
 
 @pytest.mark.parametrize("frozen_us", [0, 100_000, 500_000, 2_000_000])
-def test_a_velocity_that_is_right_is_right_however_often_the_vehicle_stood_still(frozen_us):
+def test_pauses_of_the_vehicle_do_not_break_the_velocity_rule(frozen_us):
     verdicts = judged(CLIMB_MPS, frozen_us)
     assert verdicts
     assert all(verdicts)

@@ -46,7 +46,7 @@ def of(*shares, rays=1, cores=2):
         ),
     ],
 )
-def test_what_is_needed_and_what_is_here_are_reported(capacity, said):
+def test_needed_and_available_cores_are_reported(capacity, said):
     assert capacity.sentence == said
 
 
@@ -107,7 +107,7 @@ def test_as_many_are_carried_as_fit_and_not_one_more(share, cores, limit):
     assert limit != FULL_SHARE or most == 0 or (fits([one] * most, cores) and not fits([one] * (most + 1), cores))
 
 
-def test_what_one_core_cannot_render_is_carried_by_no_number_of_them():
+def test_a_sensor_too_expensive_for_one_core_is_carried_by_no_number_of_cores():
     assert carried(load("a", 0.96), 64) == 0
 
 

@@ -135,7 +135,7 @@ def test_a_fault_of_the_program_answers_whoever_waits_and_the_next_change_is_mad
     assert [name for name, _, _ in served(check, Broken()).made] == ["fine"]
 
 
-def test_whoever_waits_when_the_rig_ends_is_answered():
+def test_waiting_clients_are_answered_when_the_rig_ends():
     async def run():
         queue = ChangeQueue(Changer())
         async with queue.serve():

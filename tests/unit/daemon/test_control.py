@@ -84,7 +84,7 @@ def test_health_tells_level_faults_and_the_last_minute():
 
 
 @pytest.mark.parametrize("line", ["", "dance", "pause front rear", "seek", "seek 1 front rear", "status front", "PAUSE"])
-def test_what_is_no_command_is_answered_with_what_is(running, line):
+def test_an_invalid_command_is_answered_with_the_valid_ones(running, line):
     with pytest.raises(
         ConfigError, match=rf'a command must be pause \[NAME\], resume \[NAME\], seek SECONDS \[NAME\], status or health, got "{line}"'
     ):
@@ -132,7 +132,7 @@ def test_commands_are_obeyed_over_a_socket_for_this_user_alone_that_is_gone_afte
     assert not path.exists()
 
 
-def test_what_cannot_be_done_is_answered_and_the_conversation_goes_on(running, tmp_path):
+def test_a_refused_command_is_answered_and_the_connection_stays_open(running, tmp_path):
     answers = over_socket(running, tmp_path / "control", b"dance\npause side\npause\n", b"\xff\xfe\n", b"pau")
     assert [line.split(":")[0] for line in answers[0].splitlines()] == ["error", "error", "ok"]
     assert answers[1].startswith("error: a command must be")

@@ -78,14 +78,14 @@ def test_a_datagram_of_any_program_will_do_with_an_end_of_line_or_without(counte
         b"\x1b[2Jpause",
     ],
 )
-def test_what_is_no_command_is_answered_by_an_error_and_counted(counted, datagram):
+def test_an_invalid_command_is_answered_by_an_error_and_counted(counted, datagram):
     port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(datagram, "127.0.0.1").startswith(b"error: ")
     assert (counted.commands.obeyed, refused(counted)) == (0, {"not_a_command": 1})
     assert paused(counted) == {"front": False, "rear": False}
 
 
-def test_what_is_longer_than_a_command_is_not_looked_at(counted):
+def test_datagrams_longer_than_a_command_are_not_read(counted):
     port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(b"pause" + b" " * CONTROL_LINE_BYTES.bound, "127.0.0.1") == b""
     assert refused(counted) == {"too_long": 1}
@@ -111,7 +111,7 @@ def test_a_flood_is_refused_beyond_its_limit_and_is_obeyed_again_after_it(counte
     assert refused(counted) == {"too_many": 500 - CONTROL_COMMANDS_A_SECOND.bound}
 
 
-def test_what_is_refused_is_logged_once_for_each_reason(counted):
+def test_refusals_are_logged_once_for_each_reason(counted):
     port = CommandPort(running=counted, peers=frozenset())
     with structlog.testing.capture_logs() as said:
         for _ in range(3):

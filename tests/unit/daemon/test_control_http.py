@@ -458,7 +458,7 @@ def test_changes_over_a_stream_need_not_wait_for_answers(running, tmp_path):
     assert len(running.changes.made) == 150
 
 
-def test_what_is_no_request_is_answered_and_the_stream_goes_on_but_not_beyond_the_length(running, tmp_path):
+def test_an_invalid_request_is_answered_and_only_a_too_long_one_ends_the_stream(running, tmp_path):
     async def check(stream):
         answers = []
         for send in (stream.send_str("{"), stream.send_bytes(b"{}"), stream.send_str(json.dumps(STATE))):

@@ -96,7 +96,7 @@ def test_a_rig_that_asks_for_a_gpu_has_all_its_sensors_on_it(bench, gpu):
     assert backends == {"lidar": "cuda", "single": "cuda"}
 
 
-def test_what_a_device_renders_is_never_real_time_where_that_is_left_to_hilsim(bench, gpu):
+def test_automatic_scheduling_never_makes_device_rendering_real_time(bench, gpu):
     at = bench('backend = "cuda"')
     at.sensors.pace(time.monotonic_ns())
 

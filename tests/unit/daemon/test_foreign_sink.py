@@ -54,7 +54,7 @@ def call(sink, verb):
 
 @pytest.mark.parametrize("verb", ["check", "open", "write", "close"])
 @pytest.mark.parametrize("error", [ZeroDivisionError("division\nby zero"), SystemExit("gone")], ids=["error", "exit"])
-def test_whatever_a_verb_raises_is_a_fault_that_names_whose_it_is(verb, error):
+def test_any_exception_of_a_plugins_sink_is_a_fault_that_names_its_origin(verb, error):
     reason = "ZeroDivisionError: division by zero" if isinstance(error, ZeroDivisionError) else "SystemExit: gone"
     with pytest.raises(CaptureError) as caught:
         call(around(Willing([verb], error)), verb)
@@ -62,7 +62,7 @@ def test_whatever_a_verb_raises_is_a_fault_that_names_whose_it_is(verb, error):
 
 
 @pytest.mark.parametrize("error", [LinkError("broker.example: no answer in 5 s"), BrokenPipeError(32, "Broken pipe")], ids=["hilsim", "os"])
-def test_what_a_sink_may_raise_stays_as_it_is(error):
+def test_permitted_exceptions_of_a_sink_pass_unchanged(error):
     with pytest.raises(type(error)) as caught:
         call(around(Willing(["write"], error)), "write")
     assert caught.value is error
@@ -98,7 +98,7 @@ def test_scrapes_ask_the_stranger_nothing():
     assert stranger.asked == []
 
 
-def test_what_is_no_sink_is_refused_with_what_it_lacks():
+def test_an_object_that_is_not_a_sink_is_refused_with_its_missing_methods():
     with pytest.raises(CaptureError) as caught:
         around(FLOWS[0])
     assert str(caught.value) == f"sink foreign: {ORIGIN} must make a sink, got SinkFlow without target, written, check, open, write, close"

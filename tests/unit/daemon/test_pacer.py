@@ -136,7 +136,7 @@ def test_the_lead_follows_what_was_late(bench):
     assert at.sensor.reading(time.monotonic_ns()).render_lead_s == 0.06
 
 
-def test_what_a_packet_costs_follows_its_rays_at_once(bench):
+def test_the_cost_of_a_packet_follows_a_change_of_rays_at_once(bench):
     at = bench(cores=64)
     seven_ns = at.pacer._look("lidar", at.sensor).cost_ns
 

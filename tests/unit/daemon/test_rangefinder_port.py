@@ -90,7 +90,7 @@ def test_a_line_without_a_reader_drops_frames_and_queues_none(at_port):
         time.sleep(0.01)
 
 
-def test_what_was_due_in_a_stall_is_left_out_and_counted(at_port):
+def test_frames_due_in_a_stall_are_skipped_and_counted(at_port):
     port, _ = at_port(TfminiSpec, is_there=False)
     device = port.configured.device
     port._skip(device, 1_000_000_000, 1_300_000_000)

@@ -93,7 +93,7 @@ def replay(name, port, **keys):
     return "[[replay]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in told.items())
 
 
-def test_a_reload_of_which_one_socket_cannot_be_had_changes_no_part(tmp_path, listener):
+def test_a_reload_with_a_socket_that_cannot_be_opened_changes_no_part(tmp_path, listener):
     port = listener.getsockname()[1]
     Recording().add_turning(300).write(tmp_path / "turning.pcap")
     text = ROOM + NETWORK.format(data=port, position=port - 1 or 9) + replay("front", port)

@@ -106,7 +106,7 @@ async def test_the_first_reason_counts():
     [(ValueError("lead must be above 0"), "exception ValueError: lead must be above 0"), (KeyboardInterrupt(), "exception KeyboardInterrupt")],
 )
 @pytest.mark.asyncio
-async def test_an_exception_is_a_reason_and_goes_on(error, reason):
+async def test_an_exception_becomes_the_reason_and_is_raised_again(error, reason):
     stopping = Stopping()
     with pytest.raises(type(error)), stopping.naming_exceptions():
         raise error

@@ -167,7 +167,7 @@ def test_another_autopilot_cannot_begin():
 
 
 @pytest.mark.parametrize(("kind", "name"), [(1, "fixed wing"), (22, "vehicle type 22")])
-def test_what_is_no_multirotor_is_advised_the_airframe(kind, name):
+def test_a_vehicle_that_is_not_a_multirotor_is_advised_the_airframe(kind, name):
     finding = only("controller", heard=replace(FINE, beat=replace(BEAT, vehicle_type=kind)))
     assert (finding.verdict, finding.fact) == ("fair", f"PX4, {name}, system 1 component 1")
     assert "SYS_AUTOSTART = 1001" in finding.advice
@@ -418,7 +418,7 @@ def test_the_estimator_is_fed_without_judging(flags, fact):
         ("Navigation failure! Land and recalibrate", "physics ran on"),
     ],
 )
-def test_what_it_complains_of_is_explained(text, advice):
+def test_warnings_of_the_autopilot_are_explained(text, advice):
     finding = only("last text", heard=replace(FINE, texts=(Text(severity=4, text=text),)))
     assert (finding.verdict, finding.fact) == ("fair", text)
     assert advice in finding.advice

@@ -29,7 +29,7 @@ def trial(sensors=4, *, left_out=0, packets=30_000, rays_given_up=False):
     )
 
 
-def test_a_fleet_is_the_rigs_first_sensor_many_times_in_its_own_world_each_from_an_address_of_its_own(tmp_path):
+def test_a_fleet_repeats_the_rigs_first_sensor_with_a_separate_address_for_each(tmp_path):
     path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nmount_position_m = [0.0, 0.0, 1.5]\nreturn_mode = "dual"'))
     rig = fleet_rig(path, 3, 7, (40_001, 40_002))
     assert [lidar.name for lidar in rig.lidars] == ["sensor-1", "sensor-2", "sensor-3"]
@@ -88,7 +88,7 @@ def test_fewer_are_tried_until_some_are_carried(tmp_path, monkeypatch, too_many,
     assert found.model == "VLP-16"
 
 
-def test_what_not_even_one_of_can_be_rendered_is_not_tried():
+def test_a_sensor_too_expensive_for_one_core_is_not_tried():
     load = SensorLoad(name="s", rate_hz=750.0, cost_ns=2e6, rays=7, wanted_rays=7)
     assert Fleet(model="VLP-16", load=load, beside_others=0, alone=0, trials=()).carried == 0
 

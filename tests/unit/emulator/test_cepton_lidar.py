@@ -176,7 +176,7 @@ def test_the_frame_parity_changes_where_the_sweep_turns():
     assert not parity[0]
 
 
-def test_nothing_ahead_is_a_point_without_return_at_the_origin():
+def test_a_miss_is_a_point_without_return_at_the_origin():
     points = points_of(swept_lidar([], mirror_spec(row_of_eight())))
     np.testing.assert_array_equal(points["flags"] & ~np.uint8(FRAME_PARITY), NO_RETURN)
     for field in ("x", "y", "z", "reflectivity"):
@@ -199,7 +199,7 @@ def test_nothing_ahead_is_a_point_without_return_at_the_origin():
         ((0.0, 0.0), 327.69, None),
     ],
 )
-def test_what_is_too_far_sideways_is_sent_as_no_return_and_counted(image, ahead_m, expected):
+def test_a_return_too_far_sideways_is_sent_as_no_return_and_counted(image, ahead_m, expected):
     spec = mirror_spec([SegmentSpec(image_x=image[0], image_z=image[1])], STARING, range_max_m=327.675, sequence_ns=8000)
     far = wall(ahead_m, diffuse(60), y=(-900.0, 900.0), z=(-900.0, 900.0))
     points, unrepresentable = counted(swept_lidar([far], spec), count=2)
@@ -316,7 +316,7 @@ def test_sensor_information_is_that_of_the_rig(mode, returns):
 @pytest.mark.parametrize(
     "clock", [ClockSetting(), ClockSetting(offset_s=77.0, oscillator_ppm=200.0), ClockSetting(oscillator_ppm=-1000.0, stamp_ppm=140.0)]
 )
-def test_what_a_synchronised_sensor_says_of_utc_holds_for_the_points_sent_with_it(clock):
+def test_the_utc_offset_of_a_synchronised_sensor_applies_to_points_sent_with_it(clock):
     lidar = informed(clock=clock)
     hour_ns = 3600 * SECOND_NS
     batch = lidar.position_span(hour_ns, hour_ns + 2 * SECOND_NS)

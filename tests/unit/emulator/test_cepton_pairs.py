@@ -107,7 +107,7 @@ def test_a_single_echo_is_both_and_has_one_row():
     np.testing.assert_array_equal(truth.record, np.arange(0, 144, 2))
 
 
-def test_what_a_packet_cannot_say_has_no_row():
+def test_returns_that_a_packet_cannot_represent_have_no_row():
     spec = mirror_spec([SegmentSpec(image_x=1.0, image_z=0.0), MIDDLE], STARING)
     lidar = swept_lidar([wall(170.0, diffuse(60), y=(-900.0, 900.0))], spec)
     points = points_of(lidar)

@@ -80,7 +80,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_beam_meets_of_an_object_and_a_captured_wall_at_10_m(upright, case):
+def test_each_rule_chooses_between_an_object_and_a_captured_wall_at_10_m(upright, case):
     car_m, rule, range_m, owner = CASES[case]
     objects = [] if car_m is None else [wall(car_m, GREY, label=7)]
     spec = level(upright)

@@ -76,7 +76,7 @@ def test_information_of_a_sensor_that_is_not_synchronised_and_what_is_too_short_
 
 
 @pytest.mark.parametrize("size", [1, 300, 1206])
-def test_what_is_not_understood_stays_untouched(size):
+def test_packets_of_unknown_format_stay_unchanged(size):
     before = payload_of(size)
     after = before.copy()
     retime(Retiming.NOTHING, CLOCK, 5, after)

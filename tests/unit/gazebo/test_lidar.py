@@ -103,7 +103,7 @@ def test_a_lidar_that_an_actor_carries_goes_with_it(tmp_path):
     np.testing.assert_allclose(found, [9.0, 7.0, 5.0], atol=1e-3)
 
 
-def test_what_is_nearer_than_the_least_range_or_beyond_the_greatest_is_a_miss(tmp_path):
+def test_ranges_outside_the_limits_are_misses(tmp_path):
     wall = thing("wall", "<plane><normal>-1 0 0</normal></plane>", "5 0 0 0 0 0")
     for span, expected in (((0.1, 4.9), math.inf), ((0.1, 5.1), 5.0), ((4.9, 6.0), 5.0), ((5.1, 6.0), math.inf)):
         robot = thing("robot", "", inner=scanner(columns=1, azimuth=(0.0, 0.0), span=span))

@@ -117,7 +117,7 @@ def test_a_topic_is_advertised_again_and_again_with_its_address_and_type(transpo
     assert (first[0].split(":")[:2], first[1]) == (["tcp", "//127.0.0.1"], "ignition.msgs.LaserScan")
 
 
-def test_who_asks_for_a_topic_is_answered_at_once(transport, peer, monkeypatch):
+def test_a_subscription_to_a_topic_is_answered_at_once(transport, peer, monkeypatch):
     monkeypatch.setattr("hilsim.gazebo.transport._BEAT_S", 1e6)  # after the first time nothing is due: what comes was asked for
     transport()
     peer.advertised(f"{TOPIC}/points")
@@ -135,14 +135,14 @@ def test_messages_come_with_topic_address_and_type(transport, peer, subscribe):
     assert subscriber.recv_multipart() == [TOPIC.encode(), address.encode(), b"a scan", kind.encode()]
 
 
-def test_who_wants_a_scan_does_not_want_its_points(transport, peer, subscribe):
+def test_subscribing_to_a_scan_does_not_subscribe_to_its_points(transport, peer, subscribe):
     made = transport()
     subscribe(peer.advertised(TOPIC)[0], TOPIC)
     assert awaited(lambda: made.wants("/scan"))
     assert not made.wants("/scan/points")
 
 
-def test_who_leaves_is_forgotten_and_others_are_served_all_the_same(transport, peer, subscribe):
+def test_a_client_that_leaves_is_forgotten_and_others_are_still_served(transport, peer, subscribe):
     made = transport()
     address = peer.advertised(TOPIC)[0]
     stays, leaves = subscribe(address, TOPIC), subscribe(address, f"{TOPIC}/points")

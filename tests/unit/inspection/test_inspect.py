@@ -193,7 +193,7 @@ def test_two_sensors_behind_one_address_show_as_stamps_that_jump_all_the_time(pa
     assert data_flow(both).details.clock.jumps > 1000
 
 
-def test_what_is_not_recognised_is_reported_by_size_and_first_bytes():
+def test_unrecognised_packets_are_reported_by_size_and_first_bytes():
     lines = [datagram(b"\x01\x02hello" + bytes(number), port=5353, at_ns=START_NS + number * 10**9, frame=number + 1) for number in range(4)]
     summary = inspect(lines)
     (flow,) = summary.other_flows
@@ -223,12 +223,12 @@ def test_a_slow_flow_has_a_gap_only_beyond_ten_of_its_own_intervals():
     assert sensor.flows[0].gaps.longest.duration_s == pytest.approx(20)
 
 
-def test_nothing_in_gives_an_empty_summary():
+def test_an_empty_stream_gives_an_empty_summary():
     summary = inspect([])
     assert (summary.datagrams, summary.sensors, summary.other_flows, summary.duration_s) == (0, (), (), 0.0)
 
 
-def test_a_summary_asked_for_on_the_way_changes_nothing(packets):
+def test_an_intermediate_summary_changes_no_result(packets):
     kept = [entry for entry in packets if not 200 <= entry.frame < 205]
     inspector = Inspector()
     for entry in kept:

@@ -26,7 +26,7 @@ def line(cable):
     port.close()
 
 
-def test_what_comes_over_a_line_is_passed_on_byte_for_byte(line):
+def test_bytes_received_over_a_line_are_passed_on_unchanged(line):
     plug, descriptor = line
     stream, queue = allocate_stream(), allocate_packet_queue(16, 280)
     data = b"".join(mixture())

@@ -16,7 +16,7 @@ def test_a_file_gets_its_name_when_it_is_whole(tmp_path):
     assert (path.read_bytes(), part.exists()) == (b"half", False)
 
 
-def test_what_was_broken_off_is_kept_beside_the_former_file(tmp_path):
+def test_an_interrupted_recording_is_kept_beside_the_former_file(tmp_path):
     path = tmp_path / "a.pcap"
     path.write_bytes(b"former")
 
@@ -45,7 +45,7 @@ def test_a_device_is_written_to_at_once():
     assert not Path("/dev/null").is_file()
 
 
-def test_what_cannot_be_put_in_its_place_is_named_with_where_it_is(tmp_path):
+def test_a_file_that_cannot_be_moved_to_its_place_is_named_with_its_present_path(tmp_path):
     path = tmp_path / "a.pcap"
 
     def hindered():

@@ -110,7 +110,7 @@ def test_a_turn_that_is_not_fired_all_round_leaves_the_rest_blank():
 
 
 @pytest.mark.parametrize("lost", [0, 20, 100])
-def test_what_is_missing_of_a_turn_is_reported_beside_the_picture(tmp_path, lost):
+def test_the_missing_share_of_a_turn_is_reported_beside_the_picture(tmp_path, lost):
     packets = turning(32, 20, 6000)
     kept = np.delete(packets, slice(170, 170 + lost))  # a turn is 150 packets, and the second begins with number 150
     assert first_scan(np.delete(packets, slice(0, 149)), HDL_32E_GEOMETRY).missing == pytest.approx(0.0, abs=1e-9)

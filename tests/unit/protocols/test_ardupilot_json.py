@@ -65,7 +65,7 @@ def test_a_servo_packet_with_32_outputs_is_read():
         (servo_packet(rate=65_535), "SITL servo packet's frame rate must be 10 to 20000 Hz, got 65535 at byte 2"),
     ],
 )
-def test_what_is_no_servo_packet_is_refused_by_its_field(payload, fault):
+def test_an_invalid_servo_packet_is_refused_with_its_field(payload, fault):
     with pytest.raises(PacketError, match=f"^{fault}$"):
         decode_servos(payload)
 

@@ -118,7 +118,7 @@ def changed_at(place, value):
     [b"", b"INFZ", GOLDEN[:-1], b"INFO" + GOLDEN[4:], changed_at(4, 87), changed_at(4, 89), changed_at(5, 0), changed_at(5, 16)],
     ids=["nothing", "name alone", "cut short", "older generation", "short header", "header longer than the packet", "version 0", "version 2"],
 )
-def test_what_is_no_whole_version_1_packet_says_nothing(payload):
+def test_an_incomplete_version_1_packet_gives_nothing(payload):
     assert read_info_packet(payload) is None
 
 

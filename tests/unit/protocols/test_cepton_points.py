@@ -104,7 +104,7 @@ def test_a_point_is_written_at_its_place_and_nowhere_else(row, at):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_header_is_written_over_whatever_stood_there_and_no_farther(version):
+def test_a_header_overwrites_exactly_its_own_bytes(version):
     payload = np.full(30, 0xAA, np.uint8)
     size = write_stdv_header(version, 5, 258, 2**32 + 3, payload)
     assert size == header_size(version)
@@ -134,7 +134,7 @@ WHOLE = encode_stdv_packet(points(ONE, ONE), stamp_us=1)
         (WHOLE[:18] + b"\xff\xff" + WHOLE[20:], "an STDV packet of 65535 points of 10 bytes"),
     ],
 )
-def test_what_is_no_whole_packet_says_what_is_wrong(payload, fault):
+def test_an_incomplete_packet_is_refused_with_the_reason(payload, fault):
     with pytest.raises(PacketError, match=fault):
         decode_stdv_points(payload)
 

@@ -48,7 +48,7 @@ def test_version_2_has_a_sequence_number_behind_the_version_1_header():
         packet(size=255, tail=bytes(30)),
     ],
 )
-def test_what_is_no_whole_packet_has_no_header(payload):
+def test_an_incomplete_packet_has_no_header(payload):
     assert read_stdv_header(payload) is None
 
 

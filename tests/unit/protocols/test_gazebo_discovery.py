@@ -32,7 +32,7 @@ def test_who_asks_for_a_topic_is_understood():
 
 
 @given(st.sampled_from(DiscoveryType), names, names)
-def test_what_is_encoded_is_heard(kind, process, topic):
+def test_encoded_messages_are_received(kind, process, topic):
     about = Advertised(topic=topic, address="a", process=process, node="n", message_type="m")
     assert decode_discovery(encode_discovery(kind, process, about)) == Heard(kind=kind, process=process, topic=topic)
 

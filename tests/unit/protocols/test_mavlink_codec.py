@@ -76,7 +76,7 @@ def test_every_truncation_is_byte_identical_and_comes_back_whole(message):
 
 
 @given(case=ANY)
-def test_what_pymavlink_packs_is_read_back_in_both_versions(case):
+def test_messages_packed_by_pymavlink_are_read_in_both_versions(case):
     message, record = case
     message_of_theirs = theirs(message, record[0])
     assert read(message, bytes(message_of_theirs.pack(packer()))).tobytes() == record.tobytes()

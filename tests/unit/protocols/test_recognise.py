@@ -45,7 +45,7 @@ def test_each_kind_is_reported_by_its_bytes(payload, kind):
         b"stdv" + stdv_packet(5)[4:],
     ],
 )
-def test_what_is_only_like_it_is_not_recognised(payload):
+def test_similar_packets_are_not_recognised(payload):
     assert recognise(payload) is PacketKind.OTHER
 
 

@@ -60,7 +60,7 @@ def test_a_sentence_without_fraction_date_or_mode_keeps_its_shape():
         b"no sentence at all, but some other text of a length that would do",
     ],
 )
-def test_what_names_no_time_stays_as_it_was(sentence):
+def test_a_sentence_without_a_time_is_unchanged(sentence):
     done, text = retimed(sentence)
     assert not done
     assert text == sentence.rstrip(b"\0")

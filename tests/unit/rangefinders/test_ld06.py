@@ -113,7 +113,7 @@ def test_the_speed_and_the_stamp_are_reported_and_the_stamp_begins_again_after_3
 
 
 @pytest.mark.parametrize("range_m", [np.inf, 12.1, 0.019])
-def test_nothing_is_distance_0_with_confidence_0(range_m):
+def test_a_miss_has_distance_0_and_confidence_0(range_m):
     _, _, distances, confidences, _ = parse(packets(SECOND_NS // 100, wall(range_m))[0].data)
     assert (distances, confidences) == ([0] * 12, [0] * 12)
 

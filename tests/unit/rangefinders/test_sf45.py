@@ -69,7 +69,7 @@ def test_the_checksum_is_xmodems():
 
 
 @given(st.integers(0, 255), st.binary(max_size=130), st.booleans())
-def test_what_is_framed_is_what_an_independent_parser_reads(command, data, write):
+def test_an_independent_parser_reads_framed_packets(command, data, write):
     framed = encode_frame(command, data, write=write)
     assert framed == frame(command, data, write=write)
     assert FrameFinder().feed(framed, 0) == [(command, write, data)]
@@ -163,7 +163,7 @@ def test_a_request_with_a_flipped_bit_is_not_obeyed(byte):
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
-def test_whatever_arrives_does_no_harm(one, other):
+def test_any_received_bytes_are_harmless(one, other):
     sensor = device()
     for data in (one, b"\xaa" + other):
         for answer in sensor.receive(data, 0):
@@ -183,7 +183,7 @@ def test_whatever_arrives_does_no_harm(one, other):
     ],
     ids=["unknown read", "unknown write", "too long", "too short", "temperature cannot be set", "name cannot be set"],
 )
-def test_what_the_sensor_does_not_know_is_not_answered(request_bytes):
+def test_unknown_commands_of_a_sensor_get_no_answer(request_bytes):
     assert device().receive(request_bytes, 0) == []
 
 
@@ -253,7 +253,7 @@ def test_a_new_rate_begins_where_it_was_set():
     assert sensor.next_ns(35 * MS + 1) == 45 * MS
 
 
-def test_nothing_seen_is_minus_one_metre_which_no_driver_takes_for_an_obstacle():
+def test_a_miss_is_minus_one_metre_which_no_driver_takes_for_an_obstacle():
     sensor = streaming()
     for number, range_m in enumerate((np.inf, 50.01, 0.19)):
         (reading,) = readings(sensor.frames(number * 2 * MS + 1, number * 2 * MS + 2 * MS + 1, wall(range_m)))

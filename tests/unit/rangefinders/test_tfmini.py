@@ -48,7 +48,7 @@ def test_every_field_is_where_the_manual_says():
 
 
 @given(st.lists(st.tuples(st.integers(0, 65535), st.integers(0, 65535), st.integers(0, 65535)), min_size=1, max_size=20))
-def test_what_is_written_is_what_an_independent_parser_reads(rows):
+def test_an_independent_parser_reads_the_written_bytes(rows):
     distance, strength, last = np.array(rows).T
     frames = encode_tfmini(distance, strength, last)
     assert [parse(frame.tobytes()) for frame in frames] == [[(d, s, m % 256, m // 256)] for d, s, m in rows]

@@ -58,7 +58,7 @@ def test_the_nearer_of_two_walls_is_seen():
     assert cast(CPU, build_world(walls), (0.0, 0.0, 0.0), [[1, 0, 0]]).range_m[0] == 10.0
 
 
-def test_what_is_beyond_the_greatest_range_is_not_seen():
+def test_objects_beyond_the_greatest_range_are_not_seen():
     world = build_world([SceneObject(mesh=WALL, placement=Pose(position_m=(10.5, 0.0, 0.0)))])
     assert cast(CPU, world, (0.0, 0.0, 0.0), [[1, 0, 0]], max_range_m=9.99).range_m[0] == np.inf
     assert cast(CPU, world, (0.0, 0.0, 0.0), [[1, 0, 0]], max_range_m=10.01).range_m[0] == 10.0

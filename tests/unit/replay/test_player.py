@@ -137,7 +137,7 @@ def test_nothing_is_put_into_its_ring_long_before_its_deadline(bench):
     assert [later[1] - sooner[1] for sooner, later in pairwise(seen)] == [100 * MS, 100 * MS]
 
 
-def test_what_comes_after_its_deadline_is_counted_and_put_all_the_same(bench):
+def test_a_packet_after_its_deadline_is_counted_and_put_into_the_ring(bench):
     player = bench()
     player.put([0, MS])
     player.start_in_the_past()
@@ -163,7 +163,7 @@ def test_stamps_name_the_instant_of_the_line_on_the_clock_that_was_given(bench, 
     assert all(each.payload[:1200] + each.payload[1204:] == recorded[:1200] + recorded[1204:] for each in played)
 
 
-def test_what_shall_not_be_re_timed_is_put_byte_for_byte(bench):
+def test_packets_that_are_not_re_timed_stay_unchanged(bench):
     player = bench()
     payload = np.random.default_rng(4).bytes(1206)
     player.put(0, payload=payload)

@@ -189,7 +189,7 @@ def test_absurd_stamps_of_packets_are_no_stamps(tmp_path):
     assert np.diff(due_ns(rows)).max() < 3 * MS
 
 
-def test_what_the_times_had_to_be_bent_for_is_reported(tmp_path):
+def test_irregularities_of_times_are_reported(tmp_path):
     recording = Recording().add_turning(800)
     recording.packets = [
         (host_ns - (5_000 * MS if number >= 400 else 0), flow, payload, link)

@@ -80,7 +80,7 @@ def test_a_head_that_stands_still_fits_everywhere():
     assert find_cut(VELODYNE, packets, packets) == (1, 100, 0)
 
 
-def test_nothing_to_cut_at_is_no_cut():
+def test_a_recording_without_a_place_to_cut_has_no_cut():
     assert find_cut(VELODYNE, [], turning(5)) is None
     assert find_cut(CEPTON, [CutPacket(3, 0, 4)], [CutPacket(3, 0, 4)]) is None
 
@@ -124,7 +124,7 @@ def test_choosing_takes_little_memory_however_many_packets_there_are():
     st.lists(st.tuples(st.integers(0, 35_999), st.integers(0, 1)), min_size=1, max_size=40),
     st.sampled_from([VELODYNE, CEPTON]),
 )
-def test_whatever_is_chosen_is_the_best_of_all_pairs(packets, kind):
+def test_the_chosen_cut_is_the_best_of_all_pairs(packets, kind):
     packets = [CutPacket(number, phase, group) for number, (phase, group) in enumerate(packets)]
     cut = find_cut(kind, packets, packets)
     span = packets[-1].frame - packets[0].frame

@@ -167,7 +167,7 @@ def test_a_capture_that_disappears_after_it_was_looked_over_is_a_fault_of_openin
         gone.open()
 
 
-def test_what_cannot_be_read_later_is_a_fault_and_what_came_before_is_played(bench, turning, recording):
+def test_an_unreadable_later_part_is_a_fault_and_the_part_before_it_is_played(bench, turning, recording):
     opened = bench(turning, loop="plain").open()
     turning.unlink()
     opened.start().send_until(lambda state: state.fault and not state.waiting_packets)
@@ -293,7 +293,7 @@ def test_seeking_after_the_end_plays_again_from_there(bench, turning, recording)
         assert seek_and_play(played, position_s).payloads == after(recording, position_s)
 
 
-def test_neither_an_end_nor_a_seek_is_a_starvation(bench, tmp_path):
+def test_ends_and_seeks_do_not_count_as_starvation(bench, tmp_path):
     recording = Recording().add_turning(200)  # one run: there is no moment at which more is waited for
     played = bench(recording.write(tmp_path / "short.pcap")).open().start().play()
     for position_s in (0.1, 0.0, 0.2):

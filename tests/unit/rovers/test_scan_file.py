@@ -78,7 +78,7 @@ def test_an_empty_line_is_no_scan(line):
         ("1,2,3,4,5,6; " + "1,2,3;" * 100_001, "points of a scan must be at most 100,000, got 100,001"),
     ],
 )
-def test_what_breaks_the_format_is_named(line, message):
+def test_violations_of_the_format_are_named(line, message):
     with pytest.raises(ValueError, match=message):
         parse_scan(line)
 

@@ -119,7 +119,7 @@ def test_golden_bytes_have_no_second_look(whole_run, tmp_path):
     ],
     ids=["ends silently", "dies", "is not collected", "leaves a process", "holds no test"],
 )
-def test_what_no_failed_test_explains_fails_the_run(whole_run, text, says):
+def test_an_unexplained_failure_fails_the_run(whole_run, text, says):
     code, output = whole_run(text)
     assert code == 1
     assert says in output.rpartition("skipped")[2]

@@ -146,7 +146,7 @@ def test_a_script_that_cannot_be_is_refused_with_its_line(tmp_path, script, faul
         read(tmp_path, script)
 
 
-def test_what_an_actors_links_hold_is_carried_and_its_collisions_are_reported(tmp_path):
+def test_contents_of_an_actors_links_move_with_it_and_its_collisions_are_reported(tmp_path):
     shape = "<geometry><box><size>1 1 1</size></box></geometry>"
     link = f'<link name="body"><pose>1 0 0 0 0 0</pose><visual name="v">{shape}</visual><collision name="c">{shape}</collision></link>'
     scene = read(tmp_path, "", link)

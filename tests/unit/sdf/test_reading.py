@@ -135,7 +135,7 @@ def test_a_lidar_has_its_figures_its_pose_and_gazebos_names(sdf, kind):
     assert_at(lidar.pose, (1, 0, 0.5))
 
 
-def test_what_a_lidar_does_not_say_is_as_gazebo_has_it(sdf):
+def test_omitted_elements_of_a_lidar_have_gazebos_defaults(sdf):
     sensor = '<sensor name="s" type="ray"><ray><scan><horizontal/></scan><range><max>10</max></range></ray></sensor>'
     (lidar,) = read_sdf(sdf(world(f'<model name="m"><link name="l">{sensor}</link></model>'))).lidars
     assert (lidar.horizontal.samples, lidar.vertical.samples, lidar.horizontal.min_rad, lidar.horizontal.max_rad) == (640, 1, 0.0, 0.0)
@@ -334,13 +334,13 @@ BOMB = '<?xml version="1.0"?><!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY c "&a
         ("<sdf version='1.9'>" + "<model>" * 300 + "</model>" * 300 + "</sdf>", "nesting of elements must be at most 200, got 201"),
     ],
 )
-def test_what_is_no_sdf_file_is_refused_with_its_reason(sdf, text, message):
+def test_a_file_that_is_not_sdf_is_refused_with_the_reason(sdf, text, message):
     (fault,) = faults_of(sdf(text, whole=True))
     assert message in fault
     assert "world.sdf" in fault
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path):
+def test_an_argument_that_is_not_a_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name, message in (("pipe", "must be a file, got a pipe or a device"), (".", "must be a file, got a directory"), ("x", "No such file")):
         with pytest.raises(AssetError, match=message):
@@ -355,7 +355,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
         "<!--<sdf>\n-- <!-- -->",
     ],
 )
-def test_what_gazebos_own_worlds_have_and_xml_has_not_is_read_with_its_lines(sdf, head):
+def test_non_xml_features_of_gazebos_worlds_are_read_with_correct_lines(sdf, head):
     (fault,) = faults_of(sdf(f"{head}\n<sdf version='1.9'>\n<world name='w'><!-- a\n--b --><include/></world></sdf>", whole=True))
     assert f"world.sdf:{head.count(chr(10)) + 4}: <include> must have a <uri>" in fault
 
@@ -370,7 +370,7 @@ def test_comments_that_never_end_are_read_once(sdf):
     assert "world.sdf:1: must be XML: " in fault
 
 
-def test_what_is_not_supported_is_listed_and_what_a_lidar_does_not_see_is_not(sdf):
+def test_unsupported_parts_are_listed_unless_no_lidar_sees_them(sdf):
     body = f"""
     <light name="sun" type="directional"/><physics type="ode"/><plugin name="p" filename="f"/>
     <model name="m"><plugin name="drive" filename="f"/>

@@ -505,7 +505,7 @@ def test_firings_before_the_sensors_first_passage_are_counted_as_if_the_head_had
 
 @pytest.mark.parametrize("rate_jitter", [RateJitterSpec(), PUCK.rate_jitter, WILD], ids=["still", "real", "wild"])
 @pytest.mark.parametrize("rate_rpm", [300, 1200])
-def test_what_is_reported_does_not_depend_on_batches(rate_jitter, rate_rpm):
+def test_reported_firings_do_not_depend_on_batches(rate_jitter, rate_rpm):
     setting = DecimationSpec(beam_step=2, ray_step=11)
     of_head = {"rate_rpm": rate_rpm, "rate_jitter": rate_jitter, "phase_deg": 77.0}
     whole = report(setting, first=10**9, sequences=4000, **of_head)

@@ -92,7 +92,7 @@ def test_sixteen_echoes_are_judged_as_one_by_one(name, seed):
             assert passing[lane] == decision
 
 
-def test_what_a_draw_is_too_close_to_is_not_decided():
+def test_a_value_too_close_to_its_draw_is_not_decided():
     response, draws = vlp16(), np.zeros(WIDTH)
     for lane in range(WIDTH):
         draws[lane] = uniform(response.seed, response.stream * 256 + lane, 5 * ECHO_DRAWS, int(Purpose.DETECTION))

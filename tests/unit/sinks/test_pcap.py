@@ -140,7 +140,7 @@ def test_only_the_newest_files_are_kept_and_other_files_are_left_alone(tmp_path)
     assert left == ["drive-0009.pcap", "drive-0010.pcap", "drive-0011.pcap", "drive-old.pcap", "drive.pcap", "overdrive-0001.pcap"]
 
 
-def test_what_a_full_disk_took_is_counted_to_the_frame_and_can_be_read(tmp_path):
+def test_frames_written_before_a_full_disk_are_counted_exactly_and_readable(tmp_path):
     with series(tmp_path) as made:
         write(made, range(10))
         with largest_file(24 + 4999 * 100 + 50), pytest.raises(CaptureError, match=r"drive\.pcap: cannot be written: File too large"):

@@ -357,7 +357,7 @@ def test_a_full_ring_makes_the_render_thread_wait_for_room(bench, lidar):
     assert counter(render_thread, RenderCounter.RING_FULL) == 0
 
 
-def test_what_a_full_ring_had_no_room_for_when_it_was_due_is_counted(bench):
+def test_packets_due_while_the_ring_is_full_are_counted(bench):
     at = bench(slots=8)
     render_thread = at.render_thread(epoch_ns=time.monotonic_ns(), lead_ns=20 * MS)
     render_thread.start()

@@ -125,7 +125,7 @@ def test_two_faults_begin_and_end_by_themselves(bench, log):
     assert events(log).count("health.restored") == 1
 
 
-def test_what_was_lost_before_the_first_look_counts(bench):
+def test_losses_before_the_first_reading_count(bench):
     assert bench.run(0.5, dropped_packets=1, late_packets=1).level is Level.DEGRADED
 
 
@@ -155,7 +155,7 @@ def test_faults_that_come_and_go_do_not_flood_the_log_with_records(bench, log):
     assert events(log).count("health.counters_recorded") <= 6
 
 
-def test_a_reading_knows_since_when_each_fault_is_there(bench):
+def test_a_reading_contains_the_beginning_of_each_fault(bench):
     bench.run(10)
     bench.run(0.5, dropped_packets=1, late_packets=1)
     began_ns = bench.now_ns

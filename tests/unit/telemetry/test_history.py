@@ -16,17 +16,17 @@ def history():
     return CounterHistory()
 
 
-def test_nothing_is_known_before_the_first_look(history):
+def test_results_are_unknown_before_the_first_reading(history):
     assert history.grown(NS_PER_S) == {}
     assert history.series(NS_PER_S) == {}
 
 
-def test_what_was_counted_before_the_first_look_counts(history):
+def test_counts_before_the_first_reading_count(history):
     history.note(0, {SENT: 750, LOST: 3})
     assert history.grown(10 * NS_PER_S) == {SENT: 750, LOST: 3}
 
 
-def test_what_the_kernel_counted_before_the_first_look_is_not_ours(history):
+def test_counts_of_the_kernel_before_the_first_reading_are_ignored(history):
     history.note(0, {}, {QUEUE: 10**9})
     history.note(HALF_NS, {}, {QUEUE: 10**9 + 4})
     assert history.grown(10 * NS_PER_S) == {QUEUE: 4}

@@ -64,7 +64,7 @@ def test_packets_rendered_after_they_were_due_are_a_fault_above_a_thousandth(beh
     assert found(underrun=behind, rendered_late=behind).keys() == faults
 
 
-def test_what_is_late_beside_what_is_missing_is_one_fault():
+def test_late_and_missing_packets_together_are_one_fault():
     assert found(dropped=9, late=9, underrun=900).keys() == {("packets_missed", "front")}
 
 

@@ -194,7 +194,7 @@ def test_a_histogram_carries_cumulative_buckets_count_and_sum(registry):
     assert registry.get_sample_value("hilsim_lateness_seconds_sum", data) == 0.00025
 
 
-def test_what_has_no_value_is_left_out_rather_than_zero(registry):
+def test_a_metric_without_a_value_is_omitted_and_not_zero(registry):
     position = {"sensor": "front", "flow": "position"}
     assert registry.get_sample_value("hilsim_last_packet_age_seconds", position) is None
     assert registry.get_sample_value("hilsim_pose_to_wire_seconds_count", position) is None

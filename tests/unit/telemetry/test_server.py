@@ -116,7 +116,7 @@ async def test_a_port_in_use_is_named(reading):
 
 
 @pytest.mark.asyncio
-async def test_an_address_that_cannot_be_had_is_named(reading):
+async def test_an_address_that_cannot_be_bound_is_named(reading):
     with pytest.raises(TransmitError, match=r"metrics address must be free and local, got 203\.0\.113\.9:9464: Cannot assign requested address"):
         async with serve_metrics(reading, MetricsServerSpec(address="203.0.113.9")):
             pytest.fail("served on an address of another host")

@@ -47,7 +47,7 @@ def test_a_velodyne_alone_has_a_position_port():
     assert [has_position_port(model) for model in ("vlp16", "hdl32e", "hr80w-like")] == [True, True, False]
 
 
-def test_what_is_not_there_is_named_with_what_is():
+def test_a_missing_name_is_reported_with_the_existing_ones():
     with pytest.raises(ConfigError, match=r'model must be a shipped one \(.*vlp16.*\) or the path of a profile, got "VLP-16"; did you mean "vlp16"'):
         rig("VLP-16")
     with pytest.raises(ConfigError, match=r'scene must be room, street, .*demo.*, got "steet"; did you mean "street"'):

@@ -93,7 +93,7 @@ def test_a_datagram_within_the_limit_is_not_late(loop_bench):
     assert (counter(bench, Counter.LATE), counter(bench, Counter.PACKETS)) == (0, 1)
 
 
-def test_what_comes_into_an_empty_ring_after_its_deadline_is_an_underrun(loop_bench):
+def test_a_late_packet_into_an_empty_ring_is_an_underrun(loop_bench):
     bench = loop_bench()
     bench.start()
     bench.await_turns()
@@ -102,7 +102,7 @@ def test_what_comes_into_an_empty_ring_after_its_deadline_is_an_underrun(loop_be
     assert counter(bench, Counter.UNDERRUN) == 1
 
 
-def test_what_waited_in_a_ring_is_no_underrun_however_late_it_leaves(loop_bench):
+def test_a_packet_that_waited_in_a_ring_is_no_underrun_however_late_it_is_sent(loop_bench):
     bench = loop_bench()
     for number in range(10):
         bench.put(0, time.monotonic_ns() - 5 * MS, number)

@@ -103,7 +103,7 @@ def test_a_slot_is_used_again_once_its_datagram_was_taken():
     assert take(queue, 10).payload[:, 0].tolist() == [2, 3, 4]
 
 
-def test_what_was_taken_is_a_copy():
+def test_taken_packets_are_copies():
     queue = allocate_packet_queue(2, 8)
     put_numbers(queue, [1, 2])
     taken = take(queue, 2)

@@ -66,7 +66,7 @@ def await_sent(transmitter, row, count):
         time.sleep(0.001)
 
 
-def test_what_is_put_in_a_ring_arrives(transmitter, receivers):
+def test_packets_put_into_a_ring_arrive(transmitter, receivers):
     row = transmitter.add_flow(receivers[0].flow("lidar/data"))
     transmitter.start()
     for number in range(100):

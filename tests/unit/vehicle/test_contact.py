@@ -134,7 +134,7 @@ def test_a_crooked_landing_takes_energy_out_at_every_step_and_comes_to_rest(rota
 
 
 @compiled_only
-def test_what_begins_inside_the_ground_is_brought_out_without_speed_and_never_by_a_jump():
+def test_a_vehicle_that_starts_in_the_ground_leaves_it_slowly_and_without_a_jump():
     multirotor = build_multirotor(BARE)
     state = state_at(multirotor, (0.0, 0.0, HEIGHT_M - 0.2), from_roll_pitch_yaw(3.0, -2.0, 10.0))
     before = orientation_of(state)

@@ -188,7 +188,7 @@ def test_the_command_for_a_thrust_gives_that_thrust(response):
         assert 1e-5 * target_speed(multirotor, command) ** 2 == pytest.approx(thrust_n, rel=1e-12)
 
 
-def test_what_is_asked_of_the_rotors_is_shared_so_that_it_comes_out():
+def test_rotor_commands_give_the_requested_thrust_and_torques():
     hold = build_hold(HoldSpec(), BARE)
     thrusts = hold.share @ (20.0, 0.3, -0.2, 0.05)
     positions = np.array([rotor.position_m for rotor in BARE.rotors])

@@ -160,7 +160,7 @@ def test_a_tumbling_body_keeps_its_energy_and_angular_momentum():
     np.testing.assert_allclose(_momentum(state, BARE), momentum, rtol=0, atol=1e-9)
 
 
-def test_what_a_rotor_gains_in_momentum_the_body_loses():
+def test_the_body_loses_the_momentum_that_a_rotor_gains():
     spec = changed(rotors=BARE.rotors[:2], rotor={"thrust_n_per_radps2": 1e-15, "inertia_kgm2": 3e-5})
     multirotor = build_multirotor(spec, gravity_mps2=0.0)
     state = state_at(multirotor)

@@ -196,7 +196,7 @@ def sorted_by_laser(points):
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_what_no_sensor_sends_is_an_error(single, name):
+def test_values_that_no_sensor_sends_are_errors(single, name):
     rule, mutate = SINGLE[name]
     assert rule in Verdict(mutate(list(single))).errors
 
@@ -276,7 +276,7 @@ def uneven_once(points):
 
 
 @pytest.mark.parametrize("rule", UNUSUAL)
-def test_what_is_unusual_is_a_warning(single, rule):
+def test_unusual_values_are_warnings(single, rule):
     verdict = Verdict(UNUSUAL[rule](list(single)))
     assert rule in verdict.warnings
     assert verdict.errors <= {"stamps.chain"} if rule == "stdv.point" else not verdict.errors
