@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import io
 import logging
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +15,7 @@ from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.inspection.inspector import inspect
 from hilsim.assembly.build import build_lidar, build_scenery
+from hilsim.assembly.changed import RigState, lidar_after
 from hilsim.assets.extent import check_extent
 from hilsim.assets.heightmaps import heightmap_mesh
 from hilsim.assets.meshes import load_mesh
@@ -30,6 +31,7 @@ from hilsim.config.script import parse_change
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
 from hilsim.daemon.control_requests import parse_request
+from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError
 from hilsim.gazebo.lidar import fan_of
 from hilsim.geometry.poses import Pose
@@ -54,6 +56,7 @@ from hilsim.vehicle.specs import VehicleSpec
 from tests.fuzz import corpus
 from tests.fuzz.harness import Target
 from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_npz, spoil_text, spoil_trailer
+from tests.support import ROOM, write_rig
 from tests.unit.telemetry.conftest import make_reading
 
 _MOST_CUES = 5000
@@ -253,6 +256,25 @@ def _request(data: bytes, _: Path) -> None:
         parse_change(change)
 
 
+@lru_cache(maxsize=1)
+def _room(folder: Path) -> tuple[RigState, LidarEmulator]:
+    """A room whose objects and sensor have the names of the corpus, and the sensor."""
+    rig = load_rig(write_rig(folder, ROOM.split("[[sensor]]")[0] + '[[sensor]]\nname = "roof"\nprofile = "vlp16"\n'))
+    scenery = build_scenery(rig)
+    state = RigState.at_start(rig, scenery)
+    for name in ("walker", "a"):
+        state = state.after(parse_change({"kind": "add", "box": {"name": name, "size_m": [1, 1, 1], "position_m": [4, 0, 0.5]}}))
+    return state, build_lidar(rig, 0, scenery, utc_epoch_ns=0, frames=False)
+
+
+def _change(data: bytes, folder: Path) -> None:
+    former, lidar = _room(folder)
+    change = parse_request(data.decode(errors="replace")).get("change")
+    if isinstance(change, dict):
+        state = former.after(parse_change(change))
+        _ = lidar_after(lidar, lidar, state, 0).plan
+
+
 def _http(data: bytes, _: Path) -> None:
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     answer = asyncio.run(_ask(data[:20_000]))
@@ -318,6 +340,7 @@ TARGETS = {
         Target(name="stdv", corpus=corpus.stdv_payloads, mutate=spoil_bytes, run=_stdv),
         Target(name="control", corpus=corpus.commands, mutate=spoil_text, run=_control),
         Target(name="request", corpus=corpus.json_requests, mutate=spoil_text, run=_request),
+        Target(name="change", corpus=corpus.json_requests, mutate=spoil_text, run=_change, cpu_s=2.0),
         Target(name="http", corpus=corpus.requests, mutate=spoil_bytes, run=_http),
     )
 }

@@ -35,6 +35,7 @@ COUNTS = {
     "stdv": 1000,
     "control": 1000,
     "request": 1000,
+    "change": 300,
 }
 """Inputs a target: half a minute of CPU in all."""
 PLAIN = os.environ | {"NUMBA_DISABLE_JIT": "1"}
