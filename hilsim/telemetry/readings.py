@@ -235,6 +235,12 @@ class ReplayReading:
             "Delay of the replay caused by stalls of the host or slow reading",
         ),
     ] = 0.0
+    inserted_returns: Annotated[
+        int, counter("hilsim_replay_inserted_returns_total", "Returns that objects of the scene made in the points of a replay with an overlay")
+    ] = 0
+    hidden_returns: Annotated[
+        int, counter("hilsim_replay_hidden_returns_total", "Recorded returns replaced or removed by objects of the scene in a replay with an overlay")
+    ] = 0
     is_paused: Annotated[bool, state("hilsim_replay_paused", "1 while the replay is paused")]
     has_ended: bool
     ratio: float

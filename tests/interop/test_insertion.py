@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import hilsim
+from hilsim.analysis.conformance.checker import Checker
+from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.velodyne.models import HDL_32E, VLP_16, VLP_32C, VLS_128, Model
 from tests.compiled import compiled_only
@@ -136,6 +138,15 @@ def overlaid(tmp_path, path, objects=OBJECTS, **settings):
     return written
 
 
+def errors_of(path):
+    """Rules that ``hilsim verify`` finds broken in a capture."""
+    checker = Checker()
+    checker.feed(CaptureFile(path))
+    result = checker.result()
+    every = [*result.findings, *(finding for sensor in result.sensors for finding in sensor.findings)]
+    return {finding.rule for finding in every if finding.severity is Severity.ERROR}
+
+
 @pytest.mark.parametrize("name", CAPTURES)
 def test_touched_firings_are_those_of_an_independent_ray_caster(name, capture, tmp_path):
     """Whole beams on an object show its range, whole beams beside it or behind a recorded return keep their bytes."""
@@ -146,6 +157,7 @@ def test_touched_firings_are_those_of_an_independent_ray_caster(name, capture, t
     assert len(after) >= len(before) - 1
     before = before[: len(after)]
     assert (before[:, 1200:] == after[:, 1200:]).all()
+    assert errors_of(tmp_path / "overlaid.pcap") == errors_of(path) == set()
     old, new = firings_of(before, model), firings_of(after, model)
     mesh = scene()
     start_m = np.array([0.0, 0.0, HEIGHT_M]) + old.height_m[:, None] * np.array([0.0, 0.0, 1.0])

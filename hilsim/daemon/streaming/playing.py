@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.emulator.insertion.packet import InsertionCount
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.source import ReplaySource
@@ -28,7 +29,7 @@ class Playing:
 
     def reading(self) -> ReplayReading:
         """Values for the metrics."""
-        state = self.replay_source.state()
+        state, inserter = self.replay_source.state(), self.replay_source.inserter
         return ReplayReading(
             replay=self.spec.name,
             position_s=state.position_s,
@@ -41,4 +42,6 @@ class Playing:
             has_ended=state.has_ended,
             ratio=state.ratio,
             postponed_s=state.postponed_s,
+            inserted_returns=inserter.count(InsertionCount.INSERTED) if inserter else 0,
+            hidden_returns=inserter.count(InsertionCount.HIDDEN) if inserter else 0,
         )
