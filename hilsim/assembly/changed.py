@@ -11,7 +11,7 @@ from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.standing import stood
 from hilsim.assets.tracks import motion_track
 from hilsim.config.rig import Rig
-from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, Script, SensorChange, TravelChange, WeatherChange
+from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, ReplayChange, Script, SensorChange, TravelChange, WeatherChange
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
@@ -25,6 +25,7 @@ _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""
 _INSERTED = -2
 """Key of the world that is put into recorded points, if there is one."""
+UNSEEN = "a rig must have a [[sensor]], or a [[replay]] with overlay = true, for what it sees to be changed, got none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +84,17 @@ class RigState:
             AssetError: a file cannot be used.
         """
         match change:
+            case WeatherChange():
+                return replace(self, settings=tuple(replace(setting, weather=change.weather) for setting in self.settings))
+            case SensorChange():
+                return self._with_sensor(change)
+            case ReplayChange():
+                check_replay(self.rig, change)
+                return self
+        return self._after_edit(change)
+
+    def _after_edit(self, change: ChangeSpec) -> Self:
+        match change:
             case AddChange():
                 return self._with_added(change)
             case MoveChange():
@@ -93,10 +105,6 @@ class RigState:
                 return self._in_worlds(lambda world: world.placed(world.find(change.name), track))
             case RemoveChange():
                 return self._in_worlds(lambda world: world.without(world.find(change.name)))
-            case WeatherChange():
-                return replace(self, settings=tuple(replace(setting, weather=change.weather) for setting in self.settings))
-            case SensorChange():
-                return self._with_sensor(change)
         raise AssertionError(f"a change must be of a known kind, got {change}")
 
     def _in_worlds(self, edit: Any) -> Self:
@@ -188,16 +196,51 @@ def inserted_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Ch
     return found
 
 
-def check_script(rig: Rig, scenery: Scenery) -> None:
-    """Find out before a rig starts whether all changes of its script can be made.
+def check_replay(rig: Rig, change: ReplayChange) -> None:
+    """Raise an error for a change of a replay that the rig does not have.
+
+    Raises:
+        ConfigError: no replay has the name.
+    """
+    names = [spec.name for spec in rig.spec.replay]
+    if not any(map(change.concerns, names)):
+        raise ConfigError(f'replay must be a replay of the rig ({", ".join(names) or "it has none"}), got "{change.replay}"')
+
+
+def check_script(rig: Rig, scenery: Scenery | None, script: Script | None = None) -> None:
+    """Find out before a rig starts whether all changes of a script can be made.
+
+    Args:
+        rig: The rig.
+        scenery: Its scenery; None: nothing in the rig sees one.
+        script: Timed changes; None: those of the rig.
 
     Raises:
         ConfigError: a change cannot be made.
         AssetError: a file cannot be used.
     """
-    if rig.script is not None:
-        for _ in _played(rig, scenery, rig.script):
+    script = rig.script if script is None else script
+    if script is not None:
+        for _ in _played(rig, scenery, script) if scenery is not None else _played_unseen(rig, script):
             pass
+
+
+def _played_unseen(rig: Rig, script: Script) -> Iterator[ChangeSpec]:
+    """Each change of a script of a rig in which nothing sees a scene."""
+    for number, change in enumerate(script.changes):
+        try:
+            match change:
+                case ReplayChange():
+                    check_replay(rig, change)
+                case _:
+                    raise ConfigError(UNSEEN)
+        except HilsimError as error:
+            raise _placed_error(error, script, number, change) from error
+        yield change
+
+
+def _placed_error(error: HilsimError, script: Script, number: int, change: ChangeSpec) -> HilsimError:
+    return type(error)("\n".join(f"{script.path}: change {number} at {change.at_s:g} s: {line}" for line in str(error).split("\n")))
 
 
 def _played(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[ChangeSpec, RigState, RigState]]:
@@ -208,7 +251,7 @@ def _played(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[Change
         try:
             state = state.after(change)
         except HilsimError as error:
-            raise type(error)("\n".join(f"{script.path}: change {number} at {change.at_s:g} s: {line}" for line in str(error).split("\n"))) from error
+            raise _placed_error(error, script, number, change) from error
         yield change, former, state
 
 

@@ -187,8 +187,34 @@ class SensorChange(ChangeSpec):
         yield any(each is not None for each in settings), "window, laser, rotation_rate_rpm or return_mode must be given"
 
 
-AnyChange = Annotated[AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange, Discriminator("kind")]
-CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (AddChange, MoveChange, TravelChange, RemoveChange, WeatherChange, SensorChange)
+@dataclass(frozen=True, kw_only=True)
+class ReplayChange(ChangeSpec):
+    """Pause or resume a replay, or let it continue elsewhere in its capture.
+
+    Attributes:
+        replay: Name of the replay; empty: all replays.
+        pause: True: packets that are due from now on wait; False: they go on, later by the length of the pause.
+        seek_s: Capture time, from the capture's first packet, at which the replay continues.
+    """
+
+    kind: Literal["replay"] = "replay"
+    replay: str = ""
+    pause: bool | None = None
+    seek_s: float | None = None
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield self.pause is not None or self.seek_s is not None, "pause or seek_s must be given"
+        yield self.seek_s is None or 0.0 <= self.seek_s <= LATEST_S, f"seek_s must be 0 to {LATEST_S:.0e}, got {self.seek_s}"
+
+    def concerns(self, replay: str) -> bool:
+        """Whether it changes a replay of this name."""
+        return self.replay in {"", replay}
+
+
+AnyChange = Annotated[AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange | ReplayChange, Discriminator("kind")]
+CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (AddChange, MoveChange, TravelChange, RemoveChange, WeatherChange, SensorChange, ReplayChange)
 
 
 @dataclass(frozen=True, kw_only=True)

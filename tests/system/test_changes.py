@@ -13,6 +13,7 @@ import pytest
 import velodyne_decoder
 
 import hilsim
+from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests import commands
 from tests.random_changes import random_change
@@ -146,6 +147,61 @@ def test_changes_in_recorded_points_are_those_of_their_script(daemon, tmp_path, 
     assert all(payload in later for payload in lived)  # in their order; a machine that stands still may leave packets out
 
 
+REPLAY = """
+[[replay]]
+name = "{name}"
+file = "recorded.pcap"
+retime = "{retime}"
+loop = "plain"
+[[replay.flow]]
+match = ">:2368"
+send = ">127.0.0.1:{port}"
+"""
+
+
+def stamped(path, port):
+    """Deadlines and UDP payloads of a recording to a port, in their order."""
+    return [(datagram.host_stamp_ns, datagram.payload) for datagram in CaptureFile(path) if datagram.destination_port == port]
+
+
+def test_pauses_and_seeks_of_replays_are_those_of_their_script(daemon, tmp_path, receiver):
+    hilsim.record(write_rig(tmp_path), tmp_path / "recorded.pcap", duration_s=2.0)
+    ports = [receiver().port, receiver().port]
+    tables = REPLAY.format(name="one", retime="none", port=ports[0]) + REPLAY.format(name="two", retime="device", port=ports[1])
+    path = write_rig(tmp_path, 'name = "replays"\n[metrics]\nport = 0\n' + tables + CONTROL)
+    script = tmp_path / "script.toml"
+    script.write_text(
+        '[[change]]\nat_s = 1.0\nkind = "replay"\npause = true\n[[change]]\nat_s = 1.5000007\nkind = "replay"\npause = false\n'
+        '[[change]]\nat_s = 1.8\nkind = "replay"\nreplay = "two"\nseek_s = 0.25\n'
+    )
+    running = daemon(path, "--script", str(script), "--record", str(tmp_path / "lived.pcap"))
+    running.await_log(r'"event": "rig.changed", "kind": "replay", "at_s": 1.8')
+    control = hilsim.connect(tmp_path / "control")
+    control.change("replay", replay="one", seek_s=1.5)
+    assert set(control.change("replay", pause=True).sensors) == {"one", "two"}
+    assert [replay["is_paused"] for replay in control.state()["replays"]] == [True, True]
+    control.change("replay", seek_s=0.75)
+    control.change("replay", replay="two", pause=False, seek_s=0.1)
+    assert [replay["is_paused"] for replay in control.state()["replays"]] == [True, False]
+    control.change("replay", replay="one", pause=False)
+    control.change("replay", replay="two", seek_s=1.0)
+    with pytest.raises(hilsim.ConfigError, match=r'replay must be a replay of the rig \(one, two\), got "three"'):
+        control.change("replay", replay="three", pause=True)
+    with pytest.raises(hilsim.ConfigError, match=r"a rig must have a \[\[sensor\]\]"):
+        control.change("weather", weather={"fog_visibility_m": 30.0})
+    made, lived_s = control.script(), control.state()["rig_s"]
+    assert running.stop()[0] == 0
+    assert [change["kind"] for change in made] == ["replay"] * 9
+    lines = tmp_path / "made.jsonl"
+    lines.write_text("".join(json.dumps(change) + "\n" for change in made))
+    hilsim.record(path, tmp_path / "played.pcap", duration_s=lived_s + 3.0, script=lines)
+    for port in ports:
+        lived, played = stamped(tmp_path / "lived.pcap", port), stamped(tmp_path / "played.pcap", port)
+        assert len(lived) > 900
+        assert [payload for _, payload in lived] == [payload for _, payload in played[: len(lived)]]
+    assert all(change["at_s"] >= at_s for change, at_s in zip(made, (1.0, 1.5000007, 1.8), strict=False))  # later only where the machine stood still
+
+
 def test_a_moved_object_is_where_the_numbers_say_in_packets_that_leave_soon_after(daemon, tmp_path, receiver):
     stream = receiver()
     rig_text = SCENE.replace("seed = 5", "seed = 5\nlead_ms = 8.0") + sensor("lidar", stream.port, receiver().port) + CONTROL
@@ -272,6 +328,7 @@ REFUSED = {
     "a rate that it has not": ('{"do": "change", "change": {"kind": "sensor", "sensor": "lidar", "rotation_rate_rpm": 610}}', "got 610"),
     "a file that is not there": ('{"do": "change", "change": {"kind": "add", "mesh": {"name": "a", "file": "gone.obj"}}}', "gone.obj"),
     "a replay that is not there": ('{"do": "pause", "replay": "x"}', "replay"),
+    "a replay to change that is not there": ('{"do": "change", "change": {"kind": "replay", "pause": true}}', "a replay of the rig (it has none)"),
 }
 
 

@@ -72,6 +72,8 @@ class Sensors(Part):
         rig = self.context.rig
         if rig.spec.sensor or has_overlay(rig):
             check_script(rig, self.context.scenery(rig))
+        else:
+            check_script(rig, None)
 
     def needs(self) -> Needs:
         """Requirements of the sensors: two flows each."""

@@ -19,6 +19,8 @@ CHANGES = [
     {"at_s": 1.25, "kind": "weather", "weather": {"fog_visibility_m": 40.0}},
     {"at_s": 1.5, "kind": "sensor", "sensor": "roof", "return_mode": "dual", "late_s": {"roof": 1.501}},
     {"at_s": 2.0, "kind": "remove", "name": "crate"},
+    {"at_s": 2.5, "kind": "replay", "replay": "front", "pause": True, "seek_s": 12.5},
+    {"at_s": 2.75, "kind": "replay", "pause": False, "late_s": {"front": 2.8}},
 ]
 
 
@@ -60,6 +62,8 @@ FAULTY = {
     ),
     "a shape without a name": ({"kind": "add", "box": {"size_m": [1.0, 1.0, 1.0]}}, "name of the object must be given"),
     "nothing to change": ({"kind": "sensor", "sensor": "roof"}, "window, laser, rotation_rate_rpm or return_mode must be given"),
+    "nothing for a replay": ({"kind": "replay", "replay": "front"}, "pause or seek_s must be given"),
+    "a capture time before the first packet": ({"kind": "replay", "seek_s": -0.5}, "seek_s must be 0 to 1e\\+08, got -0.5"),
     "a time before the start": ({"kind": "remove", "name": "a", "at_s": -1.0}, "at_s must be 0 to 1e\\+08, got -1.0"),
 }
 
