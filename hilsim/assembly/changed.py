@@ -11,7 +11,18 @@ from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.standing import stood
 from hilsim.assets.tracks import motion_track
 from hilsim.config.rig import Rig
-from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, ReplayChange, Script, SensorChange, TravelChange, WeatherChange
+from hilsim.config.script import (
+    AddChange,
+    ChangeSpec,
+    MoveChange,
+    RemoveChange,
+    ReplayChange,
+    Script,
+    SensorChange,
+    TravelChange,
+    VehicleChange,
+    WeatherChange,
+)
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
@@ -88,8 +99,8 @@ class RigState:
                 return replace(self, settings=tuple(replace(setting, weather=change.weather) for setting in self.settings))
             case SensorChange():
                 return self._with_sensor(change)
-            case ReplayChange():
-                check_replay(self.rig, change)
+            case ReplayChange() | VehicleChange():
+                check_unseen(self.rig, change)
                 return self
         return self._after_edit(change)
 
@@ -196,15 +207,22 @@ def inserted_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Ch
     return found
 
 
-def check_replay(rig: Rig, change: ReplayChange) -> None:
-    """Raise an error for a change of a replay that the rig does not have.
+def check_unseen(rig: Rig, change: ChangeSpec) -> None:
+    """Raise an error for a change that a rig cannot take if nothing in it sees a scene.
 
     Raises:
-        ConfigError: no replay has the name.
+        ConfigError: the rig does not have what it changes.
     """
-    names = [spec.name for spec in rig.spec.replay]
-    if not any(map(change.concerns, names)):
-        raise ConfigError(f'replay must be a replay of the rig ({", ".join(names) or "it has none"}), got "{change.replay}"')
+    match change:
+        case ReplayChange():
+            names = [spec.name for spec in rig.spec.replay]
+            if not any(map(change.concerns, names)):
+                raise ConfigError(f'replay must be a replay of the rig ({", ".join(names) or "it has none"}), got "{change.replay}"')
+        case VehicleChange():
+            if rig.spec.vehicle is None:
+                raise ConfigError("a rig must have a [vehicle] for it to be changed, got none")
+        case _:
+            raise ConfigError(UNSEEN)
 
 
 def check_script(rig: Rig, scenery: Scenery | None, script: Script | None = None) -> None:
@@ -229,11 +247,7 @@ def _played_unseen(rig: Rig, script: Script) -> Iterator[ChangeSpec]:
     """Each change of a script of a rig in which nothing sees a scene."""
     for number, change in enumerate(script.changes):
         try:
-            match change:
-                case ReplayChange():
-                    check_replay(rig, change)
-                case _:
-                    raise ConfigError(UNSEEN)
+            check_unseen(rig, change)
         except HilsimError as error:
             raise _placed_error(error, script, number, change) from error
         yield change

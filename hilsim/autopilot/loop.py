@@ -10,6 +10,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.autopilot.changes.table import begin_changes, wind_now
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.autopilot.send import make_rest, make_sensors, send_frames
@@ -36,7 +37,6 @@ from hilsim.transmit.libc import monotonic_ns
 from hilsim.vehicle.hold import hold_command
 from hilsim.vehicle.live import LivePose, write_state
 from hilsim.vehicle.multirotor import orientation_of, step
-from hilsim.vehicle.wind import wind_at
 
 STALL_NS = 20_000_000
 LOCKSTEP_NS = 1_000_000_000
@@ -75,7 +75,7 @@ def fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_
             flight.command[motor] = shared.session.control[motor]
     for part in range(3):
         flight.imu_sums[3 + part] += 0.5 * state.motion[10 + part]
-    wind_mps = wind_at(context.wind, flight.wind_state, state.time_ns[0])
+    wind_mps = wind_now(shared.changes, context.wind, flight.wind_state, state.time_ns[0])
     step(context.multirotor, state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
     note_touch(context.multirotor, state, flight.around.ground, flight.around.obstacles, shared.touch, rig_ns)
     carry_planes(flight.around, 1e-9 * context.multirotor.step_ns)
@@ -95,6 +95,12 @@ def _hold_step(context: LoopContext, flight: Flight) -> None:
     flight.imu_sums[1] += fy
     flight.imu_sums[2] += fz
     flight.imu_sums[6] += 1.0
+
+
+@kernel
+def attend_changes(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> bool:
+    """Make the timed changes whose time has come with the step of ``rig_ns``; returns whether the vehicle is elsewhere now."""
+    return begin_changes(shared.changes, context.wind, flight.state, flight.start, flight.wind_state, flight.hold_state, flight.command, rig_ns)
 
 
 @inlined_kernel
@@ -199,6 +205,7 @@ def make_steps(
     motion: int,
     now_ns: int,
     pose: npt.NDArray[np.float64],
+    before: npt.NDArray[np.float64],
 ) -> int:
     """Make the steps that are due; returns the due time of the sensor frame to send now, ``_NOT_DUE`` for none."""
     word = flight.word
@@ -210,6 +217,12 @@ def make_steps(
             word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # the number of steps between frames is constant, however slow the controller is
             break
         step_ns = word[FlightWord.NEXT_STEP_NS]
+        before[:] = flight.state.motion
+        if attend_changes(context, flight, shared, step_ns):
+            before[3:6] = 0.0
+            before[10:13] = 0.0
+            write_state(live, step_ns - 1, before)  # the pose leaps within a nanosecond, not within a step
+            word[FlightWord.NEXT_LOOK_NS] = step_ns
         if step_ns >= word[FlightWord.NEXT_LOOK_NS]:
             look_around(world, context.multirotor, flight.state, step_ns, flight.around)
             word[FlightWord.NEXT_LOOK_NS] = step_ns + LOOK_NS
@@ -254,7 +267,7 @@ def fly(
         utc_epoch_ns: UTC of rig time 0.
     """
     word, session = flight.word, shared.session
-    pose = np.empty(13)
+    pose, before = np.empty(13), np.empty(13)
     word[FlightWord.NEXT_STEP_NS] = monotonic_ns() - epoch_ns
     word[FlightWord.NEXT_SENSOR_NS] = word[FlightWord.NEXT_STEP_NS]
     while load_acquire(shared.control, (0,)) == 0:
@@ -266,7 +279,7 @@ def fly(
             time_passed(session, now_ns)
             if word[FlightWord.IS_OPEN] == 1:
                 _attend_change(flight, shared, buffers, descriptor)
-        due_ns = make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose)
+        due_ns = make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose, before)
         if word[FlightWord.IS_OPEN] == 1:
             if due_ns != _NOT_DUE and wants_sensors(session, context.line.is_simulator, now_ns):
                 make_sensors(context, flight, shared, buffers, due_ns)
@@ -288,7 +301,7 @@ def fly_ahead(
     flight: Flight,
     world: World,
     shared: SharedTelemetry,
-    row_ns: int,
+    begin_ns: int,
     time_ns: npt.NDArray[np.int64],
     motion: npt.NDArray[np.float64],
 ) -> None:
@@ -296,19 +309,18 @@ def fly_ahead(
 
     Args:
         context: Vehicle, sensors and line; constants.
-        flight: State at rig time 0.
+        flight: State at ``begin_ns``.
         world: World of surfaces that the vehicle can touch.
         shared: Telemetry, used by no other thread.
-        row_ns: Interval between rows, a multiple of the step.
-        time_ns: ``int64[m]``, output: rig times.
+        begin_ns: Rig time at which it begins, a multiple of the step.
+        time_ns: ``int64[m]``, rig times of the rows, multiples of the step.
         motion: ``float64[m, 13]``, output: motions.
     """
-    rig_ns = 0
+    rig_ns = begin_ns
     for row in range(time_ns.size):
-        while rig_ns < row * row_ns:
-            if rig_ns % LOOK_NS == 0:
+        while rig_ns < time_ns[row]:
+            if rig_ns % LOOK_NS == 0 or rig_ns == begin_ns:
                 look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
             fly_step(context, flight, shared, rig_ns)
             rig_ns += context.multirotor.step_ns
-        time_ns[row] = rig_ns
         motion[row] = flight.state.motion

@@ -20,6 +20,7 @@ from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpe
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.setup import ReturnModeName
+from hilsim.vehicle.wind import WindSpec
 
 Vector = tuple[float, float, float]
 LATEST_S = 1e8
@@ -213,8 +214,46 @@ class ReplayChange(ChangeSpec):
         return self.replay in {"", replay}
 
 
-AnyChange = Annotated[AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange | ReplayChange, Discriminator("kind")]
-CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (AddChange, MoveChange, TravelChange, RemoveChange, WeatherChange, SensorChange, ReplayChange)
+@dataclass(frozen=True, kw_only=True)
+class VehicleChange(ChangeSpec):
+    """Change the wind around the vehicle, or put it elsewhere.
+
+    Attributes:
+        wind: The rig's ``[vehicle.wind]`` table from now on.
+        position_m: Position of its legs' lowest point if it were level, as in ``[vehicle]``; it is at rest there.
+        rotation_deg: Roll, pitch and yaw at that position.
+        reset: True: it is as at the start: there, at rest, its rotors standing still, undamaged.
+    """
+
+    kind: Literal["vehicle"] = "vehicle"
+    wind: WindSpec | None = None
+    position_m: Vector | None = None
+    rotation_deg: Vector | None = None
+    reset: bool = False
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield self.wind is not None or self.position_m is not None or self.reset, "wind, position_m or reset must be given"
+        yield self.rotation_deg is None or self.position_m is not None, "rotation_deg must be given with position_m"
+        yield not self.reset or self.position_m is None, "reset must not be given with position_m"
+        yield finite("position_m", self.position_m or ())
+        yield finite("rotation_deg", self.rotation_deg or ())
+
+
+AnyChange = Annotated[
+    AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange | ReplayChange | VehicleChange, Discriminator("kind")
+]
+CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (
+    AddChange,
+    MoveChange,
+    TravelChange,
+    RemoveChange,
+    WeatherChange,
+    SensorChange,
+    ReplayChange,
+    VehicleChange,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

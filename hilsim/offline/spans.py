@@ -178,7 +178,7 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
     is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover) or has_overlay(rig)
-    scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None) if is_seen else None
+    scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None, script=script) if is_seen else None
     lidars: Sequence[LidarEmulator] = (
         [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     )

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import socket
+import time
 from collections import defaultdict
 
 import aiohttp
@@ -200,6 +201,63 @@ def test_pauses_and_seeks_of_replays_are_those_of_their_script(daemon, tmp_path,
         assert len(lived) > 900
         assert [payload for _, payload in lived] == [payload for _, payload in played[: len(lived)]]
     assert all(change["at_s"] >= at_s for change, at_s in zip(made, (1.0, 1.5000007, 1.8), strict=False))  # later only where the machine stood still
+
+
+FLYING = """
+[platform]
+kind = "vehicle"
+[vehicle]
+position_m = [0.0, 0.0, 0.0]
+yaw_deg = 0.0
+[[vehicle.waypoint]]
+time_s = 0.0
+position_m = [0.0, 0.0, 1.5]
+[[scene.plane]]
+name = "floor"
+size_m = [60.0, 60.0]
+"""
+
+
+def test_a_vehicle_is_put_elsewhere_blown_and_reset_at_rig_times(daemon, tmp_path, receiver):
+    path = write_rig(tmp_path, SCENE + FLYING + sensor("belly", receiver().port, receiver().port) + CONTROL)
+    running = daemon(path)
+    control = hilsim.connect(tmp_path / "control")
+
+    def place_m():
+        return control.state()["vehicle"]["truth"]["position_m"]
+
+    def await_place(condition):
+        until_s = time.monotonic() + 60.0
+        while not condition(place_m()):
+            assert time.monotonic() < until_s, place_m()
+            time.sleep(0.02)
+
+    await_place(lambda place: place[2] > 1.0)
+    at_s = control.state()["rig_s"] + 0.4
+    put = control.change("vehicle", at_s=at_s, position_m=[-3.0, 2.0, 1.5], rotation_deg=[0.0, 0.0, 90.0])
+    assert set(put.sensors) == {"vehicle"}
+    assert at_s <= put.sensors["vehicle"]
+    x, y, _ = place_m()
+    assert (x, y) == pytest.approx((-3.0, 2.0), abs=0.5)
+    await_place(lambda place: abs(place[0]) < 0.3 and abs(place[1]) < 0.3)  # the position hold flies back
+    control.change("vehicle", wind={"speed_mps": 14.0, "from_deg": 270.0, "turbulence_ratio": 0.1})
+    await_place(lambda place: place[0] > 0.4)
+    control.change("vehicle", reset=True, wind={})
+    await_place(lambda place: place[2] < 0.6)
+    made, lived_s = control.script(), control.state()["rig_s"]
+    with pytest.raises(hilsim.ConfigError, match=r"replay must be a replay of the rig \(it has none\)"):
+        control.change("replay", pause=True)
+    assert running.stop()[0] == 0
+    assert [change["kind"] for change in made] == ["vehicle"] * 3
+    lines = tmp_path / "script.jsonl"
+    lines.write_text("".join(json.dumps(change) + "\n" for change in made))
+    whole, other = (hilsim.Emulator(path, script=lines) for _ in range(2))
+    for change in made:
+        before, after = (whole.sensor_pose(change["at_s"] + by_s).position_m for by_s in (-0.001, 0.001))
+        assert (abs(after[0] - before[0]) + abs(after[1] - before[1]) > 0.2) == (change != made[1])
+    assert other.sensor_pose(lived_s) == whole.sensor_pose(lived_s)
+    begin_s = made[0]["at_s"] - 0.05
+    assert list(other.packets(begin_s, begin_s + 0.1)) == list(whole.packets(begin_s, begin_s + 0.1))
 
 
 def test_a_moved_object_is_where_the_numbers_say_in_packets_that_leave_soon_after(daemon, tmp_path, receiver):

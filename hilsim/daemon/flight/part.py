@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
+from hilsim.daemon.flight.changes import VehicleActor
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.errors import ConfigError
 from hilsim.telemetry.faults import Fault
@@ -31,6 +32,7 @@ class VehiclePart(Part):
         self.vehicle: FlyingVehicle | None = None
         self._messages: ScanMessages | None = None
         self._signature = asset_signature(context.rig)
+        context.actors["vehicle"] = VehicleActor(context=context, find=lambda: self.vehicle)
 
     def prepare(self) -> None:
         """Build the vehicle and its scene."""

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from hilsim.assembly.changed import check_replay
+from hilsim.assembly.changed import check_unseen
 from hilsim.config.script import ReplayChange
 from hilsim.daemon.parts import RigContext
 from hilsim.errors import ConfigError
@@ -40,7 +40,7 @@ class ReplayActor:
         Raises:
             ConfigError: no replay has the name, or its capture cannot be read any more.
         """
-        check_replay(self.context.rig, change)
+        check_unseen(self.context.rig, change)
         for name, source in self._chosen(change).items():
             if fault := source.state().fault:
                 raise ConfigError(f"replay {name} must be readable to be changed, got {fault}")
