@@ -36,7 +36,7 @@ _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""
 _INSERTED = -2
 """Key of the world that is put into recorded points, if there is one."""
-UNSEEN = "a rig must have a [[sensor]], or a [[replay]] with overlay = true, for what it sees to be changed, got none"
+UNSEEN = "a rig must have a [[sensor]], a [[rangefinder]], [gazebo] or a [[replay]] with overlay = true for what they see to be changed, got none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,6 +64,11 @@ class RigState:
         if has_overlay(rig):
             worlds[_INSERTED] = moving_world(scenery.objects)
         return cls(rig=rig, worlds=worlds, settings=rig.lidars)
+
+    @property
+    def world(self) -> World:
+        """World of all sensors but those that have one of their own."""
+        return self.worlds[_SHARED].world
 
     @property
     def inserted(self) -> World | None:
@@ -205,6 +210,18 @@ def inserted_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Ch
         if state.inserted is not None and state.inserted is not former.inserted:
             found.append((change, state.inserted))
     return found
+
+
+def seen_worlds(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[int, World]]:
+    """Yield the rig time of each change of a script that changes the world of all sensors, with the world after it.
+
+    Raises:
+        ConfigError: a change cannot be made.
+        AssetError: a file cannot be used.
+    """
+    for change, former, state in _played(rig, scenery, script):
+        if state.world is not former.world:
+            yield change.at_ns or 0, state.world
 
 
 def check_unseen(rig: Rig, change: ChangeSpec) -> None:

@@ -19,6 +19,7 @@ from hilsim.config.rig import Rig
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
 from hilsim.replay.source import ReplaySource
+from hilsim.scene.world import World
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
@@ -98,6 +99,7 @@ class RigContext:
         obstacle_map: Function that makes the obstacle map for the returns of a lidar on a vehicle; None without a reader.
         flow_listeners: Callbacks for every new flow.
         overlaid: Replays with the scene in their points, by name.
+        viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
         actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
         is_changed: Whether timed changes have made another rig of it than its file has.
         can_change: Whether sensors and what they see can be changed at rig times.
@@ -110,6 +112,7 @@ class RigContext:
     obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
     overlaid: dict[str, ReplaySource] = field(default_factory=dict)
+    viewers: dict[str, Callable[[int, World], None]] = field(default_factory=dict)
     actors: dict[str, Actor] = field(default_factory=dict)
     is_changed: bool = False
     can_change: bool = False
@@ -156,6 +159,11 @@ class RigContext:
     def notes(self) -> tuple[str, ...]:
         """Remarks on the scene's files for the operator."""
         return self._shown.scenery.notes if self._shown is not None else ()
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether anything but sensors looks at the scene of the rig."""
+        return bool(self.overlaid or self.viewers)
 
     def introduce_flow(self, number: int, name: str, framing: Framing) -> None:
         """Announce a flow to all listeners, before its first datagram is sent."""

@@ -17,7 +17,7 @@ import hilsim
 from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests import commands
-from tests.random_changes import random_change
+from tests.random_changes import random_change, random_replay_change
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 
@@ -133,9 +133,11 @@ def test_changes_in_recorded_points_are_those_of_their_script(daemon, tmp_path, 
     for _ in range(40):
         change = random_change(rng, names, ["recorded"])
         while change["kind"] in {"sensor", "weather"}:
-            change = random_change(rng, names, ["recorded"])
+            change = random_change(rng, names, ["recorded"]) if rng.random() < 0.6 else random_replay_change(rng, ["recorded"], 1.8)
         assert set(control.change(**change).sensors) == {"recorded"}
+    control.change("replay", at_s=control.state()["rig_s"] + 0.3, pause=False)  # also where the rig's own time stood still in a pause
     script, lived_s = control.script(), control.state()["rig_s"]
+    assert {change["kind"] for change in script} >= {"replay", "add", "move"}
     assert running.stop()[0] == 0
     lines = tmp_path / "script.jsonl"
     lines.write_text("".join(json.dumps(change) + "\n" for change in script))

@@ -101,12 +101,12 @@ class Changer:
         """Names of the objects that exist now."""
         if self._state is not None:
             return self._state.object_names
-        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.overlaid else []
+        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.is_seen else []
 
     def earliest_ns(self) -> int:
         """Earliest rig time at which a change published now takes effect for all sensors together."""
         rendered_ns = [_frontier_ns(streaming) for streaming in dict(self.streams).values()]
-        return max([*rendered_ns, *(inserter.next_ns for inserter in self._inserters().values())], default=self._now_ns()) + _MARGIN_NS
+        return max([self._now_ns(), *rendered_ns, *(inserter.next_ns for inserter in self._inserters().values())]) + _MARGIN_NS
 
     def _now_ns(self) -> int:
         return time.monotonic_ns() - self.context.clock.epoch_ns
@@ -150,6 +150,9 @@ class Changer:
             numbers = self._publish_inserted(prepared, at_ns)
             begun_ns = self._publish(prepared.lidars, at_ns)
             begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
+            if prepared.state.world is not prepared.former.world:
+                for see_later in dict(self.context.viewers).values():
+                    see_later(at_ns, prepared.state.world)
             self._state, self.context.is_changed = prepared.state, True
             made = _recorded(change, at_ns, begun_ns)
             self.made.append(made)
@@ -165,7 +168,7 @@ class Changer:
             return made
 
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
-        if not self.streams and not self.context.overlaid:
+        if not self.streams and not self.context.is_seen:
             raise ConfigError(UNSEEN)
         devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
         if devices:
