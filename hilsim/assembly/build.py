@@ -1,21 +1,19 @@
 """From a rig to what runs: world, platform and emulated lidars with their flows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
-from hilsim.assembly.vehicle_changes import script_changes
 from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line, start_pose
+from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.rig import Rig
-from hilsim.config.script import Script
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout
@@ -79,13 +77,12 @@ class Scenery:
         return tuple(thing.name for thing in self.objects)
 
 
-def build_scenery(rig: Rig, *, flight_ns: int | None = None, script: Script | None = None) -> Scenery:
+def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     """World and platform of a rig.
 
     Args:
         rig: The rig.
         flight_ns: Fly a self-controlled vehicle so far from rig time 0 now, for rendering without a clock; None: another thread flies it, or it stays at its start.
-        script: Timed changes of such a flight; None: there are none.
 
     Raises:
         AssetError: naming every file that cannot be used.
@@ -102,7 +99,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None, script: Script | No
         live = standing(rig.spec.vehicle, rig.vehicle)
         platform = live_platform(live, _disturbance(rig))
     else:
-        platform = platform_on(flown(rig, world, flight_ns, script), _disturbance(rig))
+        platform = platform_on(flown(rig, world, flight_ns), _disturbance(rig))
     unseen = _solids_around(rig, sdf, objects)
     is_still = rig.spec.platform.kind in {"fixed", "background"} and rig.spec.platform.disturbance is None
     return Scenery(
@@ -161,8 +158,13 @@ def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
     return live
 
 
-def flown(rig: Rig, world: World, flight_ns: int, script: Script | None = None) -> PoseTrack:
-    """Poses of a rig's vehicle from rig time 0 on, with the changes of a script.
+def flown_scenery(rig: Rig, scenery: Scenery, flight_ns: int, changes: Sequence[TimedChange]) -> Scenery:
+    """Scenery of a rig whose vehicle flies with timed changes; arguments and errors as in ``flown``."""
+    return replace(scenery, live=None, platform=platform_on(flown(rig, scenery.world, flight_ns, changes), _disturbance(rig)))
+
+
+def flown(rig: Rig, world: World, flight_ns: int, changes: Sequence[TimedChange] = ()) -> PoseTrack:
+    """Poses of a rig's vehicle from rig time 0 on, with timed changes in their order.
 
     Raises:
         ConfigError: a controller steers it, which only ``hilsim run`` can have.
@@ -176,7 +178,7 @@ def flown(rig: Rig, world: World, flight_ns: int, script: Script | None = None) 
             " hilsim run --record FILE records a flight under a controller"
         )
     setup = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
-    return flown_track(setup, world, flight_ns, script_changes(rig, script, setup.context.multirotor))
+    return flown_track(setup, world, flight_ns, changes)
 
 
 def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:

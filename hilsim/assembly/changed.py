@@ -7,9 +7,12 @@ from typing import Any, Self
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assembly.recorded_units import has_overlay, moving_world
+from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes
 from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.standing import stood
 from hilsim.assets.tracks import motion_track
+from hilsim.autopilot.changes.table import Kind
+from hilsim.autopilot.loop_setup import TimedChange
 from hilsim.config.rig import Rig
 from hilsim.config.script import (
     AddChange,
@@ -31,12 +34,13 @@ from hilsim.scene.materials import Material
 from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.vehicle.multirotor import build_multirotor
 
 _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""
 _INSERTED = -2
 """Key of the world that is put into recorded points, if there is one."""
-UNSEEN = "a rig must have a [[sensor]], a [[rangefinder]], [gazebo] or a [[replay]] with overlay = true for what they see to be changed, got none"
+UNSEEN = "a rig must have a [[sensor]], [[rangefinder]], [vehicle], [gazebo] or [[replay]] with overlay = true for its scene to be changed, got none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,6 +226,23 @@ def seen_worlds(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[in
     for change, former, state in _played(rig, scenery, script):
         if state.world is not former.world:
             yield change.at_ns or 0, state.world
+
+
+def vehicle_changes(rig: Rig, scenery: Scenery, script: Script) -> list[TimedChange]:
+    """Changes of a rig's vehicle, and of what it can touch, that a script lists, by their times.
+
+    Raises:
+        ConfigError: a change cannot be made.
+        AssetError: a file cannot be used.
+    """
+    found: list[TimedChange] = []
+    multirotor = build_multirotor(rig.vehicle) if rig.vehicle is not None else None
+    for change, former, state in _played(rig, scenery, script):
+        if isinstance(change, VehicleChange) and multirotor is not None:
+            found.extend(loop_changes(change, change.sensor_ns(VEHICLE), multirotor, seed=rig.spec.seed))
+        elif state.world is not former.world:
+            found.append(TimedChange(change.at_ns or 0, Kind.WORLD, state.world))
+    return sorted(found, key=lambda change: change.at_ns)
 
 
 def check_unseen(rig: Rig, change: ChangeSpec) -> None:

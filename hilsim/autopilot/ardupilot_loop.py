@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.autopilot.changes.table import wind_now
-from hilsim.autopilot.loop import attend_changes
+from hilsim.autopilot.changes.table import Effect, wind_now
+from hilsim.autopilot.loop import attend_changes, look_now
 from hilsim.autopilot.loop_context import Flight, FlightCount, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import reset
 from hilsim.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
 from hilsim.collision.contacts import note_touch
-from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
+from hilsim.collision.surroundings import LOOK_NS, carry_planes
 from hilsim.compilation.jit import kernel
 from hilsim.errors import PacketError
 from hilsim.geometry.frames import Vector
@@ -47,7 +47,7 @@ def advance(context: LoopContext, flight: Flight, world: World, shared: SharedTe
     looks = max(LOOK_NS // context.multirotor.step_ns, 1)
     for number in range(steps):
         if number % looks == 0:
-            look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
+            look_now(context, flight, world, shared, rig_ns)
         wind_mps = wind_now(shared.changes, context.wind, flight.wind_state, flight.state.time_ns[0])
         step(context.multirotor, flight.state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
         note_touch(context.multirotor, flight.state, flight.around.ground, flight.around.obstacles, shared.touch, rig_ns)
@@ -96,6 +96,8 @@ class JsonPilot:
                 payload, peer = self.opened.recvfrom(_LARGEST_DATAGRAM)
             except TimeoutError:
                 self._note_silence()
+                if attend_changes(self.context, self.flight, self.shared, time.monotonic_ns() - self.epoch_ns) == Effect.LEAP:
+                    self._note_pose()
                 continue
             except OSError:
                 continue  # error of an answer that no process received

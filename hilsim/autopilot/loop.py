@@ -10,7 +10,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.autopilot.changes.table import begin_changes, wind_now
+from hilsim.autopilot.changes.table import WORLD, Effect, begin_changes, wind_now
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.autopilot.send import make_rest, make_sensors, send_frames
@@ -30,6 +30,7 @@ from hilsim.collision.contacts import note_touch
 from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
 from hilsim.compilation.atomics import load_acquire
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.pins import tuple_at
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.links.descriptors import Outcome, Readiness, await_input, clear_wake, discard_output
 from hilsim.scene.world import World
@@ -46,6 +47,7 @@ DRAIN_NS = 100_000_000
 _FLYING = constant(SessionState.FLYING)
 _SILENT, _UNPLUGGED = constant(SessionState.SILENT), constant(SessionState.UNPLUGGED)
 _GONE, _FULL, _WOKEN = constant(Outcome.GONE), constant(Outcome.FULL), constant(Readiness.WOKEN)
+_NONE, _LEAP = constant(Effect.NONE), constant(Effect.LEAP)
 _NOT_DUE = constant(-1)
 
 
@@ -98,9 +100,19 @@ def _hold_step(context: LoopContext, flight: Flight) -> None:
 
 
 @kernel
-def attend_changes(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> bool:
-    """Make the timed changes whose time has come with the step of ``rig_ns``; returns whether the vehicle is elsewhere now."""
+def attend_changes(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> int:
+    """Make the timed changes whose time has come with the step of ``rig_ns``; returns their ``Effect``."""
     return begin_changes(shared.changes, context.wind, flight.state, flight.start, flight.wind_state, flight.hold_state, flight.command, rig_ns)
+
+
+@kernel
+def look_now(context: LoopContext, flight: Flight, world: World, shared: SharedTelemetry, rig_ns: int) -> None:
+    """Find what the vehicle can touch, in ``world`` or in the one that has replaced it."""
+    address = shared.changes.words[WORLD]
+    if address == 0:
+        look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
+    else:
+        look_around(tuple_at(address, world), context.multirotor, flight.state, rig_ns, flight.around)
 
 
 @inlined_kernel
@@ -205,7 +217,6 @@ def make_steps(
     motion: int,
     now_ns: int,
     pose: npt.NDArray[np.float64],
-    before: npt.NDArray[np.float64],
 ) -> int:
     """Make the steps that are due; returns the due time of the sensor frame to send now, ``_NOT_DUE`` for none."""
     word = flight.word
@@ -217,14 +228,14 @@ def make_steps(
             word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # the number of steps between frames is constant, however slow the controller is
             break
         step_ns = word[FlightWord.NEXT_STEP_NS]
-        before[:] = flight.state.motion
-        if attend_changes(context, flight, shared, step_ns):
-            before[3:6] = 0.0
-            before[10:13] = 0.0
-            write_state(live, step_ns - 1, before)  # the pose leaps within a nanosecond, not within a step
-            word[FlightWord.NEXT_LOOK_NS] = step_ns
-        if step_ns >= word[FlightWord.NEXT_LOOK_NS]:
-            look_around(world, context.multirotor, flight.state, step_ns, flight.around)
+        pose[:] = flight.state.motion
+        effect = attend_changes(context, flight, shared, step_ns)
+        if effect == _LEAP:
+            pose[3:6] = 0.0
+            pose[10:13] = 0.0
+            write_state(live, step_ns - 1, pose)  # the pose leaps within a nanosecond, not within a step
+        if effect != _NONE or step_ns >= word[FlightWord.NEXT_LOOK_NS]:
+            look_now(context, flight, world, shared, step_ns)
             word[FlightWord.NEXT_LOOK_NS] = step_ns + LOOK_NS
             shared.counts[FlightCount.LOOKS] += 1
         if motion == _FREE:
@@ -267,7 +278,7 @@ def fly(
         utc_epoch_ns: UTC of rig time 0.
     """
     word, session = flight.word, shared.session
-    pose, before = np.empty(13), np.empty(13)
+    pose = np.empty(13)
     word[FlightWord.NEXT_STEP_NS] = monotonic_ns() - epoch_ns
     word[FlightWord.NEXT_SENSOR_NS] = word[FlightWord.NEXT_STEP_NS]
     while load_acquire(shared.control, (0,)) == 0:
@@ -279,7 +290,7 @@ def fly(
             time_passed(session, now_ns)
             if word[FlightWord.IS_OPEN] == 1:
                 _attend_change(flight, shared, buffers, descriptor)
-        due_ns = make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose, before)
+        due_ns = make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose)
         if word[FlightWord.IS_OPEN] == 1:
             if due_ns != _NOT_DUE and wants_sensors(session, context.line.is_simulator, now_ns):
                 make_sensors(context, flight, shared, buffers, due_ns)
@@ -320,7 +331,7 @@ def fly_ahead(
     for row in range(time_ns.size):
         while rig_ns < time_ns[row]:
             if rig_ns % LOOK_NS == 0 or rig_ns == begin_ns:
-                look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
+                look_now(context, flight, world, shared, rig_ns)
             fly_step(context, flight, shared, rig_ns)
             rig_ns += context.multirotor.step_ns
         motion[row] = flight.state.motion

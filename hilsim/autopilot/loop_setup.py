@@ -154,17 +154,17 @@ def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, 
 
 
 class TimedChange(NamedTuple):
-    """A change of a vehicle at a rig time; further attributes as in ``ChangeTable.add``.
+    """A change of a vehicle at a rig time.
 
     Attributes:
         at_ns: Rig time.
         kind: Kind of the change.
+        value: Value of the change, as in ``ChangeTable.add``.
     """
 
     at_ns: int
     kind: Kind
-    wind: Wind | None = None
-    motion: npt.NDArray[np.float64] | None = None
+    value: Wind | World | npt.NDArray[np.float64] | None = None
 
 
 def placed_motion(multirotor: Multirotor, position_m: Vector, rotation_deg: Vector) -> npt.NDArray[np.float64]:
@@ -204,7 +204,7 @@ def flown_track(setup: LoopSetup, world: World, duration_ns: int, changes: Seque
             fly_to(at_ns)
             begin_ns = at_ns
             times[-1][-1] -= 1  # the pose leaps within a nanosecond
-        table.add(change.kind, at_ns, wind=change.wind, motion=change.motion)
+        table.add(change.kind, at_ns, change.value)
         attend_changes(setup.context, setup.flight, setup.shared, at_ns)
     fly_to(end_ns)
     motion = np.concatenate(motions)

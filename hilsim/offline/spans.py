@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.assembly.build import Scenery, build_lidar, build_scenery
-from hilsim.assembly.changed import changing_lidars, check_script, inserted_worlds
+from hilsim.assembly.build import Scenery, build_lidar, build_scenery, flown_scenery
+from hilsim.assembly.changed import changing_lidars, check_script, inserted_worlds, vehicle_changes
 from hilsim.assembly.recorded_units import build_inserter, has_overlay
 from hilsim.config.rig import Rig
 from hilsim.config.script import ReplayChange, Script
@@ -178,7 +178,10 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
     is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover) or has_overlay(rig)
-    scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None, script=script) if is_seen else None
+    flies = rig.spec.vehicle is not None and bool(rig.spec.sensor)
+    scenery = build_scenery(rig, flight_ns=flight_ns if flies and script is None else None) if is_seen else None
+    if flies and script is not None and scenery is not None:
+        scenery = flown_scenery(rig, scenery, flight_ns, vehicle_changes(rig, scenery, script))
     lidars: Sequence[LidarEmulator] = (
         [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     )

@@ -244,19 +244,31 @@ def test_a_vehicle_is_put_elsewhere_blown_and_reset_at_rig_times(daemon, tmp_pat
     await_place(lambda place: abs(place[0]) < 0.3 and abs(place[1]) < 0.3)  # the position hold flies back
     control.change("vehicle", wind={"speed_mps": 14.0, "from_deg": 270.0, "turbulence_ratio": 0.1})
     await_place(lambda place: place[0] > 0.4)
-    control.change("vehicle", reset=True, wind={})
+    control.change("vehicle", wind={})
+    table = {"name": "table", "size_m": [3.0, 3.0, 2.2], "position_m": [0.0, 0.0, 1.1]}
+    control.change("add", box=table)
+    control.change("vehicle", position_m=[0.0, 0.0, 2.25])
+    time.sleep(1.0)
+    assert place_m()[2] > 2.2  # the hold is for less, but it stands on the table
+    control.change("remove", name="table")
+    await_place(lambda place: place[2] < 1.9)
+    control.change("vehicle", reset=True)
     await_place(lambda place: place[2] < 0.6)
     made, lived_s = control.script(), control.state()["rig_s"]
     with pytest.raises(hilsim.ConfigError, match=r"replay must be a replay of the rig \(it has none\)"):
         control.change("replay", pause=True)
     assert running.stop()[0] == 0
-    assert [change["kind"] for change in made] == ["vehicle"] * 3
+    assert [change["kind"] for change in made] == ["vehicle"] * 3 + ["add", "vehicle", "remove", "vehicle"]
     lines = tmp_path / "script.jsonl"
     lines.write_text("".join(json.dumps(change) + "\n" for change in made))
     whole, other = (hilsim.Emulator(path, script=lines) for _ in range(2))
-    for change in made:
+    leaps = [number for number, change in enumerate(made) if "position_m" in change or "reset" in change]
+    assert leaps == [0, 4, 6]
+    for number, change in enumerate(made):
         before, after = (whole.sensor_pose(change["at_s"] + by_s).position_m for by_s in (-0.001, 0.001))
-        assert (abs(after[0] - before[0]) + abs(after[1] - before[1]) > 0.2) == (change != made[1])
+        assert (sum(abs(there - here) for there, here in zip(after, before, strict=True)) > 0.2) == (number in leaps)
+    on_table_s = (made[4]["at_s"] + made[5]["at_s"]) / 2
+    assert whole.sensor_pose(on_table_s).position_m[2] > 2.2
     assert other.sensor_pose(lived_s) == whole.sensor_pose(lived_s)
     begin_s = made[0]["at_s"] - 0.05
     assert list(other.packets(begin_s, begin_s + 0.1)) == list(whole.packets(begin_s, begin_s + 0.1))

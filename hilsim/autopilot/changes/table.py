@@ -1,4 +1,4 @@
-"""Timed changes of a vehicle: its wind, its pose and its return to the start, which the flight loop takes from a table at the step of their time."""
+"""Timed changes of a vehicle: its wind, its pose, its return to the start and the world that it can touch, which the flight loop takes from a table at the step of their time."""
 
 from collections import deque
 from enum import IntEnum
@@ -11,6 +11,7 @@ from hilsim.compilation.atomics import load_acquire, publish, shared_words, stor
 from hilsim.compilation.jit import by_reference, constant, kernel
 from hilsim.compilation.pins import Pin, tuple_at
 from hilsim.geometry.frames import Vector
+from hilsim.scene.world import World
 from hilsim.vehicle.aerodynamics import MOTION_SIZE
 from hilsim.vehicle.hold import HoldState
 from hilsim.vehicle.multirotor import MultirotorState
@@ -29,9 +30,22 @@ class Kind(IntEnum):
     """Another pose, at rest."""
     RESET = 2
     """The state of the start: its pose at rest, with rotors that stand still, undamaged."""
+    WORLD = 3
+    """Another world of surfaces that it can touch."""
 
 
-_PLACE, _RESET = constant(Kind.PLACE), constant(Kind.RESET)
+class Effect(IntEnum):
+    """Consequence of changes for the flight loop; a larger value includes the smaller ones."""
+
+    NONE = 0
+    LOOK = 1
+    """Search again for what the vehicle can touch."""
+    LEAP = 2
+    """Let the published pose leap."""
+
+
+_PLACE, _RESET, _WORLD_KIND = constant(Kind.PLACE), constant(Kind.RESET), constant(Kind.WORLD)
+_NONE, _LOOK, _LEAP = constant(Effect.NONE), constant(Effect.LOOK), constant(Effect.LEAP)
 
 
 class ChangeWord(IntEnum):
@@ -43,8 +57,11 @@ class ChangeWord(IntEnum):
     """Number of changes that have begun; written by the loop."""
     WIND = 9
     """Address of the present ``Wind``; 0: the rig's. Written by the loop."""
+    WORLD = 10
+    """Address of the present ``World``; 0: the rig's. Written by the loop."""
 
 
+WORLD = constant(ChangeWord.WORLD)
 _BEGUN, _WIND = constant(ChangeWord.BEGUN), constant(ChangeWord.WIND)
 
 
@@ -56,7 +73,7 @@ class VehicleChanges(NamedTuple):
         words: ``int64[n]``, columns by ``ChangeWord``.
         at_ns: ``int64[CAPACITY]``, rig time for which the change was requested.
         kind: ``int64[CAPACITY]``, a ``Kind``.
-        wind: ``int64[CAPACITY]``, address of a ``Wind``.
+        address: ``int64[CAPACITY]``, address of a ``Wind`` or a ``World``.
         motion: ``float64[CAPACITY, 13]``, motion of another pose.
         begun_ns: ``int64[CAPACITY]``, output: rig time of the step at which it begins.
     """
@@ -64,15 +81,15 @@ class VehicleChanges(NamedTuple):
     words: npt.NDArray[np.int64]
     at_ns: npt.NDArray[np.int64]
     kind: npt.NDArray[np.int64]
-    wind: npt.NDArray[np.int64]
+    address: npt.NDArray[np.int64]
     motion: npt.NDArray[np.float64]
     begun_ns: npt.NDArray[np.int64]
 
 
 def allocate_changes() -> VehicleChanges:
     """Allocate an empty table."""
-    at_ns, kind, wind, begun_ns = (np.zeros(CAPACITY, np.int64) for _ in range(4))
-    return VehicleChanges(shared_words(ChangeWord), at_ns, kind, wind, np.zeros((CAPACITY, MOTION_SIZE)), begun_ns)
+    at_ns, kind, address, begun_ns = (np.zeros(CAPACITY, np.int64) for _ in range(4))
+    return VehicleChanges(shared_words(ChangeWord), at_ns, kind, address, np.zeros((CAPACITY, MOTION_SIZE)), begun_ns)
 
 
 @kernel
@@ -104,8 +121,8 @@ def begin_changes(
     hold_state: HoldState,
     command: npt.NDArray[np.float64],
     rig_ns: int,
-) -> bool:
-    """Make the changes whose time has come with the step of ``rig_ns``; returns whether the vehicle is elsewhere now.
+) -> int:
+    """Make the changes whose time has come with the step of ``rig_ns``; returns their ``Effect``.
 
     Args:
         changes: Table.
@@ -117,7 +134,7 @@ def begin_changes(
         command: ``float64[n]``, rotor commands.
         rig_ns: Rig time of the step.
     """
-    words, is_elsewhere = changes.words, False
+    words, effect = changes.words, _NONE
     added = load_acquire(words, (0,))
     while words[_BEGUN] < added:
         row = words[_BEGUN] & _MASK
@@ -126,17 +143,20 @@ def begin_changes(
         if changes.kind[row] == _RESET:
             restore(state, start, command)
             hold_state.learned_mps2[:] = 0.0
-            is_elsewhere = True
+            effect = _LEAP
         elif changes.kind[row] == _PLACE:
             state.motion[:] = changes.motion[row]
             state.impulse_ns[:] = 0.0
-            is_elsewhere = True
+            effect = _LEAP
+        elif changes.kind[row] == _WORLD_KIND:
+            words[WORLD] = changes.address[row]
+            effect = max(effect, _LOOK)
         else:
-            words[_WIND] = changes.wind[row]
-            begin_gusts(tuple_at(changes.wind[row], first), wind_state, state.time_ns[0])
+            words[_WIND] = changes.address[row]
+            begin_gusts(tuple_at(changes.address[row], first), wind_state, state.time_ns[0])
         changes.begun_ns[row] = rig_ns
         store_release(words, (_BEGUN,), words[_BEGUN] + _ONE)
-    return is_elsewhere
+    return int(effect)
 
 
 class ChangeTable:
@@ -149,10 +169,15 @@ class ChangeTable:
     def __init__(self, changes: VehicleChanges) -> None:
         """Add to ``changes``, which no other object may do."""
         self.changes = changes
-        self._pins: deque[tuple[int, Pin]] = deque()
+        self._pins: dict[Kind, deque[tuple[int, Pin]]] = {Kind.WIND: deque(), Kind.WORLD: deque()}
 
-    def add(self, kind: Kind, at_ns: int, *, wind: Wind | None = None, motion: npt.NDArray[np.float64] | None = None) -> int:
+    def add(self, kind: Kind, at_ns: int, value: Wind | World | npt.NDArray[np.float64] | None = None) -> int:
         """Let a change begin at a rig time, behind all others; returns its number.
+
+        Args:
+            kind: Kind of the change.
+            at_ns: Rig time.
+            value: The wind; the motion ``float64[13]`` of another pose; the world; None for a reset.
 
         Raises:
             ValueError: too many changes wait.
@@ -161,12 +186,12 @@ class ChangeTable:
         if self.waiting >= CAPACITY:
             raise ValueError(f"at most {CAPACITY} changes of a vehicle may wait, got one more")
         row = number % CAPACITY
-        if wind is not None:
-            pin = Pin(wind)
-            self._pins.append((number, pin))
-            changes.wind[row] = pin.address
-        if motion is not None:
-            changes.motion[row] = motion
+        if kind in self._pins:
+            pin = Pin(value)
+            self._pins[kind].append((number, pin))
+            changes.address[row] = pin.address
+        elif kind is Kind.PLACE:
+            changes.motion[row] = value
         changes.at_ns[row], changes.kind[row] = at_ns, kind
         publish(changes.words, int(ChangeWord.ADDED), number + 1)
         self._release_passed()
@@ -182,6 +207,7 @@ class ChangeTable:
         return int(self.changes.begun_ns[number % CAPACITY]) if self.changes.words[ChangeWord.BEGUN] > number else None
 
     def _release_passed(self) -> None:
-        """Release the winds before the one that blows."""
-        while len(self._pins) > 1 and self._pins[1][0] < self.changes.words[ChangeWord.BEGUN]:
-            self._pins.popleft()[1].release()
+        """Release the winds and worlds before the present ones."""
+        for pins in self._pins.values():
+            while len(pins) > 1 and pins[1][0] < self.changes.words[ChangeWord.BEGUN]:
+                pins.popleft()[1].release()

@@ -120,7 +120,8 @@ class FlyingVehicle:
             LinkError: ArduPilot's port cannot be opened.
         """
         shared = self.loop_setup.shared
-        Pin(self.loop_setup.context.wind).release()
+        for value in (self.loop_setup.context.wind, self.world):
+            Pin(value).release()
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
             self._warm_pilot(self._socket)

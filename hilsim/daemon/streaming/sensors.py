@@ -70,7 +70,7 @@ class Sensors(Part):
     def prepare(self) -> None:
         """Build the scene, if anything in the rig sees it."""
         rig = self.context.rig
-        if rig.spec.sensor or rig.spec.rangefinder or rig.spec.gazebo or has_overlay(rig):
+        if rig.spec.sensor or rig.spec.vehicle or rig.spec.rangefinder or rig.spec.gazebo or has_overlay(rig):
             check_script(rig, self.context.scenery(rig))
         else:
             check_script(rig, None)
