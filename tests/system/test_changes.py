@@ -156,6 +156,7 @@ name = "{name}"
 file = "recorded.pcap"
 retime = "{retime}"
 loop = "plain"
+late_policy = "keep"
 [[replay.flow]]
 match = ">:2368"
 send = ">127.0.0.1:{port}"
@@ -171,7 +172,8 @@ def test_pauses_and_seeks_of_replays_are_those_of_their_script(daemon, tmp_path,
     hilsim.record(write_rig(tmp_path), tmp_path / "recorded.pcap", duration_s=2.0)
     ports = [receiver().port, receiver().port]
     tables = REPLAY.format(name="one", retime="none", port=ports[0]) + REPLAY.format(name="two", retime="device", port=ports[1])
-    path = write_rig(tmp_path, 'name = "replays"\n[metrics]\nport = 0\n' + tables + CONTROL)
+    late = '[transmit]\nlate_policy = "send"\n'  # what a machine that stood still is late with is sent all the same
+    path = write_rig(tmp_path, 'name = "replays"\n[metrics]\nport = 0\n' + late + tables + CONTROL)
     script = tmp_path / "script.toml"
     script.write_text(
         '[[change]]\nat_s = 1.0\nkind = "replay"\npause = true\n[[change]]\nat_s = 1.5000007\nkind = "replay"\npause = false\n'
@@ -246,8 +248,8 @@ def test_a_vehicle_is_put_elsewhere_blown_and_reset_at_rig_times(daemon, tmp_pat
     await_place(lambda place: place[0] > 0.4)
     control.change("vehicle", wind={})
     table = {"name": "table", "size_m": [3.0, 3.0, 2.2], "position_m": [0.0, 0.0, 1.1]}
-    control.change("add", box=table)
-    control.change("vehicle", position_m=[0.0, 0.0, 2.25])
+    added = control.change("add", box=table)
+    control.change("vehicle", at_s=added.at_s + 0.2, position_m=[0.0, 0.0, 2.25])
     time.sleep(1.0)
     assert place_m()[2] > 2.2  # the hold is for less, but it stands on the table
     control.change("remove", name="table")
