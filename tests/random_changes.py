@@ -1,6 +1,13 @@
 """Random timed changes that can be made one after the other of a rig."""
 
 
+def random_replay_change(rng, replays, longest_s):
+    """A change that can be made of one of these replays, whose captures have this length, or of all."""
+    keys = rng.choice([{"pause": True}, {"pause": False}, {}, {"pause": False}])
+    seek = {"seek_s": rng.uniform(0.0, longest_s)} if not keys or rng.random() < 0.5 else {}
+    return {"kind": "replay", "replay": rng.choice(["", *replays]), **keys, **seek}
+
+
 def random_change(rng, names, sensors):
     """A change that can be made of a rig with these objects and sensors."""
     place = [rng.uniform(-8.0, 8.0), rng.uniform(-5.0, 5.0), rng.uniform(-0.5, 2.0)]

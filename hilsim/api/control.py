@@ -171,7 +171,8 @@ class Control:
         """Change the rig; returns when packets contain the change.
 
         Args:
-            kind: Kind of the change: ``add``, ``move``, ``travel``, ``remove``, ``weather`` or ``sensor`` ([scripts](../reference/script.md)).
+            kind: Kind of the change: ``add``, ``move``, ``travel``, ``remove``, ``weather``, ``sensor``, ``replay``,
+                ``vehicle`` ([scripts](../reference/script.md)).
             at_s: Rig time at which it takes effect; None: as soon as possible.
             keys: Keys of the change.
 

@@ -1,7 +1,7 @@
 """Build what runs from a rig: world, platform and emulated lidars with their flows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
 from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.autopilot.loop_setup import build_loop_setup, flown_track, open_line, start_pose
+from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.rig import Rig
@@ -159,8 +159,13 @@ def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
     return live
 
 
-def flown(rig: Rig, world: World, flight_ns: int) -> PoseTrack:
-    """Poses of a rig's vehicle from rig time 0 on.
+def flown_scenery(rig: Rig, scenery: Scenery, flight_ns: int, changes: Sequence[TimedChange]) -> Scenery:
+    """Scenery of a rig whose vehicle flies with timed changes; arguments and errors as in ``flown``."""
+    return replace(scenery, live=None, platform=platform_on(flown(rig, scenery.world, flight_ns, changes), _disturbance(rig)))
+
+
+def flown(rig: Rig, world: World, flight_ns: int, changes: Sequence[TimedChange] = ()) -> PoseTrack:
+    """Poses of a rig's vehicle from rig time 0 on, with timed changes in their order.
 
     Raises:
         ConfigError: a controller steers it, which only ``hilsim run`` can have.
@@ -174,7 +179,7 @@ def flown(rig: Rig, world: World, flight_ns: int) -> PoseTrack:
             " hilsim run --record FILE records a flight under a controller"
         )
     setup = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
-    return flown_track(setup, world, flight_ns)
+    return flown_track(setup, world, flight_ns, changes)
 
 
 def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:

@@ -7,11 +7,25 @@ from typing import Any, Self
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assembly.recorded_units import has_overlay, moving_world
+from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes
 from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.standing import stood
 from hilsim.assets.tracks import motion_track
+from hilsim.autopilot.changes.table import Kind
+from hilsim.autopilot.loop_setup import TimedChange
 from hilsim.config.rig import Rig
-from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, Script, SensorChange, TravelChange, WeatherChange
+from hilsim.config.script import (
+    AddChange,
+    ChangeSpec,
+    MoveChange,
+    RemoveChange,
+    ReplayChange,
+    Script,
+    SensorChange,
+    TravelChange,
+    VehicleChange,
+    WeatherChange,
+)
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
@@ -20,11 +34,13 @@ from hilsim.scene.materials import Material
 from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.vehicle.multirotor import build_multirotor
 
 _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""
 _INSERTED = -2
 """Key of the world that is put into recorded points, if there is one."""
+UNSEEN = "a rig must have a [[sensor]], [[rangefinder]], [vehicle], [gazebo] or [[replay]] with overlay = true for its scene to be changed, got none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +68,11 @@ class RigState:
         if has_overlay(rig):
             worlds[_INSERTED] = moving_world(scenery.objects)
         return cls(rig=rig, worlds=worlds, settings=rig.lidars)
+
+    @property
+    def world(self) -> World:
+        """World of all sensors but those that have one of their own."""
+        return self.worlds[_SHARED].world
 
     @property
     def inserted(self) -> World | None:
@@ -83,6 +104,17 @@ class RigState:
             AssetError: a file cannot be used.
         """
         match change:
+            case WeatherChange():
+                return replace(self, settings=tuple(replace(setting, weather=change.weather) for setting in self.settings))
+            case SensorChange():
+                return self._with_sensor(change)
+            case ReplayChange() | VehicleChange():
+                check_unseen(self.rig, change)
+                return self
+        return self._after_edit(change)
+
+    def _after_edit(self, change: ChangeSpec) -> Self:
+        match change:
             case AddChange():
                 return self._with_added(change)
             case MoveChange():
@@ -93,10 +125,6 @@ class RigState:
                 return self._in_worlds(lambda world: world.placed(world.find(change.name), track))
             case RemoveChange():
                 return self._in_worlds(lambda world: world.without(world.find(change.name)))
-            case WeatherChange():
-                return replace(self, settings=tuple(replace(setting, weather=change.weather) for setting in self.settings))
-            case SensorChange():
-                return self._with_sensor(change)
         raise AssertionError(f"a change must be of a known kind, got {change}")
 
     def _in_worlds(self, edit: Any) -> Self:
@@ -188,16 +216,83 @@ def inserted_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Ch
     return found
 
 
-def check_script(rig: Rig, scenery: Scenery) -> None:
-    """Find out before a rig starts whether all changes of its script can be made.
+def seen_worlds(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[int, World]]:
+    """Yield the rig time of each change of a script that changes the world of all sensors, with the world after it.
 
     Raises:
         ConfigError: a change cannot be made.
         AssetError: a file cannot be used.
     """
-    if rig.script is not None:
-        for _ in _played(rig, scenery, rig.script):
+    for change, former, state in _played(rig, scenery, script):
+        if state.world is not former.world:
+            yield change.at_ns or 0, state.world
+
+
+def vehicle_changes(rig: Rig, scenery: Scenery, script: Script) -> list[TimedChange]:
+    """Changes of a rig's vehicle, and of what it can touch, that a script lists, by their times.
+
+    Raises:
+        ConfigError: a change cannot be made.
+        AssetError: a file cannot be used.
+    """
+    found: list[TimedChange] = []
+    multirotor = build_multirotor(rig.vehicle) if rig.vehicle is not None else None
+    for change, former, state in _played(rig, scenery, script):
+        if isinstance(change, VehicleChange) and multirotor is not None:
+            found.extend(loop_changes(change, change.sensor_ns(VEHICLE), multirotor, seed=rig.spec.seed))
+        elif state.world is not former.world:
+            found.append(TimedChange(change.at_ns or 0, Kind.WORLD, state.world))
+    return sorted(found, key=lambda change: change.at_ns)
+
+
+def check_unseen(rig: Rig, change: ChangeSpec) -> None:
+    """Raise an error for a change that a rig cannot take if nothing in it sees a scene.
+
+    Raises:
+        ConfigError: the rig does not have what it changes.
+    """
+    match change:
+        case ReplayChange():
+            names = [spec.name for spec in rig.spec.replay]
+            if not any(map(change.concerns, names)):
+                raise ConfigError(f'replay must be a replay of the rig ({", ".join(names) or "it has none"}), got "{change.replay}"')
+        case VehicleChange():
+            if rig.spec.vehicle is None:
+                raise ConfigError("a rig must have a [vehicle] for it to be changed, got none")
+        case _:
+            raise ConfigError(UNSEEN)
+
+
+def check_script(rig: Rig, scenery: Scenery | None, script: Script | None = None) -> None:
+    """Find out before a rig starts whether all changes of a script can be made.
+
+    Args:
+        rig: The rig.
+        scenery: Its scenery; None: nothing in the rig sees one.
+        script: Timed changes; None: those of the rig.
+
+    Raises:
+        ConfigError: a change cannot be made.
+        AssetError: a file cannot be used.
+    """
+    script = rig.script if script is None else script
+    if script is not None:
+        for _ in _played(rig, scenery, script) if scenery is not None else _played_unseen(rig, script):
             pass
+
+
+def _played_unseen(rig: Rig, script: Script) -> Iterator[ChangeSpec]:
+    """Each change of a script of a rig in which nothing sees a scene."""
+    for number, change in enumerate(script.changes):
+        try:
+            check_unseen(rig, change)
+        except HilsimError as error:
+            raise _placed_error(error, script, number, change) from error
+        yield change
+
+
+def _placed_error(error: HilsimError, script: Script, number: int, change: ChangeSpec) -> HilsimError:
+    return type(error)("\n".join(f"{script.path}: change {number} at {change.at_s:g} s: {line}" for line in str(error).split("\n")))
 
 
 def _played(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[ChangeSpec, RigState, RigState]]:
@@ -208,7 +303,7 @@ def _played(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[Change
         try:
             state = state.after(change)
         except HilsimError as error:
-            raise type(error)("\n".join(f"{script.path}: change {number} at {change.at_s:g} s: {line}" for line in str(error).split("\n"))) from error
+            raise _placed_error(error, script, number, change) from error
         yield change, former, state
 
 

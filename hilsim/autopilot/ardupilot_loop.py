@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.autopilot.changes.table import Effect, wind_now
+from hilsim.autopilot.loop import attend_changes, look_now
 from hilsim.autopilot.loop_context import Flight, FlightCount, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import reset
 from hilsim.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
-from hilsim.collision.contacts import Touch, note_touch
-from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
+from hilsim.collision.contacts import note_touch
+from hilsim.collision.surroundings import LOOK_NS, carry_planes
 from hilsim.compilation.jit import kernel
 from hilsim.errors import PacketError
 from hilsim.geometry.frames import Vector
@@ -26,7 +28,6 @@ from hilsim.scene.world import World
 from hilsim.vehicle.live import LivePose, write_state
 from hilsim.vehicle.multirotor import build_multirotor, orientation_of, position_of, rates_of, step, velocity_of
 from hilsim.vehicle.specs import VehicleSpec
-from hilsim.vehicle.wind import wind_at
 
 LONGEST_STEP_NS = 1_000_000
 SILENT_NS = 2_000_000_000
@@ -40,15 +41,16 @@ _FLU_FROM_FRD = (0.0, 1.0, 0.0, 0.0)
 
 
 @kernel
-def advance(context: LoopContext, flight: Flight, world: World, touch: Touch, rig_ns: int, steps: int) -> None:
-    """Advance the vehicle by some steps with the commands in ``flight``; surfaces are searched for first, and again after each ``LOOK_NS``."""
+def advance(context: LoopContext, flight: Flight, world: World, shared: SharedTelemetry, rig_ns: int, steps: int) -> None:
+    """Advance the vehicle by some steps with the commands in ``flight``, after the timed changes until ``rig_ns``; surfaces are searched for first, and again after each ``LOOK_NS``."""
+    attend_changes(context, flight, shared, rig_ns)
     looks = max(LOOK_NS // context.multirotor.step_ns, 1)
     for number in range(steps):
         if number % looks == 0:
-            look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
-        wind_mps = wind_at(context.wind, flight.wind_state, flight.state.time_ns[0])
+            look_now(context, flight, world, shared, rig_ns)
+        wind_mps = wind_now(shared.changes, context.wind, flight.wind_state, flight.state.time_ns[0])
         step(context.multirotor, flight.state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
-        note_touch(context.multirotor, flight.state, flight.around.ground, flight.around.obstacles, touch, rig_ns)
+        note_touch(context.multirotor, flight.state, flight.around.ground, flight.around.obstacles, shared.touch, rig_ns)
         carry_planes(flight.around, 1e-9 * context.multirotor.step_ns)
 
 
@@ -94,6 +96,8 @@ class JsonPilot:
                 payload, peer = self.opened.recvfrom(_LARGEST_DATAGRAM)
             except TimeoutError:
                 self._note_silence()
+                if attend_changes(self.context, self.flight, self.shared, time.monotonic_ns() - self.epoch_ns) == Effect.LEAP:
+                    self._note_pose()
                 continue
             except OSError:
                 continue  # error of an answer that no process received
@@ -152,9 +156,7 @@ class JsonPilot:
         commands = motor_commands(servos.pwm_us)
         motors = self.flight.command.size
         self.flight.command[:] = commands[:motors]
-        advance(
-            self.context, self.flight, self.world, self.shared.touch, self._received_ns, max(1, servos.step_ns // self.context.multirotor.step_ns)
-        )
+        advance(self.context, self.flight, self.world, self.shared, self._received_ns, max(1, servos.step_ns // self.context.multirotor.step_ns))
         self._note_pose()
 
     def _note_pose(self) -> None:

@@ -10,6 +10,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.autopilot.changes.table import WORLD, Effect, begin_changes, wind_now
 from hilsim.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.autopilot.send import make_rest, make_sensors, send_frames
@@ -29,6 +30,7 @@ from hilsim.collision.contacts import note_touch
 from hilsim.collision.surroundings import LOOK_NS, carry_planes, look_around
 from hilsim.compilation.atomics import load_acquire
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.pins import tuple_at
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.links.descriptors import Outcome, Readiness, await_input, clear_wake, discard_output
 from hilsim.scene.world import World
@@ -36,7 +38,6 @@ from hilsim.transmit.libc import monotonic_ns
 from hilsim.vehicle.hold import hold_command
 from hilsim.vehicle.live import LivePose, write_state
 from hilsim.vehicle.multirotor import orientation_of, step
-from hilsim.vehicle.wind import wind_at
 
 STALL_NS = 20_000_000
 LOCKSTEP_NS = 1_000_000_000
@@ -46,6 +47,7 @@ DRAIN_NS = 100_000_000
 _FLYING = constant(SessionState.FLYING)
 _SILENT, _UNPLUGGED = constant(SessionState.SILENT), constant(SessionState.UNPLUGGED)
 _GONE, _FULL, _WOKEN = constant(Outcome.GONE), constant(Outcome.FULL), constant(Readiness.WOKEN)
+_NONE, _LEAP = constant(Effect.NONE), constant(Effect.LEAP)
 _NOT_DUE = constant(-1)
 
 
@@ -75,7 +77,7 @@ def fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_
             flight.command[motor] = shared.session.control[motor]
     for part in range(3):
         flight.imu_sums[3 + part] += 0.5 * state.motion[10 + part]
-    wind_mps = wind_at(context.wind, flight.wind_state, state.time_ns[0])
+    wind_mps = wind_now(shared.changes, context.wind, flight.wind_state, state.time_ns[0])
     step(context.multirotor, state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
     note_touch(context.multirotor, state, flight.around.ground, flight.around.obstacles, shared.touch, rig_ns)
     carry_planes(flight.around, 1e-9 * context.multirotor.step_ns)
@@ -95,6 +97,22 @@ def _hold_step(context: LoopContext, flight: Flight) -> None:
     flight.imu_sums[1] += fy
     flight.imu_sums[2] += fz
     flight.imu_sums[6] += 1.0
+
+
+@kernel
+def attend_changes(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> int:
+    """Make the timed changes whose time has come with the step of ``rig_ns``; returns their ``Effect``."""
+    return begin_changes(shared.changes, context.wind, flight.state, flight.start, flight.wind_state, flight.hold_state, flight.command, rig_ns)
+
+
+@kernel
+def look_now(context: LoopContext, flight: Flight, world: World, shared: SharedTelemetry, rig_ns: int) -> None:
+    """Find what the vehicle can touch, in ``world`` or in the one that has replaced it."""
+    address = shared.changes.words[WORLD]
+    if address == 0:
+        look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
+    else:
+        look_around(tuple_at(address, world), context.multirotor, flight.state, rig_ns, flight.around)
 
 
 @inlined_kernel
@@ -210,8 +228,14 @@ def make_steps(
             word[FlightWord.NEXT_SENSOR_NS] += waited_ns  # the number of steps between frames is constant, however slow the controller is
             break
         step_ns = word[FlightWord.NEXT_STEP_NS]
-        if step_ns >= word[FlightWord.NEXT_LOOK_NS]:
-            look_around(world, context.multirotor, flight.state, step_ns, flight.around)
+        pose[:] = flight.state.motion
+        effect = attend_changes(context, flight, shared, step_ns)
+        if effect == _LEAP:
+            pose[3:6] = 0.0
+            pose[10:13] = 0.0
+            write_state(live, step_ns - 1, pose)  # the pose leaps within a nanosecond, not within a step
+        if effect != _NONE or step_ns >= word[FlightWord.NEXT_LOOK_NS]:
+            look_now(context, flight, world, shared, step_ns)
             word[FlightWord.NEXT_LOOK_NS] = step_ns + LOOK_NS
             shared.counts[FlightCount.LOOKS] += 1
         if motion == _FREE:
@@ -288,7 +312,7 @@ def fly_ahead(
     flight: Flight,
     world: World,
     shared: SharedTelemetry,
-    row_ns: int,
+    begin_ns: int,
     time_ns: npt.NDArray[np.int64],
     motion: npt.NDArray[np.float64],
 ) -> None:
@@ -296,19 +320,18 @@ def fly_ahead(
 
     Args:
         context: Vehicle, sensors and line; constants.
-        flight: State at rig time 0.
+        flight: State at ``begin_ns``.
         world: World of surfaces that the vehicle can touch.
         shared: Telemetry, used by no other thread.
-        row_ns: Interval between rows, a multiple of the step.
-        time_ns: ``int64[m]``, output: rig times.
+        begin_ns: Rig time at which it begins, a multiple of the step.
+        time_ns: ``int64[m]``, rig times of the rows, multiples of the step.
         motion: ``float64[m, 13]``, output: motions.
     """
-    rig_ns = 0
+    rig_ns = begin_ns
     for row in range(time_ns.size):
-        while rig_ns < row * row_ns:
-            if rig_ns % LOOK_NS == 0:
-                look_around(world, context.multirotor, flight.state, rig_ns, flight.around)
+        while rig_ns < time_ns[row]:
+            if rig_ns % LOOK_NS == 0 or rig_ns == begin_ns:
+                look_now(context, flight, world, shared, rig_ns)
             fly_step(context, flight, shared, rig_ns)
             rig_ns += context.multirotor.step_ns
-        time_ns[row] = rig_ns
         motion[row] = flight.state.motion

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.autopilot.changes.table import VehicleChanges
 from hilsim.autopilot.send_queue import Outbox, Pace
 from hilsim.autopilot.session import Session
 from hilsim.autopilot.vehicle_sensors import Instruments
@@ -213,6 +214,7 @@ class SharedTelemetry(NamedTuple):
         to_controller: Frames of ground stations.
         observations: OBSTACLE_DISTANCE and DISTANCE_SENSOR frames.
         touch: Contacts of the vehicle.
+        changes: Timed changes of the vehicle.
     """
 
     control: npt.NDArray[np.int64]
@@ -227,3 +229,4 @@ class SharedTelemetry(NamedTuple):
     to_controller: PacketQueue
     observations: PacketQueue
     touch: Touch
+    changes: VehicleChanges

@@ -1,11 +1,15 @@
 """Construction of the flight loop's arguments from a rig."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from hilsim.autopilot.loop import fly_ahead
+from hilsim.autopilot.changes.table import ChangeTable, Kind, allocate_changes
+from hilsim.autopilot.loop import attend_changes, fly_ahead
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, Line, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import allocate_outbox, build_pace
 from hilsim.autopilot.session import HIL_FLAG, allocate_session
@@ -15,6 +19,7 @@ from hilsim.collision.contacts import allocate_touch
 from hilsim.collision.surroundings import build_surroundings
 from hilsim.compilation.atomics import shared_words
 from hilsim.errors import require
+from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track, linear_track
 from hilsim.links.addresses import RATES_HZ
@@ -40,7 +45,7 @@ from hilsim.vehicle.aerodynamics import MOTION_SIZE, ORIENTATION, POSITION
 from hilsim.vehicle.hold import build_hold, hold_start
 from hilsim.vehicle.multirotor import Multirotor, build_multirotor, state_at
 from hilsim.vehicle.specs import VehicleSpec
-from hilsim.vehicle.wind import build_wind, wind_from
+from hilsim.vehicle.wind import Wind, build_wind, wind_from
 
 _ROW_NS = 4_000_000
 """Interval of a flown track's rows: at 10 m/s^2 the error of linear interpolation is 0.02 mm."""
@@ -148,12 +153,62 @@ def build_loop_setup(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *, 
     )
 
 
-def flown_track(setup: LoopSetup, world: World, duration_ns: int) -> PoseTrack:
-    """Track of a vehicle flown by its position hold, from rig time 0; the setup's state is then the final one."""
-    rows = duration_ns // _ROW_NS + 2
-    time_ns, motion = np.zeros(rows, np.int64), np.zeros((rows, MOTION_SIZE))
-    fly_ahead(setup.context, setup.flight, world, setup.shared, _ROW_NS, time_ns, motion)
-    return linear_track(time_ns, motion[:, POSITION : POSITION + 3], motion[:, ORIENTATION : ORIENTATION + 4])
+class TimedChange(NamedTuple):
+    """A change of a vehicle at a rig time.
+
+    Attributes:
+        at_ns: Rig time.
+        kind: Kind of the change.
+        value: Value of the change, as in ``ChangeTable.add``.
+    """
+
+    at_ns: int
+    kind: Kind
+    value: Wind | World | npt.NDArray[np.float64] | None = None
+
+
+def placed_motion(multirotor: Multirotor, position_m: Vector, rotation_deg: Vector) -> npt.NDArray[np.float64]:
+    """Motion ``float64[13]`` of a vehicle at rest whose legs' lowest point would be at a position if it were level."""
+    x, y, z = position_m
+    pose = mounting((x, y, z + standing_height_m(multirotor)), rotation_deg)
+    return state_at(multirotor, pose.position_m, pose.orientation).motion
+
+
+def flown_track(setup: LoopSetup, world: World, duration_ns: int, changes: Sequence[TimedChange] = ()) -> PoseTrack:
+    """Track of a vehicle flown by its position hold, from rig time 0; the setup's state is then the final one.
+
+    Args:
+        setup: Vehicle at rig time 0.
+        world: World of surfaces that it can touch.
+        duration_ns: End of the flight.
+        changes: Changes by their times; each begins with the first step at its time or later.
+    """
+    end_ns, step_ns = (duration_ns // _ROW_NS + 1) * _ROW_NS, setup.context.multirotor.step_ns
+    table, begin_ns = ChangeTable(setup.shared.changes), 0
+    times: list[npt.NDArray[np.int64]] = []
+    motions: list[npt.NDArray[np.float64]] = []
+
+    def fly_to(until_ns: int) -> None:
+        rows_ns = np.arange(-(-begin_ns // _ROW_NS) * _ROW_NS, until_ns, _ROW_NS, dtype=np.int64)
+        time_ns = np.unique(np.concatenate(([begin_ns], rows_ns, [until_ns])))
+        motion = np.zeros((time_ns.size, MOTION_SIZE))
+        fly_ahead(setup.context, setup.flight, world, setup.shared, begin_ns, time_ns, motion)
+        times.append(time_ns)
+        motions.append(motion)
+
+    for change in changes:
+        at_ns = -(-change.at_ns // step_ns) * step_ns
+        if at_ns >= end_ns:
+            break
+        if at_ns > begin_ns:
+            fly_to(at_ns)
+            begin_ns = at_ns
+            times[-1][-1] -= 1  # the pose leaps within a nanosecond
+        table.add(change.kind, at_ns, change.value)
+        attend_changes(setup.context, setup.flight, setup.shared, at_ns)
+    fly_to(end_ns)
+    motion = np.concatenate(motions)
+    return linear_track(np.concatenate(times), motion[:, POSITION : POSITION + 3], motion[:, ORIENTATION : ORIENTATION + 4])
 
 
 def _track(waypoints: tuple[FlightWaypointSpec, ...], start: Pose) -> PoseTrack:
@@ -182,6 +237,7 @@ def _shared_telemetry() -> SharedTelemetry:
         to_controller=allocate_packet_queue(_CONTROLLER_SLOTS, LARGEST_FRAME),
         observations=allocate_packet_queue(_OBSERVATION_SLOTS, LARGEST_FRAME),
         touch=allocate_touch(),
+        changes=allocate_changes(),
     )
 
 

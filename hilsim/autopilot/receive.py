@@ -1,5 +1,6 @@
 """Receive path of the flight loop: the controller's frames are forwarded unchanged to ground stations; hilsim processes those meant for it."""
 
+from hilsim.autopilot.changes.table import restore
 from hilsim.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.autopilot.send_queue import empty, post
 from hilsim.autopilot.session import (
@@ -161,10 +162,6 @@ def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffer
 @stage_kernel
 def reset(flight: Flight) -> None:
     """Reset the vehicle to its initial state, at rest."""
-    flight.state.motion[:] = flight.start
-    flight.state.rotor_radps[:] = 0.0
-    flight.state.impulse_ns[:] = 0.0
-    flight.state.crashed[0] = 0
-    flight.command[:] = 0.0
+    restore(flight.state, flight.start, flight.command)
     flight.imu_sums[:] = 0.0
     flight.word[FlightWord.NEXT_LOOK_NS] = flight.word[FlightWord.NEXT_STEP_NS]  # the surfaces around the initial position are different

@@ -28,8 +28,8 @@ def control(address: str, words: tuple[str, ...], token_file: str | None) -> Non
     ADDRESS is a Unix socket (the rig's `[control] socket`, or that of `hilsim replay --control`), http://HOST:PORT (`[control] http`), or
     udp:HOST:PORT (`[control] listen`), which accepts only the commands for replays.
 
-    COMMAND is a kind of change with its keys as KEY=VALUE (`add`, `move`, `travel`, `remove`, `weather`, `sensor`; values as in TOML, texts also without
-    quotes); `script` (the changes made so far); `state`; `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (of replay NAME; without: of all replays);
+    COMMAND is a kind of change with its keys as KEY=VALUE (`add`, `move`, `travel`, `remove`, `weather`, `sensor`, `replay`, `vehicle`; values as in TOML,
+    texts also without quotes); `script` (the changes made so far); `state`; `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (of replay NAME; without: of all replays);
     `status` (of the replays); `health`; or a request in JSON.
     """
     from hilsim.daemon.control_client import done, send_request, sender  # noqa: PLC0415 - no other command needs it

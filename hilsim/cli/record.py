@@ -15,6 +15,7 @@ from hilsim.offline.epoch import START_UTC
 
 if TYPE_CHECKING:
     from hilsim.config.rig import Rig
+    from hilsim.config.script import Script
     from hilsim.render.renderer import Renderer
 
 
@@ -87,7 +88,7 @@ def record(
     timed = load_script(script) if script is not None else None
     duration_ns = round(duration_s * 1e9)
     started_s = time.monotonic()
-    if not _records_packets(checked, output, duration_ns, as_json=as_json):
+    if not _records_packets(checked, output, duration_ns, timed, as_json=as_json):
         return
     with click.progressbar(length=duration_ns // 1_000_000, label="recording", file=sys.stderr) as bar:
 
@@ -137,23 +138,25 @@ def _check_truth(truth: Path | None, output: Path, backend: Literal["cpu", "cuda
         raise click.BadParameter(f"must be cpu with --truth, got {backend}", param_hint="--backend")
 
 
-def _records_packets(rig: "Rig", output: Path, duration_ns: int, *, as_json: bool) -> bool:
+def _records_packets(rig: "Rig", output: Path, duration_ns: int, script: "Script | None", *, as_json: bool) -> bool:
     """Whether the rig has packets to record; messages of Gazebo lidars are recorded to a folder here."""
     sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.rover or rig.spec.gazebo is None)
     if sends and output.is_dir():
         raise click.BadParameter(f"must be a file, got the folder {output}", param_hint="--output")
     if rig.spec.gazebo is not None:
-        _record_messages(rig, output.with_suffix(".messages") if sends else output, duration_ns, as_json=as_json and not sends)
+        _record_messages(rig, output.with_suffix(".messages") if sends else output, duration_ns, script, as_json=as_json and not sends)
     return sends
 
 
-def _record_messages(rig: "Rig", folder: Path, duration_ns: int, *, as_json: bool) -> None:
+def _record_messages(rig: "Rig", folder: Path, duration_ns: int, script: "Script | None", *, as_json: bool) -> None:
     """Record messages of Gazebo lidars, one file for each topic."""
     from hilsim.offline.gazebo_messages import record_messages  # noqa: PLC0415 - compiles kernels
 
     started_s = time.monotonic()
     with click.progressbar(length=duration_ns // 1_000_000, label="recording messages", file=sys.stderr) as bar:
-        topics = record_messages(rig, folder, duration_ns=duration_ns, progress=lambda done_ns: bar.update(done_ns // 1_000_000 - bar.pos))
+        topics = record_messages(
+            rig, folder, duration_ns=duration_ns, progress=lambda done_ns: bar.update(done_ns // 1_000_000 - bar.pos), script=script
+        )
         bar.update(duration_ns // 1_000_000 - bar.pos)
     took_s = time.monotonic() - started_s
     if as_json:

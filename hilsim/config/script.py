@@ -20,6 +20,7 @@ from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpe
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.setup import ReturnModeName
+from hilsim.vehicle.wind import WindSpec
 
 Vector = tuple[float, float, float]
 LATEST_S = 1e8
@@ -187,8 +188,72 @@ class SensorChange(ChangeSpec):
         yield any(each is not None for each in settings), "window, laser, rotation_rate_rpm or return_mode must be given"
 
 
-AnyChange = Annotated[AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange, Discriminator("kind")]
-CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (AddChange, MoveChange, TravelChange, RemoveChange, WeatherChange, SensorChange)
+@dataclass(frozen=True, kw_only=True)
+class ReplayChange(ChangeSpec):
+    """Pause or resume a replay, or let it continue elsewhere in its capture.
+
+    Attributes:
+        replay: Name of the replay; empty: all replays.
+        pause: True: packets that are due from now on wait; False: they go on, later by the length of the pause.
+        seek_s: Capture time, from the capture's first packet, at which the replay continues.
+    """
+
+    kind: Literal["replay"] = "replay"
+    replay: str = ""
+    pause: bool | None = None
+    seek_s: float | None = None
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield self.pause is not None or self.seek_s is not None, "pause or seek_s must be given"
+        yield self.seek_s is None or 0.0 <= self.seek_s <= LATEST_S, f"seek_s must be 0 to {LATEST_S:.0e}, got {self.seek_s}"
+
+    def concerns(self, replay: str) -> bool:
+        """Whether it changes a replay of this name."""
+        return self.replay in {"", replay}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VehicleChange(ChangeSpec):
+    """Change the wind around the vehicle, or put it elsewhere.
+
+    Attributes:
+        wind: The rig's ``[vehicle.wind]`` table from now on.
+        position_m: Position of its legs' lowest point if it were level, as in ``[vehicle]``; it is at rest there.
+        rotation_deg: Roll, pitch and yaw at that position.
+        reset: True: it is as at the start: there, at rest, its rotors standing still, undamaged.
+    """
+
+    kind: Literal["vehicle"] = "vehicle"
+    wind: WindSpec | None = None
+    position_m: Vector | None = None
+    rotation_deg: Vector | None = None
+    reset: bool = False
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield self.wind is not None or self.position_m is not None or self.reset, "wind, position_m or reset must be given"
+        yield self.rotation_deg is None or self.position_m is not None, "rotation_deg must be given with position_m"
+        yield not self.reset or self.position_m is None, "reset must not be given with position_m"
+        yield finite("position_m", self.position_m or ())
+        yield finite("rotation_deg", self.rotation_deg or ())
+
+
+AnyChange = Annotated[
+    AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange | ReplayChange | VehicleChange, Discriminator("kind")
+]
+CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (
+    AddChange,
+    MoveChange,
+    TravelChange,
+    RemoveChange,
+    WeatherChange,
+    SensorChange,
+    ReplayChange,
+    VehicleChange,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ A part defines only the steps that it needs: the default of each does nothing.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.autopilot.obstacle_map import ObstacleMap
@@ -19,6 +19,7 @@ from hilsim.config.rig import Rig
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
 from hilsim.replay.source import ReplaySource
+from hilsim.scene.world import World
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
@@ -60,6 +61,32 @@ FlowListener = Callable[[int, str, Framing], None]
 """Function that takes a flow's number (``Transmitter.flow_number``), its name and the headers of its frames before its first datagram is sent."""
 
 
+class Actor(Protocol):
+    """Maker of timed changes of one kind."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether changes can be made."""
+
+    def check(self, change: Any) -> None:
+        """Find out whether a change can be made.
+
+        Raises:
+            ConfigError: it cannot be made of the rig as it is.
+        """
+
+    def make(self, change: Any, now_ns: int) -> tuple[int, dict[str, int]]:
+        """Make a change; ``now_ns`` is the rig time now.
+
+        Returns:
+            Rig time at which it begins, and the same by the name of each thing that it changes.
+
+        Raises:
+            ConfigError: it cannot be made of the rig as it is; nothing was changed.
+            TransmitError: a thread does not answer.
+        """
+
+
 @dataclass(kw_only=True, eq=False)
 class RigContext:
     """Context shared by the parts of one running rig.
@@ -72,6 +99,8 @@ class RigContext:
         obstacle_map: Function that makes the obstacle map for the returns of a lidar on a vehicle; None without a reader.
         flow_listeners: Callbacks for every new flow.
         overlaid: Replays with the scene in their points, by name.
+        viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
+        actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
         is_changed: Whether timed changes have made another rig of it than its file has.
         can_change: Whether sensors and what they see can be changed at rig times.
     """
@@ -83,6 +112,8 @@ class RigContext:
     obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
     overlaid: dict[str, ReplaySource] = field(default_factory=dict)
+    viewers: dict[str, Callable[[int, World], None]] = field(default_factory=dict)
+    actors: dict[str, Actor] = field(default_factory=dict)
     is_changed: bool = False
     can_change: bool = False
     transmitter_or_none: Transmitter | None = None
@@ -128,6 +159,11 @@ class RigContext:
     def notes(self) -> tuple[str, ...]:
         """Remarks on the scene's files for the operator."""
         return self._shown.scenery.notes if self._shown is not None else ()
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether anything but sensors looks at the scene of the rig."""
+        return bool(self.overlaid or self.viewers)
 
     def introduce_flow(self, number: int, name: str, framing: Framing) -> None:
         """Announce a flow to all listeners, before its first datagram is sent."""

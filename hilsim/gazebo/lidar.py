@@ -16,6 +16,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.protocols.gazebo import RayFan, laser_scan, point_cloud
 from hilsim.render.cpu import cast_many
+from hilsim.scene.successive import SuccessiveWorlds
 from hilsim.scene.world import World
 from hilsim.sdf.carriages import Carriages
 from hilsim.sdf.specs import SdfLidar, SdfNoise, SdfShape
@@ -86,7 +87,7 @@ class GazeboLidar:
         self.spec = spec
         self.fan = fan_of(spec)
         self.frame = spec.frame or spec.name
-        self._world = world
+        self._worlds = SuccessiveWorlds(world)
         self._unit = self.fan.directions()
         self._noise = Noise(spec.noise, seed=seed, number=number) if spec.noise is not None else None
         self._stand = stand or Pose()
@@ -99,6 +100,10 @@ class GazeboLidar:
         self._reaches_m = np.array([reach_m(shape) for shape, _ in self._standing])
         moves = bool(self._carried) or self._carriages.of(spec) is not None
         self._still = None if moves else self._view(0)
+
+    def see_later(self, from_ns: int, world: World) -> None:
+        """Set the world that it sees from a rig time on; the objects that there were keep their numbers."""
+        self._worlds.add(from_ns, world)
 
     def pose_at(self, time_ns: int) -> Pose:
         """Pose in the world at a rig time."""
@@ -155,12 +160,13 @@ class GazeboLidar:
         count = len(origin_m)
         range_m, instance, triangle = np.empty(count, np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
         times = np.full(count, time_ns, np.int64)
-        cast_many(self._world, origin_m, np.ascontiguousarray(direction), times, min(reach_m, 1e6), range_m, instance, triangle)
-        in_tile = (instance >= 0) & (instance < self._world.tile_count)
+        world = self._worlds.at(time_ns)
+        cast_many(world, origin_m, np.ascontiguousarray(direction), times, min(reach_m, 1e6), range_m, instance, triangle)
+        in_tile = (instance >= 0) & (instance < world.tile_count)
         thing = np.full(count, -1, np.int32)
-        thing[in_tile] = self._world.owner[triangle[in_tile]]
-        moves = instance >= self._world.tile_count
-        thing[moves] = self._world.instance_object[instance[moves]]
+        thing[in_tile] = world.owner[triangle[in_tile]]
+        moves = instance >= world.tile_count
+        thing[moves] = world.instance_object[instance[moves]]
         return range_m, thing
 
     @property

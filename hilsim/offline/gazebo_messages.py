@@ -1,13 +1,16 @@
 """Write messages of a rig's Gazebo lidars to files: one file for each topic, each message preceded by its size (protobuf's delimited streams)."""
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from hilsim.assembly.build import build_scenery
+from hilsim.assembly.changed import seen_worlds
 from hilsim.assembly.gazebo_lidars import gazebo_lidars
 from hilsim.config.rig import Rig
+from hilsim.config.script import Script
 from hilsim.errors import CaptureError
 from hilsim.gazebo.lidar import GazeboLidar
 from hilsim.gazebo.publishing import topics_of
@@ -29,7 +32,9 @@ class RecordedTopic(NamedTuple):
     messages: int
 
 
-def record_messages(rig: Rig, folder: Path, *, duration_ns: int, progress: Callable[[int], None] = lambda _: None) -> tuple[RecordedTopic, ...]:
+def record_messages(
+    rig: Rig, folder: Path, *, duration_ns: int, progress: Callable[[int], None] = lambda _: None, script: Script | None = None
+) -> tuple[RecordedTopic, ...]:
     """Write what a rig's Gazebo lidars would publish if every topic had a subscriber.
 
     Args:
@@ -37,14 +42,16 @@ def record_messages(rig: Rig, folder: Path, *, duration_ns: int, progress: Calla
         folder: Folder of the files, created if it does not exist.
         duration_ns: End of the recording in rig time.
         progress: Callback for the rig time (ns) written so far.
+        script: Timed changes of the rig, or None.
 
     Raises:
         AssetError: a file of the rig cannot be used.
         CaptureError: a file cannot be written.
-        ConfigError: the SDF file has no lidar, or two lidars with one topic.
+        ConfigError: the SDF file has no lidar, or two lidars with one topic, or a change of the script cannot be made.
     """
     scenery = build_scenery(rig)
     lidars = gazebo_lidars(rig, scenery)
+    later = deque(seen_worlds(rig, scenery, script) if script is not None else ())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as files:
@@ -52,6 +59,10 @@ def record_messages(rig: Rig, folder: Path, *, duration_ns: int, progress: Calla
             counts = [0] * len(lidars)
             due = sorted((time_ns, number) for number, lidar in enumerate(lidars) for time_ns in lidar.times_ns(0, duration_ns))
             for time_ns, number in due:
+                while later and later[0][0] <= time_ns:
+                    from_ns, world = later.popleft()
+                    for lidar in lidars:
+                        lidar.see_later(from_ns, world)
                 lidar, (scans, clouds) = lidars[number], written[number]
                 ranges_m = lidar.ranges_m(time_ns)
                 _write(scans, lidar.laser_scan(ranges_m, time_ns=time_ns, sequence=2 * counts[number]))

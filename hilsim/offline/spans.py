@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.assembly.build import Scenery, build_lidar, build_scenery
-from hilsim.assembly.changed import changing_lidars, inserted_worlds
+from hilsim.assembly.build import Scenery, build_lidar, build_scenery, flown_scenery
+from hilsim.assembly.changed import changing_lidars, check_script, inserted_worlds, vehicle_changes
 from hilsim.assembly.recorded_units import build_inserter, has_overlay
 from hilsim.config.rig import Rig
-from hilsim.config.script import Script
+from hilsim.config.script import ReplayChange, Script
 from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.insertion import Inserter
@@ -21,9 +21,11 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
 from hilsim.render.renderer import Renderer
+from hilsim.replay.actions.timed import Action
 from hilsim.replay.flows import LoopbackSources
-from hilsim.replay.offline import OfflineReplay
+from hilsim.replay.offline import OfflineReplay, TimedAction
 from hilsim.replay.plan import begin_times_ns
+from hilsim.replay.specs import ReplaySpec
 
 
 class Span(NamedTuple):
@@ -135,6 +137,8 @@ class OfflineRig:
         begins_ns = begin_times_ns([(spec, offline.first_ns) for spec, offline in zip(rig.spec.replay, replays, strict=True)])
         for replay, begin_ns in zip(replays, begins_ns, strict=True):
             replay.begin_ns = begin_ns
+        for spec, replay in zip(rig.spec.replay, replays, strict=True):
+            replay.actions.extend(_actions(spec, self.script))
         if self.script is not None and self.first_scenery is not None and has_overlay(rig):
             changes = inserted_worlds(rig, self.first_scenery, self.script)
             for spec, replay in zip(rig.spec.replay, replays, strict=True):
@@ -145,6 +149,19 @@ class OfflineRig:
         if self.first_scenery is None or not self.rig.spec.replay[number].overlay:
             return None
         return build_inserter(self.rig, number, self.first_scenery)
+
+
+def _actions(spec: ReplaySpec, script: Script | None) -> Iterator[TimedAction]:
+    """Pauses and seeks of a replay that a script lists, in their order."""
+    changes = [change for change in script.changes if isinstance(change, ReplayChange) and change.concerns(spec.name)] if script is not None else []
+    for change in sorted(changes, key=lambda change: change.sensor_ns(spec.name)):
+        at_ns = change.sensor_ns(spec.name)
+        if change.pause:
+            yield TimedAction(at_ns, Action.PAUSE)
+        if change.seek_s is not None:
+            yield TimedAction(at_ns, Action.SEEK, round(change.seek_s * 1e9))
+        if change.pause is False:
+            yield TimedAction(at_ns, Action.RESUME)
 
 
 def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script | None = None) -> OfflineRig:
@@ -161,7 +178,10 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
     is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover) or has_overlay(rig)
-    scenery = build_scenery(rig, flight_ns=flight_ns if rig.spec.sensor else None) if is_seen else None
+    flies = rig.spec.vehicle is not None and bool(rig.spec.sensor)
+    scenery = build_scenery(rig, flight_ns=flight_ns if flies and script is None else None) if is_seen else None
+    if flies and script is not None and scenery is not None:
+        scenery = flown_scenery(rig, scenery, flight_ns, vehicle_changes(rig, scenery, script))
     lidars: Sequence[LidarEmulator] = (
         [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     )
@@ -169,7 +189,9 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         lidars, state = changing_lidars(rig, scenery, lidars, script)
         grown = replace(scenery, objects=state.objects, materials=state.materials)
         return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=grown, lidars=tuple(lidars), first_scenery=scenery, script=script)
-    return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars), first_scenery=scenery)
+    if script is not None:
+        check_script(rig, None, script)
+    return OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=tuple(lidars), first_scenery=scenery, script=script)
 
 
 def spans(

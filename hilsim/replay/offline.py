@@ -15,6 +15,7 @@ from hilsim.emulator.insertion.insertion import Inserter, Insertion, insert_reco
 from hilsim.emulator.retime import StampClock, retime
 from hilsim.emulator.truth import Truth, allocate_truth
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
+from hilsim.replay.actions.timed import Action, unscaled
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import look_over, plan_cut
 from hilsim.replay.reader import CaptureReader
@@ -62,7 +63,7 @@ def _finish(
 
 
 class _Pending(NamedTuple):
-    """A packet that waits for its time; ``key`` is its stamp on the replay's time line."""
+    """A packet that waits for its time; ``key`` is its stamp on the replay's time line. Times are on that line until it is played, then in rig time."""
 
     due_ns: int
     stamp_ns: int
@@ -70,6 +71,21 @@ class _Pending(NamedTuple):
     capture_ns: int
     key: int
     payload: bytes
+    passes: int
+
+
+class TimedAction(NamedTuple):
+    """A change of a replay at a rig time (``hilsim.replay.actions.timed`` does the same while packets flow).
+
+    Attributes:
+        at_ns: Rig time.
+        action: Kind of the action.
+        position_ns: Capture time at which a seek continues.
+    """
+
+    at_ns: int
+    action: Action
+    position_ns: int = 0
 
 
 class OfflineReplay:
@@ -81,6 +97,7 @@ class OfflineReplay:
         note: Remark for the operator, empty for none.
         later_worlds: Rig times and worlds with which the inserter continues, by time.
         truth: Ground truth of the returns that objects made, with the deadline of each packet, since it was taken last; None: it is not noted.
+        actions: Pauses and seeks, by time.
     """
 
     def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int, inserter: Inserter | None = None) -> None:
@@ -96,6 +113,7 @@ class OfflineReplay:
         self.truth: list[tuple[int, Truth]] | None = None
         self._rows = allocate_truth(MOST_FIRINGS * RETURNS)
         self._points = 0
+        self.actions: deque[TimedAction] = deque()
         shown_ns = utc_epoch_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9)
         self._clock = StampClock(shown_ns=shown_ns, utc_ns=utc_epoch_ns)
         overview = look_over(path, spec)
@@ -113,9 +131,12 @@ class OfflineReplay:
         self._capacity = overview.capacity + HEADER_SIZE
         self._framings: list[tuple[Framing, Flow]] = []
         self._played: list[int] = []
-        self._pending: list[_Pending] = []
+        self._pending: deque[_Pending] = deque()
         self._runs = self._reader.runs()
         self._has_ended = False
+        self._held_ns: int | None = None
+        self._moved_ns = 0
+        self._passes = 0
 
     def span(self, stop_ns: int) -> list[DatagramBatch]:
         """Next frames, up to those due before rig time ``stop_ns``, as a batch for each flow.
@@ -123,18 +144,51 @@ class OfflineReplay:
         Raises:
             CaptureError: the file cannot be read.
         """
-        while not self._has_ended and (not self._pending or self._pending[-1].due_ns < stop_ns):
+        due = []
+        while (cue := self._next_due(stop_ns)) is not None:
+            due.append(cue)
+        return [self._batch(track, [cue for cue in due if cue.track == track]) for track in sorted({cue.track for cue in due})]
+
+    def _next_due(self, stop_ns: int) -> _Pending | None:
+        """Next packet, with rig times, after all actions before it; None if it is due at ``stop_ns`` or later, or must wait for a resume."""
+        while True:
+            self._fill()
+            head_ns = self._rig_ns(self._pending[0].due_ns) if self._pending else None
+            if self.actions and (self._held_ns is not None or head_ns is None or head_ns >= self.actions[0].at_ns):
+                self._act(self.actions.popleft())
+                continue
+            if self._held_ns is not None or head_ns is None or head_ns >= stop_ns:
+                return None
+            cue = self._pending.popleft()
+            self._passes = cue.passes
+            return cue._replace(due_ns=head_ns, stamp_ns=self._rig_ns(cue.stamp_ns))
+
+    def _fill(self) -> None:
+        while not self._pending and not self._has_ended:
             cues = next(self._runs, None)
             if cues is None:
                 self._has_ended = True
-                break
+                return
             columns = (column.tolist() for column in (cues.due_ns, cues.stamp_ns, cues.track, cues.capture_ns))
             for due_ns, stamp_ns, track, capture_ns, payload in zip(*columns, cues.payloads, strict=True):
-                at = (self.begin_ns + self._scaled(due_ns), self.begin_ns + self._scaled(stamp_ns))
-                self._pending.append(_Pending(*at, track, capture_ns, stamp_ns, payload))
-        count = next((number for number, cue in enumerate(self._pending) if cue.due_ns >= stop_ns), len(self._pending))
-        due, self._pending = self._pending[:count], self._pending[count:]
-        return [self._batch(track, [cue for cue in due if cue.track == track]) for track in sorted({cue.track for cue in due})]
+                self._pending.append(_Pending(due_ns, stamp_ns, track, capture_ns, stamp_ns, payload, cues.passes))
+
+    def _act(self, action: TimedAction) -> None:
+        match action.action:
+            case Action.PAUSE:
+                self._held_ns = action.at_ns if self._held_ns is None else self._held_ns
+            case Action.RESUME if self._held_ns is not None:
+                self._moved_ns += action.at_ns - self._held_ns
+                self._held_ns = None
+            case Action.SEEK:
+                since_ns = action.at_ns if self._held_ns is None else self._held_ns
+                line_ns = unscaled(since_ns - self.begin_ns - self._moved_ns, self._spec.interval_scale)
+                self._pending.clear()
+                self._runs = self._reader.runs(action.position_ns, lambda: line_ns, self._passes)
+                self._has_ended = False
+
+    def _rig_ns(self, line_ns: int) -> int:
+        return self.begin_ns + self._moved_ns + self._scaled(line_ns)
 
     def _scaled(self, duration_ns: int) -> int:
         return duration_ns if self._spec.interval_scale == 1.0 else round(duration_ns * self._spec.interval_scale)

@@ -1,7 +1,7 @@
 """Thread that plays a packet queue: it gives each packet its deadline and its new stamp, and puts it into its flow's ring, without the GIL.
 
 It works some milliseconds ahead of the deadlines, and on the packets of some milliseconds at a time. All packets are played relative to one epoch. A pause
-moves the epoch, and so does a postponement, if requested: when the host was stalled for longer than the player works ahead (or the reader was too slow),
+moves the epoch (``hilsim.replay.actions.timed`` has pauses and leaps at exact times), and so does a postponement, if requested: when the host was stalled for longer than the player works ahead (or the reader was too slow),
 all following deadlines move by that time. No packet is lost then, and none is sent in a burst; players that share a ``Postponement`` stay together.
 """
 
@@ -19,6 +19,7 @@ from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.insertion.insertion import Inserter, Insertion, insert_recorded
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
+from hilsim.replay.actions.timed import HELD, MOVED, Action, TimedActions, act, allocate_actions, scaled
 from hilsim.transmit.brake import allocate_brake, doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.packet_queue import PacketQueue, allocate_packet_queue, put, release, waiting
@@ -37,6 +38,7 @@ _POLL_NS = 1_000_000
 _REGAINED_NS = 10_000_000
 """Time by which a player is ahead of the deadlines after a postponement."""
 _LONG_AGO_NS = np.int64(-(2**62))
+_BEFORE_ALL_NS = constant(-(2**62))
 _FRAME_HEADER = constant(HEADER_SIZE)
 _NOTHING = constant(0)
 
@@ -116,12 +118,6 @@ def allocate_routes() -> Routes:
 
 
 @kernel
-def _scaled(duration_ns: int, scale: float) -> int:
-    """Convert a duration of the time line to real time; exact at scale 1, else within a nanosecond over months."""
-    return duration_ns if scale == 1.0 else int(np.rint(duration_ns * scale))
-
-
-@kernel
 def _play_slot(
     queue: PacketQueue,
     slot: int,
@@ -136,11 +132,11 @@ def _play_slot(
     """Put the packet in a slot of the packet queue into its ring; returns False if the ring is full."""
     track = queue.flow[slot]
     row = routes.row[track]
-    deadline_ns = max(epoch_ns + _scaled(queue.time_ns[slot], scale), last_deadline_ns[row])
+    deadline_ns = max(epoch_ns + scaled(queue.time_ns[slot], scale), last_deadline_ns[row])
     payload = queue.payload[slot]
     size = queue.size[slot]
     if routes.retiming[track] != Retiming.NOTHING:
-        retime(routes.retiming[track], clock, epoch_ns + _scaled(queue.stamp_ns[slot], scale), payload)
+        retime(routes.retiming[track], clock, epoch_ns + scaled(queue.stamp_ns[slot], scale), payload)
     if routes.header_size[track] == 0:
         is_put = push(rings, row, deadline_ns, _NOTHING, payload, size)
     else:
@@ -186,6 +182,7 @@ def play(
     last_deadline_ns: npt.NDArray[np.int64],
     frame: npt.NDArray[np.uint8],
     capture_ns: npt.NDArray[np.int64],
+    timed: TimedActions,
     insertion: Insertion | None,
 ) -> None:
     """Play the packet queue until ``words`` ask to stop.
@@ -202,26 +199,33 @@ def play(
         last_deadline_ns: ``int64[flows]``, working array: last deadline of each row.
         frame: ``uint8[>= frame]``, working array.
         capture_ns: ``int64[slots]``, capture time of each packet's stamp, by its slot in the packet queue.
+        timed: Pauses and leaps at exact times.
         insertion: Objects for the points of the replay; None: it has none, and the kernel is compiled without what they need.
     """
     slots = queue.time_ns.size
     inserted = _NOTHING - 1  # number of the packet that objects were put into last: one that waits for its ring keeps them
+    last_due_ns = _BEFORE_ALL_NS  # latest deadline of all packets put into rings
     latest_ns = _NOTHING  # on the time line: packets of other tracks may be due before the one put last, which does not make them late
     while load_acquire(words, (Word.STOP,)) == 0:
         _flush(queue, words)
         now_ns = monotonic_ns()
+        paused_ns = load_acquire(words, (Word.PAUSED_AT_NS,))
+        epoch_ns = load_acquire(words, (Word.EPOCH_NS,)) + postponed_ns(postponement)
+        flushed = act(queue, timed, paused_ns, epoch_ns, scale, now_ns, last_due_ns)
+        words[Word.FLUSHED] += flushed
         is_empty = waiting(queue) == 0
-        if is_empty or load_acquire(words, (Word.PAUSED_AT_NS,)) != 0:
+        words[Word.IS_EMPTY] |= is_empty and flushed > 0
+        if is_empty or paused_ns != 0 or timed.words[HELD] != 0:
             words[Word.UNDERRUNS] += is_empty and words[Word.IS_EMPTY] == 0
             words[Word.IS_EMPTY] = is_empty
             doze_until(now_ns + _POLL_NS, brake)
             continue
         words[Word.IS_EMPTY] = 0
         slot = queue.head[0] % slots
-        epoch_ns = load_acquire(words, (Word.EPOCH_NS,)) + postponed_ns(postponement)
-        due_ns = epoch_ns + _scaled(queue.time_ns[slot], scale)
+        epoch_ns += timed.words[MOVED]
+        due_ns = epoch_ns + scaled(queue.time_ns[slot], scale)
         latest_ns = max(latest_ns, queue.time_ns[slot])
-        behind_ns = now_ns - (epoch_ns + _scaled(latest_ns, scale))
+        behind_ns = now_ns - (epoch_ns + scaled(latest_ns, scale))
         if behind_ns > 0 and postponement.own >= 0:
             store_release(postponement.by_ns, (postponement.own,), postponement.by_ns[postponement.own] + behind_ns + _REGAINED_NS)
             words[Word.POSTPONED] += 1
@@ -231,13 +235,14 @@ def play(
             continue
         if insertion is not None:
             if inserted != queue.head[0] and routes.is_inserted[queue.flow[slot]] != 0:
-                at_ns, key = epoch_ns + _scaled(queue.stamp_ns[slot], scale), queue.stamp_ns[slot]
+                at_ns, key = epoch_ns + scaled(queue.stamp_ns[slot], scale), queue.stamp_ns[slot]
                 insert_recorded(insertion, queue.payload[slot], queue.size[slot], capture_ns[slot], at_ns, key, _NOTHING, None)
             inserted = queue.head[0]
         if not _play_slot(queue, slot, rings, routes, clock, epoch_ns, scale, last_deadline_ns, frame):
             words[Word.WAITED_FOR_RING] += 1
             doze_until(now_ns + _POLL_NS, brake)
             continue
+        last_due_ns = max(last_due_ns, due_ns)
         words[Word.LATE] += due_ns < now_ns
         words[Word.DUE_NS] = queue.time_ns[slot]
         words[Word.PLAYED] += 1
@@ -309,6 +314,7 @@ class Player:
     routes: Routes = field(default_factory=allocate_routes)
     words: npt.NDArray[np.int64] = field(default_factory=lambda: shared_words(Word))
     scheduling_mode: str = ""
+    timed: TimedActions = field(default_factory=allocate_actions)
     _thread: threading.Thread | None = None
     _changing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -358,19 +364,46 @@ class Player:
         now_ns = time.monotonic_ns()
         with self._changing:
             since_ns = int(self.words[Word.PAUSED_AT_NS])
-            if paused and not since_ns:
+            if self.timed.held_ns:
+                if not paused:
+                    self.timed.add(Action.RESUME, now_ns)
+            elif paused and not since_ns:
                 publish(self.words, Word.PAUSED_AT_NS, now_ns)
             elif since_ns and not paused:
                 publish(self.words, Word.EPOCH_NS, int(self.words[Word.EPOCH_NS]) + now_ns - since_ns)
                 publish(self.words, Word.PAUSED_AT_NS, 0)
+
+    def act(self, action: Action, at_ns: int) -> int:
+        """Let an action begin at CLOCK_MONOTONIC ``at_ns``, behind all others; returns its number for ``timed``.
+
+        A seek takes the packets from the packet queue when it begins; its producer must put none until then.
+        """
+        with self._changing:
+            since_ns = int(self.words[Word.PAUSED_AT_NS])
+            if action is Action.RESUME and since_ns:  # the thread plays nothing now: its epoch can move before that time
+                publish(self.words, Word.EPOCH_NS, int(self.words[Word.EPOCH_NS]) + max(at_ns - since_ns, 0))
+                publish(self.words, Word.PAUSED_AT_NS, 0)
+            return self.timed.add(action, at_ns)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the replay is paused."""
+        return bool(self.words[Word.PAUSED_AT_NS]) or bool(self.timed.held_ns)
 
     @property
     def line_ns(self) -> int:
         """Present place on the time line, constant during a pause."""
         now_ns = time.monotonic_ns()
         with self._changing:
-            epoch_ns = int(self.words[Word.EPOCH_NS]) + self.postponed_ns
-            return round(((int(self.words[Word.PAUSED_AT_NS]) or now_ns) - epoch_ns) / self.scale)
+            return self._line_at(int(self.words[Word.PAUSED_AT_NS]) or self.timed.held_ns or now_ns)
+
+    def line_at(self, at_ns: int) -> int:
+        """Place on the time line of a CLOCK_MONOTONIC time, if no action begins before."""
+        with self._changing:
+            return self._line_at(at_ns)
+
+    def _line_at(self, at_ns: int) -> int:
+        return round((at_ns - int(self.words[Word.EPOCH_NS]) - self.timed.moved_ns - self.postponed_ns) / self.scale)
 
     @property
     def postponed_ns(self) -> int:
@@ -415,5 +448,6 @@ class Player:
             np.full(flows, _LONG_AGO_NS),
             frame,
             self.capture_ns,
+            self.timed,
             self.inserter.insertion if self.inserter else None,
         )

@@ -8,7 +8,7 @@ import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +17,10 @@ import numpy as np
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.retime import StampClock
-from hilsim.errors import CaptureError, HilsimError
+from hilsim.errors import CaptureError, HilsimError, TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing
 from hilsim.protocols.recognise import PacketKind
+from hilsim.replay.actions.timed import Action
 from hilsim.replay.plan import SMALL_FILE_BYTES, Overview, look_over, plan_cut
 from hilsim.replay.player import MOST_TRACKS, Player, Postponement, Word, no_postponement, put_run
 from hilsim.replay.reader import CaptureReader, Cues
@@ -30,10 +31,11 @@ from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings
 
-_SEEK_NS = 50_000_000
+SEEK_NS = 50_000_000
 """Time from reading packets at a new place to the deadline of the first of them."""
 _FULL_WAIT_S = 0.02
 _FLUSH_POLL_S = 0.001
+_ANSWER_S = 5.0
 _PREFETCH_S = 5.0
 """Longest wait at the start for the first seconds of packets; reading them takes milliseconds, more on a busy machine."""
 
@@ -45,6 +47,23 @@ class _Place(NamedTuple):
     position_ns: int
     passes: int
     read_bytes: int
+
+
+@dataclass(kw_only=True, eq=False)
+class _TimedSeek:
+    """A seek at a time.
+
+    Attributes:
+        position_ns: Capture time at which the replay continues.
+        at_ns: CLOCK_MONOTONIC time of the seek.
+        number: Number of the player's action; -1 until it was added.
+        added: Event that is set then.
+    """
+
+    position_ns: int
+    at_ns: int
+    number: int = -1
+    added: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +127,12 @@ class ReplaySource:
         self._lock = threading.Lock()
         self._stopping = False
         self._seek_ns: int | None = None
+        self._timed_seek: _TimedSeek | None = None
+        self._sought: _TimedSeek | None = None
+        self._had_read_all = False
+        self._sought_line_ns = 0
+        self._put_ns = -1
+        self._is_to_pause = False
         self._positions: deque[_Place] = deque([_Place(0, round(spec.start_s * 1e9), 0, 0)])
         self._known_tracks = 0
         self._largest_bytes = self.overview.capacity
@@ -201,6 +226,7 @@ class ReplaySource:
 
     def pause(self, *, paused: bool) -> None:
         """Pause the replay, or resume it."""
+        self._is_to_pause = paused
         self._open_player().pause(paused=paused)
 
     def seek(self, position_s: float) -> None:
@@ -208,6 +234,51 @@ class ReplaySource:
         with self._lock:
             self._seek_ns = max(round(position_s * 1e9), 0)
         self._wake.set()
+
+    def act(self, at_ns: int, *, paused: bool | None, position_s: float | None) -> int:
+        """Pause or resume the replay, or continue at a capture time, at an exact time; returns when the player has taken it.
+
+        Args:
+            at_ns: CLOCK_MONOTONIC time.
+            paused: Whether to pause (True) or to resume (False); None: neither.
+            position_s: Capture time, in seconds from the capture's first packet; None: the replay goes on where it is.
+
+        Returns:
+            CLOCK_MONOTONIC time at which it begins: later than ``at_ns`` if packets were ready beyond it.
+
+        Raises:
+            ConfigError: too many actions wait.
+            TransmitError: the replay's threads do not answer.
+        """
+        player = self._open_player()
+        was_paused = self._is_to_pause
+        numbers = [player.act(Action.PAUSE, at_ns)] if paused else []
+        if position_s is not None:
+            numbers.append(self._seek_at(_TimedSeek(position_ns=max(round(position_s * 1e9), 0), at_ns=at_ns)))
+        if paused is False:
+            numbers.append(player.act(Action.RESUME, at_ns))
+        self._is_to_pause = was_paused if paused is None else paused
+        number = numbers[-1] if paused is False and was_paused else numbers[0]
+        until_s = time.monotonic() + _ANSWER_S
+        while (begun_ns := player.timed.decided_ns(number)) is None:
+            if time.monotonic() > until_s or not player.alive:
+                raise TransmitError(f"{self.spec.name}: the playing thread must take a change within {_ANSWER_S:.0f} s, got no answer")
+            time.sleep(_FLUSH_POLL_S)
+        return begun_ns
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether every action that was requested with ``act`` has begun."""
+        return self._open_player().timed.has_ended
+
+    def _seek_at(self, timed: _TimedSeek) -> int:
+        """Let the reading thread add a seek behind the packets that are due before it; returns its number."""
+        self._timed_seek = timed
+        self._wake.set()
+        if not timed.added.wait(_ANSWER_S):
+            self._timed_seek = None
+            raise TransmitError(f"{self.spec.name}: the reading thread must take a seek within {_ANSWER_S:.0f} s, got no answer")
+        return timed.number
 
     @property
     def alive(self) -> bool:
@@ -243,7 +314,7 @@ class ReplaySource:
             waiting_packets=waiting_packets,
             underruns=max(words[Word.UNDERRUNS] - self._endings - int(has_ended), 0),
             late_packets=words[Word.LATE],
-            is_paused=bool(words[Word.PAUSED_AT_NS]),
+            is_paused=player.is_paused,
             has_ended=has_ended,
             ratio=1.0 if has_ended else self._ratio(place),
             postponed_s=player.postponed_ns / 1e9,
@@ -300,7 +371,15 @@ class ReplaySource:
         return self._cut
 
     def _goes_on(self) -> bool:
-        return not self._stopping and self._seek_ns is None
+        return not self._stopping and self._seek_ns is None and not self._has_read_until_seek()
+
+    def _has_read_until_seek(self) -> bool:
+        """Whether a seek at a time waits, and all packets that are due before it were put onto the packet queue."""
+        timed = self._timed_seek
+        if timed is None:
+            return False
+        player = self._open_player()
+        return player.is_paused or self._put_ns >= player.line_at(timed.at_ns)
 
     def _read(self) -> None:
         try:
@@ -314,8 +393,9 @@ class ReplaySource:
 
     def _read_until_stopped(self) -> None:
         reader, position_ns, passes = self._reader, None, 0
+        at = self._next_free_ns
         while reader is not None and not self._stopping:
-            for cues in reader.runs(position_ns, self._next_free_ns, passes):
+            for cues in reader.runs(position_ns, at, passes):
                 self._open_new_tracks(reader)
                 passes = cues.passes
                 if not self._put(cues):
@@ -323,22 +403,26 @@ class ReplaySource:
             else:
                 self._has_read_all = self._goes_on()
                 self._wait_for_seek()
+            self._await_line()
+            timed, at = self._timed_seek, self._next_free_ns
             position_ns = self._take_seek()
             if position_ns is not None:
                 passes = self._forget_what_was_read()
+            elif timed is not None:
+                position_ns, at, passes = timed.position_ns, self._await_line, self._begin_seek(timed)
 
     def _next_free_ns(self) -> int:
         """Place on the time line where packets can begin: its beginning before it is played, else soon after the present place."""
         player = self._open_player()
         if not player.alive:
             return 0
-        return max(int(player.words[Word.DUE_NS]), player.line_ns) + round(_SEEK_NS / self.spec.interval_scale)
+        return max(int(player.words[Word.DUE_NS]), player.line_ns) + round(SEEK_NS / self.spec.interval_scale)
 
     def _forget_what_was_read(self) -> int:
         """Empty the packet queue; returns the number of completed passes."""
         player = self._open_player()
         self._endings += int(self._has_read_all and player.waiting_packets == 0)
-        self._has_read_all = False
+        self._has_read_all, self._put_ns = False, -1
         player.flush()
         while player.alive and player.waiting_packets and not self._stopping:
             time.sleep(_FLUSH_POLL_S)
@@ -347,9 +431,35 @@ class ReplaySource:
             self._positions.pop()
         return self._place(due_ns).passes
 
+    def _begin_seek(self, timed: _TimedSeek) -> int:
+        """Add a seek to the player's actions; returns the number of completed passes. Nothing is put onto the packet queue until ``_await_line``."""
+        player = self._open_player()
+        self._had_read_all, self._has_read_all = self._has_read_all, False
+        self._sought, self._timed_seek = timed, None
+        timed.number = player.act(Action.SEEK, timed.at_ns)
+        passes = self._place(player.line_ns if player.is_paused else player.line_at(timed.at_ns)).passes
+        timed.added.set()
+        return passes
+
+    def _await_line(self) -> int:
+        """Block until the last seek at a time has begun; returns the place on the time line where its packets begin."""
+        player, timed = self._open_player(), self._sought
+        if timed is None:
+            return self._sought_line_ns
+        flushed = int(player.words[Word.FLUSHED])
+        while not player.timed.is_done(timed.number) and player.alive and not self._stopping:
+            time.sleep(_FLUSH_POLL_S)
+        self._sought, self._put_ns = None, -1
+        self._endings += int(self._had_read_all and int(player.words[Word.FLUSHED]) == flushed)
+        self._sought_line_ns = line_ns = int(player.timed.line_ns[timed.number % player.timed.line_ns.size])
+        while len(self._positions) > 1 and self._positions[-1].due_ns > line_ns:
+            self._positions.pop()
+        return line_ns
+
     def _wait_for_seek(self) -> None:
-        while not self._stopping and self._seek_ns is None:
+        while not self._stopping and self._seek_ns is None and self._timed_seek is None:
             self._wake.wait(_FULL_WAIT_S)
+            self._wake.clear()
 
     def _take_seek(self) -> int | None:
         with self._lock:
@@ -379,7 +489,10 @@ class ReplaySource:
             self._positions.popleft()
         done = 0
         while done < stops.size:
+            before = done
             done += int(put_run(player.queue, cues.track, cues.due_ns, cues.stamp_ns, cues.capture_ns, data, stops, done, player.capture_ns))
+            if done > before:
+                self._put_ns = int(cues.due_ns[done - 1])
             if done < stops.size:
                 self._wake.wait(_FULL_WAIT_S)
                 self._wake.clear()

@@ -148,6 +148,13 @@ def wind_from(wind: Wind, time_ns: int) -> WindState:
 
 
 @kernel
+def begin_gusts(wind: Wind, state: WindState, time_ns: int) -> None:
+    """Put gusts into the stationary state at ``time_ns``, as ``wind_from``."""
+    state.key[0] = time_ns // _KEY_NS
+    _begin(wind, state)
+
+
+@kernel
 def _begin(wind: Wind, state: WindState) -> None:
     for process in range(3):
         a, b = normal_pair(wind.seed, wind.stream, _index(state.key[0], process), _GUST)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import socket
+import time
 from collections import defaultdict
 
 import aiohttp
@@ -13,9 +14,10 @@ import pytest
 import velodyne_decoder
 
 import hilsim
+from hilsim.capture.pcap import CaptureFile
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests import commands
-from tests.random_changes import random_change
+from tests.random_changes import random_change, random_replay_change
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 
@@ -131,9 +133,11 @@ def test_changes_in_recorded_points_are_those_of_their_script(daemon, tmp_path, 
     for _ in range(40):
         change = random_change(rng, names, ["recorded"])
         while change["kind"] in {"sensor", "weather"}:
-            change = random_change(rng, names, ["recorded"])
+            change = random_change(rng, names, ["recorded"]) if rng.random() < 0.6 else random_replay_change(rng, ["recorded"], 1.8)
         assert set(control.change(**change).sensors) == {"recorded"}
+    control.change("replay", at_s=control.state()["rig_s"] + 0.3, pause=False)  # also where the rig's own time stood still in a pause
     script, lived_s = control.script(), control.state()["rig_s"]
+    assert {change["kind"] for change in script} >= {"replay", "add", "move"}
     assert running.stop()[0] == 0
     lines = tmp_path / "script.jsonl"
     lines.write_text("".join(json.dumps(change) + "\n" for change in script))
@@ -144,6 +148,132 @@ def test_changes_in_recorded_points_are_those_of_their_script(daemon, tmp_path, 
     assert sum(payload not in recorded for payload in lived) > 20
     later = iter(played)
     assert all(payload in later for payload in lived)  # in their order; a machine that stands still may leave packets out
+
+
+REPLAY = """
+[[replay]]
+name = "{name}"
+file = "recorded.pcap"
+retime = "{retime}"
+loop = "plain"
+late_policy = "keep"
+[[replay.flow]]
+match = ">:2368"
+send = ">127.0.0.1:{port}"
+"""
+
+
+def stamped(path, port):
+    """Deadlines and UDP payloads of a recording to a port, in their order."""
+    return [(datagram.host_stamp_ns, datagram.payload) for datagram in CaptureFile(path) if datagram.destination_port == port]
+
+
+def test_pauses_and_seeks_of_replays_are_those_of_their_script(daemon, tmp_path, receiver):
+    hilsim.record(write_rig(tmp_path), tmp_path / "recorded.pcap", duration_s=2.0)
+    ports = [receiver().port, receiver().port]
+    tables = REPLAY.format(name="one", retime="none", port=ports[0]) + REPLAY.format(name="two", retime="device", port=ports[1])
+    late = '[transmit]\nlate_policy = "send"\n'  # what a machine that stood still is late with is sent all the same
+    path = write_rig(tmp_path, 'name = "replays"\n[metrics]\nport = 0\n' + late + tables + CONTROL)
+    script = tmp_path / "script.toml"
+    script.write_text(
+        '[[change]]\nat_s = 1.0\nkind = "replay"\npause = true\n[[change]]\nat_s = 1.5000007\nkind = "replay"\npause = false\n'
+        '[[change]]\nat_s = 1.8\nkind = "replay"\nreplay = "two"\nseek_s = 0.25\n'
+    )
+    running = daemon(path, "--script", str(script), "--record", str(tmp_path / "lived.pcap"))
+    running.await_log(r'"event": "rig.changed", "kind": "replay", "at_s": 1.8')
+    control = hilsim.connect(tmp_path / "control")
+    control.change("replay", replay="one", seek_s=1.5)
+    assert set(control.change("replay", pause=True).sensors) == {"one", "two"}
+    assert [replay["is_paused"] for replay in control.state()["replays"]] == [True, True]
+    control.change("replay", seek_s=0.75)
+    control.change("replay", replay="two", pause=False, seek_s=0.1)
+    assert [replay["is_paused"] for replay in control.state()["replays"]] == [True, False]
+    control.change("replay", replay="one", pause=False)
+    control.change("replay", replay="two", seek_s=1.0)
+    with pytest.raises(hilsim.ConfigError, match=r'replay must be a replay of the rig \(one, two\), got "three"'):
+        control.change("replay", replay="three", pause=True)
+    with pytest.raises(hilsim.ConfigError, match=r"a rig must have a \[\[sensor\]\]"):
+        control.change("weather", weather={"fog_visibility_m": 30.0})
+    made, lived_s = control.script(), control.state()["rig_s"]
+    assert running.stop()[0] == 0
+    assert [change["kind"] for change in made] == ["replay"] * 9
+    lines = tmp_path / "made.jsonl"
+    lines.write_text("".join(json.dumps(change) + "\n" for change in made))
+    hilsim.record(path, tmp_path / "played.pcap", duration_s=lived_s + 3.0, script=lines)
+    for port in ports:
+        lived, played = stamped(tmp_path / "lived.pcap", port), stamped(tmp_path / "played.pcap", port)
+        assert len(lived) > 900
+        assert [payload for _, payload in lived] == [payload for _, payload in played[: len(lived)]]
+    assert all(change["at_s"] >= at_s for change, at_s in zip(made, (1.0, 1.5000007, 1.8), strict=False))  # later only where the machine stood still
+
+
+FLYING = """
+[platform]
+kind = "vehicle"
+[vehicle]
+position_m = [0.0, 0.0, 0.0]
+yaw_deg = 0.0
+[[vehicle.waypoint]]
+time_s = 0.0
+position_m = [0.0, 0.0, 1.5]
+[[scene.plane]]
+name = "floor"
+size_m = [60.0, 60.0]
+"""
+
+
+def test_a_vehicle_is_put_elsewhere_blown_and_reset_at_rig_times(daemon, tmp_path, receiver):
+    path = write_rig(tmp_path, SCENE + FLYING + sensor("belly", receiver().port, receiver().port) + CONTROL)
+    running = daemon(path)
+    control = hilsim.connect(tmp_path / "control")
+
+    def place_m():
+        return control.state()["vehicle"]["truth"]["position_m"]
+
+    def await_place(condition):
+        until_s = time.monotonic() + 60.0
+        while not condition(place_m()):
+            assert time.monotonic() < until_s, place_m()
+            time.sleep(0.02)
+
+    await_place(lambda place: place[2] > 1.0)
+    at_s = control.state()["rig_s"] + 0.4
+    put = control.change("vehicle", at_s=at_s, position_m=[-3.0, 2.0, 1.5], rotation_deg=[0.0, 0.0, 90.0])
+    assert set(put.sensors) == {"vehicle"}
+    assert at_s <= put.sensors["vehicle"]
+    x, y, _ = place_m()
+    assert (x, y) == pytest.approx((-3.0, 2.0), abs=0.5)
+    await_place(lambda place: abs(place[0]) < 0.3 and abs(place[1]) < 0.3)  # the position hold flies back
+    control.change("vehicle", wind={"speed_mps": 14.0, "from_deg": 270.0, "turbulence_ratio": 0.1})
+    await_place(lambda place: place[0] > 0.4)
+    control.change("vehicle", wind={})
+    table = {"name": "table", "size_m": [3.0, 3.0, 2.2], "position_m": [0.0, 0.0, 1.1]}
+    added = control.change("add", box=table)
+    control.change("vehicle", at_s=added.at_s + 0.2, position_m=[0.0, 0.0, 2.25])
+    time.sleep(1.0)
+    assert place_m()[2] > 2.2  # the hold is for less, but it stands on the table
+    control.change("remove", name="table")
+    await_place(lambda place: place[2] < 1.9)
+    control.change("vehicle", reset=True)
+    await_place(lambda place: place[2] < 0.6)
+    made, lived_s = control.script(), control.state()["rig_s"]
+    with pytest.raises(hilsim.ConfigError, match=r"replay must be a replay of the rig \(it has none\)"):
+        control.change("replay", pause=True)
+    assert running.stop()[0] == 0
+    assert [change["kind"] for change in made] == ["vehicle"] * 3 + ["add", "vehicle", "remove", "vehicle"]
+    lines = tmp_path / "script.jsonl"
+    lines.write_text("".join(json.dumps(change) + "\n" for change in made))
+    whole, other = (hilsim.Emulator(path, script=lines) for _ in range(2))
+    leaps = [number for number, change in enumerate(made) if "position_m" in change or "reset" in change]
+    assert leaps == [0, 4, 6]
+    for number, change in enumerate(made):
+        before, after = (whole.sensor_pose(change["at_s"] + by_s).position_m for by_s in (-0.001, 0.001))
+        assert (sum(abs(there - here) for there, here in zip(after, before, strict=True)) > 0.2) == (number in leaps)
+    on_table_s = (made[4]["at_s"] + made[5]["at_s"]) / 2
+    assert whole.sensor_pose(on_table_s).position_m[2] > 2.2
+    assert other.sensor_pose(lived_s) == whole.sensor_pose(lived_s)
+    begin_s = made[0]["at_s"] - 0.05
+    assert list(other.packets(begin_s, begin_s + 0.1)) == list(whole.packets(begin_s, begin_s + 0.1))
 
 
 def test_a_moved_object_is_where_the_numbers_say_in_packets_that_leave_soon_after(daemon, tmp_path, receiver):
@@ -272,6 +402,7 @@ REFUSED = {
     "a rate that it has not": ('{"do": "change", "change": {"kind": "sensor", "sensor": "lidar", "rotation_rate_rpm": 610}}', "got 610"),
     "a file that is not there": ('{"do": "change", "change": {"kind": "add", "mesh": {"name": "a", "file": "gone.obj"}}}', "gone.obj"),
     "a replay that is not there": ('{"do": "pause", "replay": "x"}', "replay"),
+    "a replay to change that is not there": ('{"do": "change", "change": {"kind": "replay", "pause": true}}', "a replay of the rig (it has none)"),
 }
 
 

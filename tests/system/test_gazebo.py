@@ -88,6 +88,18 @@ def test_a_recording_holds_every_message_of_every_topic(yard):
     assert min(path.name for path in (yard.parent / "scans").iterdir()) == "scan.LaserScan.pb"
 
 
+def test_a_recording_with_a_script_sees_what_is_added_from_its_rig_time_on(yard):
+    (yard.parent / "script.toml").write_text(
+        '[[change]]\nat_s = 0.45\nkind = "add"\nbox = { name = "crate", size_m = [1.0, 60.0, 60.0], position_m = [5.5, 0.0, 0.0] }\n'
+    )
+    call("record", yard, "-o", "plain", "--duration-s", "1", cwd=yard.parent)
+    call("record", yard, "-o", "changed", "--duration-s", "1", "--script", "script.toml", cwd=yard.parent)
+    plain, changed = (delimited(yard.parent / folder / "scan.LaserScan.pb") for folder in ("plain", "changed"))
+    assert [one == other for one, other in zip(plain, changed, strict=True)] == [True] * 5 + [False] * 5
+    nearest = [np.frombuffer(dict(fields(scan))[14], "<f8").reshape(16, 361)[7].max() for scan in (plain[9], changed[9])]
+    assert nearest[1] <= nearest[0]
+
+
 RIG = """
 name = "both"
 [scene]

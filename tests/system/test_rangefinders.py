@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import common
 
+import hilsim
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.testing.flight_controller.controller import Px4, Px4Spec
@@ -165,6 +166,34 @@ def test_each_rangefinder_says_where_the_walls_are_in_its_own_bytes(daemon, cabl
     assert turn[2] == pytest.approx(5000, abs=30)
     assert turn[90] == pytest.approx(7000, abs=30)
     assert turn[182] in (0, -1)
+
+
+def test_a_rangefinder_sees_objects_that_are_added_and_moved_at_rig_times_and_a_reload_ends_it(daemon, cable, tmp_path):
+    line = cable("tfmini")
+    fixed = PLACE.replace('kind = "vehicle"', 'kind = "fixed"\nposition_m = [0.0, 0.0, 1.5]')
+    path = write_rig(tmp_path, fixed + rangefinder("tfmini", tmp_path / "tfmini") + '[control]\nsocket = "control"\n')
+    running = daemon(path, wait=False)
+    running.await_log(r'"event": "daemon\.started"')
+    control = hilsim.connect(tmp_path / "control")
+
+    def distances_cm():
+        line.read()
+        time.sleep(0.1)
+        line.read()
+        return {reading[0] for reading in parse_tfmini(await_bytes(line, 90))[1:-1]}
+
+    assert distances_cm() <= {499, 500, 501}
+    crate = {"name": "crate", "size_m": [1.0, 1.0, 1.0], "position_m": [3.5, 0.0, 1.5], "material": "concrete"}
+    control.change("add", box=crate)
+    assert "crate" in control.state()["objects"]
+    assert distances_cm() <= {299, 300, 301}
+    control.change("move", at_s=control.state()["rig_s"] + 0.2, name="crate", position_m=[2.5, 0.0, 1.5])
+    assert distances_cm() <= {199, 200, 201}
+    assert [change["kind"] for change in control.script()] == ["add", "move"]
+    running.process.send_signal(signal.SIGHUP)
+    running.await_log(r'"event": "rig.reloaded"')
+    assert distances_cm() <= {499, 500, 501}
+    assert "crate" not in control.state()["objects"]
 
 
 def test_a_rangefinder_whose_cable_is_pulled_and_plugged_in_again_goes_on_without_a_burst(daemon, cable, tmp_path):

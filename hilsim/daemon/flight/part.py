@@ -4,11 +4,12 @@ The flight modules are imported only for a rig with a vehicle; most rigs have no
 """
 
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
+from hilsim.daemon.flight.changes import VehicleActor
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.errors import ConfigError
 from hilsim.telemetry.faults import Fault
@@ -31,6 +32,8 @@ class VehiclePart(Part):
         self.vehicle: FlyingVehicle | None = None
         self._messages: ScanMessages | None = None
         self._signature = asset_signature(context.rig)
+        self._actor = VehicleActor(context=context, find=lambda: self.vehicle)
+        context.actors["vehicle"] = self._actor
 
     def prepare(self) -> None:
         """Build the vehicle and its scene."""
@@ -46,6 +49,7 @@ class VehiclePart(Part):
             spec=rig.spec.vehicle, observations=self.vehicle.loop_setup.shared.observations, counts=self.vehicle.loop_setup.shared.counts
         )
         self.context.obstacle_map = self._messages.obstacle_map
+        self.context.viewers["the vehicle"] = self._actor.see_later
 
     def warm(self) -> None:
         """Load the kernels of the flight loop and of messages, and open the loop's ports.
@@ -84,7 +88,7 @@ class VehiclePart(Part):
             raise ConfigError(
                 f"{rig.path}: [vehicle], [scene], [platform] and seed cannot change while a vehicle flies; restart the service for that"
             )
-        return Change()
+        return VehicleReload(actor=self._actor)
 
     def stop(self) -> None:
         """End the threads and close the ports."""
@@ -124,3 +128,19 @@ class VehiclePart(Part):
         if self._messages is not None and self._messages.has_ended:
             found.append(Fault(key="observer_ended", text="the thread that sends obstacle data to the controller has ended"))
         return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VehicleReload(Change):
+    """Change to another rig with the same vehicle: its timed changes are gone.
+
+    Attributes:
+        actor: Maker of the vehicle's timed changes.
+    """
+
+    actor: VehicleActor
+
+    def make(self) -> tuple[str, ...]:
+        """Let the wind and the world of the rig's file return."""
+        self.actor.return_to_file()
+        return ()

@@ -12,6 +12,7 @@ import structlog
 
 from hilsim.assembly.build import Scenery
 from hilsim.autopilot.ardupilot_loop import JsonPilot
+from hilsim.autopilot.changes.table import ChangeTable
 from hilsim.autopilot.ground_stations.forwarding import Forwarder
 from hilsim.autopilot.loop import fly
 from hilsim.autopilot.loop_context import ControlWord, Line
@@ -22,6 +23,7 @@ from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.collision.contacts import TouchWord
 from hilsim.compilation.atomics import publish
+from hilsim.compilation.pins import Pin
 from hilsim.config.rig import Rig
 from hilsim.daemon.flight.pose_log import PoseLog, newest_truth
 from hilsim.errors import LinkError
@@ -78,6 +80,8 @@ class FlyingVehicle:
         forwarder: Forwarder to ground stations; None if there are none yet.
         truth_path: File for the vehicle's truth; None: no file.
         autopilot: Status that the controller reports about itself.
+        loop_setup: Arguments of the flight loop.
+        table: Timed changes of the vehicle.
     """
 
     spec: VehicleRigSpec
@@ -94,6 +98,7 @@ class FlyingVehicle:
     truth_path: Path | None = None
     autopilot: AutopilotStatus = field(default_factory=AutopilotStatus)
     loop_setup: LoopSetup = field(init=False)
+    table: ChangeTable = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
@@ -105,6 +110,7 @@ class FlyingVehicle:
         controller = self.spec.controller
         self.rate_hz = controller.rate_hz
         self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
+        self.table = ChangeTable(self.loop_setup.shared.changes)
 
     def warm(self) -> None:
         """Load or compile the flight loop, and open its ports, without flying.
@@ -114,6 +120,8 @@ class FlyingVehicle:
             LinkError: ArduPilot's port cannot be opened.
         """
         shared = self.loop_setup.shared
+        for value in (self.loop_setup.context.wind, self.world):
+            Pin(value).release()
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
             self._warm_pilot(self._socket)

@@ -3,7 +3,8 @@
 The modules that measure and publish are imported only for a rig with such a file; most rigs have none, and start faster so.
 """
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hilsim.config.rig import Rig
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hilsim.gazebo.lidar import GazeboLidar
     from hilsim.gazebo.publishing import LidarPublisher
     from hilsim.gazebo.transport import Transport
+    from hilsim.scene.world import World
 
 
 class Gazebo(Part):
@@ -44,6 +46,11 @@ class Gazebo(Part):
         from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
 
         self.lidars = gazebo_lidars(rig, self.context.scenery(rig))
+        self.context.viewers["Gazebo's lidars"] = self._see_later
+
+    def _see_later(self, from_ns: int, world: "World") -> None:
+        for lidar in self.lidars:
+            lidar.see_later(from_ns, world)
 
     def open(self) -> None:
         """Advertise the topics.
@@ -84,7 +91,12 @@ class Gazebo(Part):
         now = self.context.rig
         if rig.spec.gazebo != now.spec.gazebo or (now.spec.gazebo is not None and not self.context.shows(rig)):
             raise ConfigError(f"{rig.path}: [gazebo] and its [scene] cannot change while lidars are published; restart the service for that")
-        return Change()
+        return GazeboChange(gazebo=self) if self.lidars else Change()
+
+    def return_to_file(self) -> None:
+        """Let the lidars see the scene of the rig's file again, after a reload."""
+        now_ns = time.monotonic_ns() - self.context.clock.epoch_ns
+        self._see_later(now_ns, self.context.scenery(self.context.rig).world)
 
     def stop(self) -> None:
         """End the threads, and announce the end to subscribers."""
@@ -119,3 +131,19 @@ class Gazebo(Part):
         if self._transport is not None and not self._transport.alive:
             found.append(Fault(key="gazebo_ended", text="topics are not advertised any more: the thread has ended"))
         return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GazeboChange(Change):
+    """Change to another rig with the same SDF file: timed changes of what the lidars see are gone.
+
+    Attributes:
+        gazebo: The lidars.
+    """
+
+    gazebo: Gazebo
+
+    def make(self) -> tuple[str, ...]:
+        """Let the lidars see the file's scene again."""
+        self.gazebo.return_to_file()
+        return ()

@@ -6,16 +6,21 @@ from typing import Protocol
 from hilsim.assembly.build import Scenery
 from hilsim.links.line import SerialSpec
 from hilsim.links.timed_bytes import TimedBytes
+from hilsim.scene.world import World
 
 
 class SerialDevice(Protocol):
     """A device on a serial port. It uses no clock and no port itself: rig times are arguments.
 
-    All methods but ``see`` are called by one thread.
+    All methods but ``see`` and ``see_later`` are called by one thread.
     """
 
     def see(self, scenery: Scenery) -> None:
         """Set the scene and platform of the device; any thread may call it."""
+        ...
+
+    def see_later(self, from_ns: int, world: World) -> None:
+        """Set the world that the device sees from a rig time on, after a timed change; any thread may call it."""
         ...
 
     def warm(self) -> None:

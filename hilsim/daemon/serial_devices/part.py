@@ -9,6 +9,7 @@ from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
 from hilsim.daemon.serial_devices.rangefinder import configured_rangefinders
+from hilsim.scene.world import World
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 
@@ -26,6 +27,16 @@ class SerialDevices(Part):
     def prepare(self) -> None:
         """Make the devices, without opening their ports."""
         self.ports = {configured.name: SerialDevicePort(configured=configured) for configured in self._configured(self.context.rig)}
+        self._become_viewer()
+
+    def _become_viewer(self) -> None:
+        self.context.viewers.pop("serial devices", None)
+        if self.ports:
+            self.context.viewers["serial devices"] = self._see_later
+
+    def _see_later(self, from_ns: int, world: World) -> None:
+        for port in dict(self.ports).values():
+            port.configured.device.see_later(from_ns, world)
 
     def _configured(self, rig: Rig) -> tuple[ConfiguredDevice, ...]:
         return tuple(configured for kind in KINDS for configured in kind(rig, lambda: self.context.scenery(rig)))
@@ -67,6 +78,7 @@ class SerialDevices(Part):
         for port in begun.values():
             port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
         self.ports = {name: {**self.ports, **begun}[name] for name in change.requested}
+        self._become_viewer()
         return (*done, *(f"{name}: started" for name in begun))
 
     def stop(self) -> None:

@@ -1,6 +1,7 @@
 """Range sensors as serial devices, which cast rays from the platform into the scene."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,16 @@ from hilsim.rangefinders.aim import platform_rays
 from hilsim.rangefinders.registry import build_rangefinder, rangefinder_names
 from hilsim.rangefinders.specs import RangefinderSpec
 from hilsim.render.cpu import cast_rays
+from hilsim.scene.successive import SuccessiveWorlds
+from hilsim.scene.world import World
+from hilsim.vehicle.platform import Platform
 
 _NOISE_SIGMAS = 8.0
+
+
+class _Seen(NamedTuple):
+    platform: Platform
+    worlds: SuccessiveWorlds
 
 
 class RangefinderDevice:
@@ -23,12 +32,16 @@ class RangefinderDevice:
     def __init__(self, spec: RangefinderSpec, *, seed: int, stream: int, scenery: Scenery) -> None:
         """Create a rangefinder from ``spec``, with noise drawn from ``seed`` and ``stream``, its number in the rig."""
         self._spec = spec
-        self._scenery = scenery
+        self._seen = _Seen(scenery.platform, SuccessiveWorlds(scenery.world))
         self._sensor = build_rangefinder(spec, seed=seed, stream=stream)
 
     def see(self, scenery: Scenery) -> None:
         """Set the scene and platform of the sensor."""
-        self._scenery = scenery
+        self._seen = _Seen(scenery.platform, SuccessiveWorlds(scenery.world))
+
+    def see_later(self, from_ns: int, world: World) -> None:
+        """Set the world that the sensor sees from a rig time on."""
+        self._seen.worlds.add(from_ns, world)
 
     def warm(self) -> None:
         """Load or compile the kernels that cast rays."""
@@ -55,12 +68,15 @@ class RangefinderDevice:
 
     def sample(self, time_ns: npt.NDArray[np.int64], azimuth_deg: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
         """Measure true ranges in metres ``float32[n]``, ``inf`` for a miss, at rig times ``int64[n]`` and azimuths ``float64[n]``."""
-        scenery = self._scenery
-        rays = platform_rays(self._spec, scenery.platform, time_ns, azimuth_deg)
+        seen = self._seen
+        rays = platform_rays(self._spec, seen.platform, time_ns, azimuth_deg)
         range_m = np.empty(time_ns.size, np.float32)
-        instance, triangle = np.empty(time_ns.size, np.int32), np.empty(time_ns.size, np.int32)
         reach_m = self._spec.range_max_m + _NOISE_SIGMAS * self._spec.range_noise_m
-        cast_rays(scenery.world, rays.origin_m, rays.direction, time_ns, reach_m, range_m, instance, triangle)
+        for world, at in seen.worlds.parts(time_ns):
+            met_m = np.empty(at.size, np.float32)
+            instance, triangle = np.empty(at.size, np.int32), np.empty(at.size, np.int32)
+            cast_rays(world, rays.origin_m[at], rays.direction[at], time_ns[at], reach_m, met_m, instance, triangle)
+            range_m[at] = met_m
         return range_m
 
 

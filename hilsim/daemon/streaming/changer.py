@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hilsim.assembly.changed import RigState, is_changed, lidar_after
+from hilsim.assembly.changed import UNSEEN, RigState, is_changed, lidar_after
 from hilsim.config.script import ChangeSpec
-from hilsim.daemon.parts import RigContext
+from hilsim.daemon.parts import Actor, RigContext
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
 from hilsim.emulator.insertion.insertion import CAPACITY, Inserter
@@ -93,30 +93,33 @@ class Changer:
 
     @property
     def is_running(self) -> bool:
-        """Whether the sensors' render threads run, so that changes can be made."""
-        has_viewers = bool(self.streams or self.context.overlaid)
-        return has_viewers and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
+        """Whether everything that can change runs, so that changes can be made."""
+        has_begun = self.context.clock.epoch_ns > 0 and all(actor.is_running for actor in self.context.actors.values())
+        return has_begun and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
 
     def object_names(self) -> list[str]:
         """Names of the objects that exist now."""
         if self._state is not None:
             return self._state.object_names
-        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.overlaid else []
+        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.is_seen else []
 
     def earliest_ns(self) -> int:
         """Earliest rig time at which a change published now takes effect for all sensors together."""
         rendered_ns = [_frontier_ns(streaming) for streaming in dict(self.streams).values()]
-        return max([*rendered_ns, *(inserter.next_ns for inserter in self._inserters().values())], default=0) + _MARGIN_NS
+        return max([self._now_ns(), *rendered_ns, *(inserter.next_ns for inserter in self._inserters().values())]) + _MARGIN_NS
 
-    def prepare(self, change: ChangeSpec) -> PreparedChange:
-        """Prepare a change for ``make`` without changing the rig. The result is valid until another change is made.
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self.context.clock.epoch_ns
+
+    def prepare(self, change: ChangeSpec) -> PreparedChange | None:
+        """Prepare a change for ``make`` without changing the rig; None if there is nothing to prepare. The result is valid until another change is made.
 
         Raises:
             ConfigError: the change cannot be made of the rig as it is.
             AssetError: a file cannot be used.
         """
         with self.lock:
-            return self._prepared(change)
+            return None if change.kind in self.context.actors else self._prepared(change)
 
     def make(self, change: ChangeSpec, *, is_scheduled: bool = False, prepared: PreparedChange | None = None) -> MadeChange:
         """Make a change; returns some milliseconds later, when every render thread has begun with it.
@@ -131,6 +134,9 @@ class Changer:
             AssetError: a file cannot be used; nothing was changed.
             TransmitError: a render thread does not answer.
         """
+        actor = self.context.actors.get(change.kind)
+        if actor is not None:
+            return self._act(actor, change, is_scheduled=is_scheduled)
         with self.lock, self.pacing:
             if prepared is None or prepared.former is not self._state:
                 prepared = self._prepared(change)
@@ -144,14 +150,26 @@ class Changer:
             numbers = self._publish_inserted(prepared, at_ns)
             begun_ns = self._publish(prepared.lidars, at_ns)
             begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
+            if prepared.state.world is not prepared.former.world:
+                for see_later in dict(self.context.viewers).values():
+                    see_later(at_ns, prepared.state.world)
             self._state, self.context.is_changed = prepared.state, True
             made = _recorded(change, at_ns, begun_ns)
             self.made.append(made)
             return made
 
+    def _act(self, actor: Actor, change: ChangeSpec, *, is_scheduled: bool) -> MadeChange:
+        with self.lock:
+            now_ns = self._now_ns()
+            if change.at_ns is not None and change.at_ns < now_ns and not is_scheduled:
+                raise ConfigError(f"at_s must be {now_ns / 1e9:.6f} or later now, got {change.at_s}")
+            made = _recorded(change, *actor.make(change, now_ns))
+            self.made.append(made)
+            return made
+
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
-        if not self.streams and not self.context.overlaid:
-            raise ConfigError("a rig must have a [[sensor]], or a [[replay]] with overlay = true, for what it sees to be changed, got none")
+        if not self.streams and not self.context.is_seen:
+            raise ConfigError(UNSEEN)
         devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
         if devices:
             raise ConfigError(f'render.backend must be "cpu" for timed changes, got a GPU that renders {", ".join(devices)}')

@@ -12,6 +12,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.streaming.playing import Playing
+from hilsim.daemon.streaming.replay_changes import ReplayActor
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
@@ -55,6 +56,8 @@ class Replays(Part):
         self._sources = LoopbackSources()
         self._changing = threading.Lock()
         self._postponed_ns: npt.NDArray[np.int64] = np.zeros(MOST_PLAYERS, np.int64)
+        self._started: dict[str, ReplaySource] = {}
+        context.actors["replay"] = ReplayActor(context=context, sources=self._started)
 
     # -- the life cycle ----------------------------------------------------------------------------------------------------------------
 
@@ -225,6 +228,7 @@ class Replays(Part):
             playing.replay_source.inserter.insertion.rig_epoch_ns[0] = clock.epoch_ns
             self.context.overlaid[spec.name] = playing.replay_source
         playing.replay_source.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
+        self._started[spec.name] = playing.replay_source
 
     def stop(self) -> None:
         """End all threads; the transmitter closes the sockets."""
@@ -233,6 +237,7 @@ class Replays(Part):
         self._playing.clear()
 
     def _stop_one(self, playing: Playing) -> None:
+        self._started.pop(playing.spec.name, None)
         playing.replay_source.stop()
         if playing.replay_source.inserter is not None:
             self.context.overlaid.pop(playing.spec.name, None)

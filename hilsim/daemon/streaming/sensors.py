@@ -68,10 +68,12 @@ class Sensors(Part):
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Build the scene, if the rig has a sensor or an overlay."""
+        """Build the scene, if anything in the rig sees it."""
         rig = self.context.rig
-        if rig.spec.sensor or has_overlay(rig):
+        if rig.spec.sensor or rig.spec.vehicle or rig.spec.rangefinder or rig.spec.gazebo or has_overlay(rig):
             check_script(rig, self.context.scenery(rig))
+        else:
+            check_script(rig, None)
 
     def needs(self) -> Needs:
         """Requirements of the sensors: two flows each."""

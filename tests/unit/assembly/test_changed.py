@@ -5,16 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.assembly.build import build_lidar, build_scenery
-from hilsim.assembly.changed import RigState, changing_lidars, follow, lidar_after
+from hilsim.assembly.changed import RigState, changing_lidars, check_script, follow, lidar_after
 from hilsim.config.rig import load_rig
 from hilsim.config.script import Script, parse_change
 from hilsim.emulator.changing.segments import BASE, SegmentTable, enter_segment, render_packet
 from hilsim.emulator.schedule import packet_start_ns
 from hilsim.emulator.workspace import allocate_workspace
+from hilsim.errors import ConfigError
 from tests.compiled import compiled_only
 from tests.random_changes import random_change
 from tests.runs.depth import examples
@@ -158,3 +160,34 @@ def test_a_plan_that_takes_over_all_but_its_optics_is_the_plan_made_anew(tmp_pat
         assert "plan" not in vars(anew)
         for value, expected in zip(values_of(found.plan), values_of(anew.plan), strict=True):
             assert np.array_equal(value, expected)
+
+
+HAS_NOT = {
+    "replay": ({"kind": "replay", "replay": "front", "pause": True}, r'replay must be a replay of the rig \(it has none\), got "front"'),
+    "vehicle": ({"kind": "vehicle", "reset": True}, r"a rig must have a \[vehicle\] for it to be changed, got none"),
+}
+
+
+@pytest.mark.parametrize(("table", "fault"), HAS_NOT.values(), ids=HAS_NOT)
+def test_a_change_of_what_a_rig_does_not_have_is_refused_with_its_place_in_the_script(tmp_path, table, fault):
+    rig, scenery, _ = room(tmp_path)
+    script = Script(tmp_path / "script.toml", (parse_change({"at_s": 1.5, **table}),))
+    for seen in (scenery, None):
+        with pytest.raises(ConfigError, match=rf"script.toml: change 0 at 1.5 s: {fault}"):
+            check_script(rig, seen, script)
+
+
+def test_a_rig_in_which_nothing_sees_a_scene_takes_changes_of_its_replays_alone(tmp_path):
+    path = write_rig(tmp_path, 'name = "replays"\n[[replay]]\nname = "front"\nfile = "front.pcap"\n')
+    rig, pause = load_rig(path), parse_change({"at_s": 1.0, "kind": "replay", "pause": True})
+    check_script(rig, None, Script(path, (pause,)))
+    fog = parse_change({"at_s": 2.0, "kind": "weather", "weather": {"fog_visibility_m": 30.0}})
+    with pytest.raises(ConfigError, match=r"change 1 at 2 s: a rig must have a \[\[sensor\]\], \[\[rangefinder\]\], \[vehicle\]"):
+        check_script(rig, None, Script(path, (pause, fog)))
+
+
+def test_changes_of_replays_leave_what_the_sensors_see(tmp_path):
+    path = write_rig(tmp_path, ROOM + "".join(SENSORS) + '[[replay]]\nname = "side"\nfile = "side.pcap"\n')
+    rig = load_rig(path)
+    state = RigState.at_start(rig, build_scenery(rig))
+    assert state.after(parse_change({"kind": "replay", "seek_s": 1.0})) is state

@@ -3,17 +3,28 @@
 import numpy as np
 import pytest
 
+from hilsim.autopilot.changes.table import Kind
 from hilsim.autopilot.loop_context import ControlWord
-from hilsim.autopilot.loop_setup import build_loop_context, build_loop_setup, flown_track, open_line, standing_height_m, start_pose
+from hilsim.autopilot.loop_setup import (
+    TimedChange,
+    build_loop_context,
+    build_loop_setup,
+    flown_track,
+    open_line,
+    placed_motion,
+    standing_height_m,
+    start_pose,
+)
 from hilsim.autopilot.session import HIL_FLAG
 from hilsim.autopilot.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
+from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import track_state
 from hilsim.protocols.mavlink.messages import PROTOCOL_VERSION
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import plane
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.multirotor import build_multirotor
-from hilsim.vehicle.wind import WindSpec
+from hilsim.vehicle.wind import WindSpec, build_wind
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import BARE, profile
 
@@ -72,11 +83,11 @@ def test_hilsims_heartbeat_is_one_that_a_board_starts_mavlink_for():
     assert (buffers.origin.system, buffers.origin.component) == (3, 7)
 
 
-def flight(waypoints, seconds, *, seed=1, wind=None):
+def flight(waypoints, seconds, *, seed=1, wind=None, changes=()):
     spec = VehicleRigSpec(yaw_deg=0.0, waypoint=waypoints, wind=wind or WindSpec())
     world = build_world([SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]))])
     built = build_loop_setup(spec, profile("iris"), open_line("hold"), seed=seed, rate_hz=250)
-    return flown_track(built, world, round(seconds * S)), built
+    return flown_track(built, world, round(seconds * S), changes), built
 
 
 def place(track, time_s):
@@ -121,3 +132,46 @@ def test_rows_of_a_flight_are_four_milliseconds_apart_and_reach_past_its_end():
     assert np.diff(track.time_ns).tolist() == [4 * MS] * (len(track.time_ns) - 1)
     assert track.time_ns[-1] >= 100 * MS
     assert built.flight.state.time_ns[0] == track.time_ns[-1]
+
+
+GALE = TimedChange(3 * S + 500_000, Kind.WIND, build_wind(WindSpec(speed_mps=9.0, from_deg=270.0, turbulence_ratio=0.2), 1, 0))
+ASIDE = TimedChange(4 * S + 2 * MS, Kind.PLACE, placed_motion(build_multirotor(profile("iris")), (6.0, 5.0, 2.0), (0.0, 0.0, 90.0)))
+BACK = TimedChange(6 * S, Kind.RESET)
+
+
+@compiled_only
+def test_timed_changes_begin_with_a_step_and_leave_what_was_flown_before():
+    plain, changed = flight(UP, 8.0)[0], flight(UP, 8.0, changes=[GALE, ASIDE, BACK])[0]
+    for at_s in np.arange(0.0, 3.0, 0.11):
+        assert place(plain, at_s).tolist() == place(changed, at_s).tolist()
+    assert place(changed, 3.9)[0] - place(plain, 3.9)[0] > 0.05  # blown to the east
+    before, after = (track_state(changed, 4 * S + 2 * MS + by_ns) for by_ns in (-1, 0))
+    np.testing.assert_allclose(before[0], place(changed, 4.001), atol=0.02)
+    assert after[0][:2] == (6.0, 5.0)
+    np.testing.assert_allclose(after[1], (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)), atol=1e-12)
+    start = flight(UP, 1.0)[0]
+    np.testing.assert_allclose(place(changed, 6.0), place(start, 0.0), atol=1e-12)
+
+
+@compiled_only
+def test_a_flight_with_changes_does_not_depend_on_how_far_it_was_flown():
+    changes = [BACK, TimedChange(6 * S, Kind.WIND, build_wind(WindSpec(), 1, 0))]
+    short, long = (
+        flight(UP, seconds, wind=WindSpec(speed_mps=5.0, turbulence_ratio=0.3), changes=[GALE, ASIDE, *changes])[0] for seconds in (5.0, 8.0)
+    )
+    for at_s in np.arange(0.0, 5.0, 0.0937):
+        assert track_state(short, round(at_s * S)) == track_state(long, round(at_s * S))
+
+
+@compiled_only
+def test_a_vehicle_stands_on_what_is_put_under_it_and_falls_when_it_is_removed():
+    spec = VehicleRigSpec(position_m=(0.0, 0.0, 0.02), waypoint=(FlightWaypointSpec(time_s=0.0, position_m=(0.0, 0.0, -2.0)),))
+    floor = SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]))
+    raised = SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]), placement=Pose(position_m=(0.0, 0.0, 0.5)))
+    built = build_loop_setup(spec, profile("iris"), open_line("hold"), seed=1, rate_hz=250)
+    lifted = TimedChange(S, Kind.PLACE, placed_motion(built.context.multirotor, (0.0, 0.0, 0.6), (0.0, 0.0, 0.0)))
+    changes = [TimedChange(S, Kind.WORLD, build_world([floor, raised])), lifted, TimedChange(3 * S, Kind.WORLD, build_world([floor]))]
+    track = flown_track(built, build_world([floor]), 5 * S, changes)
+    low, high, again = (place(track, time_s)[2] for time_s in (0.9, 2.9, 4.9))
+    assert high - low == pytest.approx(0.5, abs=0.02)
+    assert again == pytest.approx(low, abs=0.02)

@@ -19,6 +19,16 @@ CHANGES = [
     {"at_s": 1.25, "kind": "weather", "weather": {"fog_visibility_m": 40.0}},
     {"at_s": 1.5, "kind": "sensor", "sensor": "roof", "return_mode": "dual", "late_s": {"roof": 1.501}},
     {"at_s": 2.0, "kind": "remove", "name": "crate"},
+    {"at_s": 2.5, "kind": "replay", "replay": "front", "pause": True, "seek_s": 12.5},
+    {"at_s": 2.75, "kind": "replay", "pause": False, "late_s": {"front": 2.8}},
+    {
+        "at_s": 3.0,
+        "kind": "vehicle",
+        "wind": {"speed_mps": 4.0, "turbulence_ratio": 0.1},
+        "position_m": [1.0, 2.0, 0.0],
+        "rotation_deg": [0.0, 0.0, 45.0],
+    },
+    {"at_s": 3.5, "kind": "vehicle", "reset": True},
 ]
 
 
@@ -60,6 +70,13 @@ FAULTY = {
     ),
     "a shape without a name": ({"kind": "add", "box": {"size_m": [1.0, 1.0, 1.0]}}, "name of the object must be given"),
     "nothing to change": ({"kind": "sensor", "sensor": "roof"}, "window, laser, rotation_rate_rpm or return_mode must be given"),
+    "nothing for a replay": ({"kind": "replay", "replay": "front"}, "pause or seek_s must be given"),
+    "a capture time before the first packet": ({"kind": "replay", "seek_s": -0.5}, "seek_s must be 0 to 1e\\+08, got -0.5"),
+    "nothing for a vehicle": ({"kind": "vehicle"}, "wind, position_m or reset must be given"),
+    "a rotation alone": ({"kind": "vehicle", "reset": True, "rotation_deg": [0.0, 0.0, 1.0]}, "rotation_deg must be given with position_m"),
+    "two places": ({"kind": "vehicle", "reset": True, "position_m": [0.0, 0.0, 1.0]}, "reset must not be given with position_m"),
+    "a gale": ({"kind": "vehicle", "wind": {"speed_mps": 99.0}}, "speed_mps must be 0 to 60, got 99"),
+    "no place": ({"kind": "vehicle", "position_m": [0.0, float("nan"), 1.0]}, "position_m"),
     "a time before the start": ({"kind": "remove", "name": "a", "at_s": -1.0}, "at_s must be 0 to 1e\\+08, got -1.0"),
 }
 

@@ -124,3 +124,14 @@ def test_a_rangefinder_sees_from_where_its_platform_is(at_port, world):
     live.written[0] = 1
     live.state[0, 0] = 1.5
     np.testing.assert_allclose(device.sample(*ahead_and_behind), [2.5, np.inf], atol=1e-3)
+
+
+def test_a_rangefinder_sees_a_changed_world_from_its_rig_time_on(at_port, world):
+    device = at_port(TfminiSpec, is_there=False)[0].configured.device
+    device.see_later(
+        2_000_000, build_world([SceneObject(mesh=box((1.0, 6.0, 6.0), DEFAULTS["concrete"]), placement=Pose(position_m=(7.5, 0.0, 0.0)))])
+    )
+    times_ns = np.array([3_000_000, 1_999_999, 2_000_000, 0])
+    np.testing.assert_allclose(device.sample(times_ns, np.zeros(4)), [7.0, 4.0, 7.0, 4.0], atol=1e-3)
+    device.see(Scenery(world=world, platform=build_platform(fixed_track(Pose()))))
+    np.testing.assert_allclose(device.sample(times_ns, np.zeros(4)), 4.0, atol=1e-3)

@@ -5,8 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from hilsim.assembly.editing import EditableWorld
+from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.gazebo.lidar import Noise
+from hilsim.geometry.poses import Pose
 from hilsim.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
+from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.scene.world import build_world
+from hilsim.sdf.reading import read_sdf
 from hilsim.sdf.specs import SdfNoise
 from tests.unit.gazebo.worlds import box, lidars_of, scanner, thing
 
@@ -194,3 +200,13 @@ def test_ranges_are_those_of_the_reference_by_geometry_and_of_bullet_within_3_cm
     assert differs.sum() == EDGES[name]
     both = np.isfinite(bullet) & met
     np.testing.assert_allclose(found[both], bullet[both], rtol=0, atol=0.03)
+
+
+def test_a_lidar_sees_a_changed_world_from_its_rig_time_on_and_never_its_own_body(tmp_path):
+    models = thing("wall", box(1, 40, 4), "5.5 0 0 0 0 0"), thing("robot", box(0.6, 0.6, 0.6), inner=scanner(columns=1, azimuth=(0.0, 0.0)))
+    [lidar] = lidars_of(tmp_path / "world.sdf", *models)
+    objects, _ = sdf_objects(read_sdf(tmp_path / "world.sdf"), BUILT_IN_MATERIALS)
+    editable = EditableWorld.of(objects, build_world(objects))
+    wall = next(thing.name for thing in objects if thing.name.startswith("wall"))
+    lidar.see_later(10**9, editable.placed(editable.find(wall), Pose(position_m=(8.5, 0.0, 0.0))).world)
+    assert [lidar.true_ranges_m(time_ns)[0] for time_ns in (10**9 - 1, 10**9)] == pytest.approx([5.0, 8.0], abs=1e-3)

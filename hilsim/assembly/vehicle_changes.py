@@ -1,0 +1,23 @@
+"""Timed changes of a rig's vehicle, as the flight loop takes them."""
+
+from collections.abc import Iterator
+
+from hilsim.autopilot.changes.table import Kind
+from hilsim.autopilot.loop_setup import TimedChange, placed_motion
+from hilsim.config.script import VehicleChange
+from hilsim.vehicle.multirotor import Multirotor
+from hilsim.vehicle.wind import build_wind
+
+VEHICLE = "vehicle"
+"""Name of the vehicle in ``late_s`` and in answers."""
+_LEVEL = (0.0, 0.0, 0.0)
+
+
+def loop_changes(change: VehicleChange, at_ns: int, multirotor: Multirotor, *, seed: int) -> Iterator[TimedChange]:
+    """Changes of the flight loop that a change of a vehicle consists of, at a rig time."""
+    if change.reset:
+        yield TimedChange(at_ns, Kind.RESET)
+    if change.position_m is not None:
+        yield TimedChange(at_ns, Kind.PLACE, placed_motion(multirotor, change.position_m, change.rotation_deg or _LEVEL))
+    if change.wind is not None:
+        yield TimedChange(at_ns, Kind.WIND, build_wind(change.wind, seed, 0))

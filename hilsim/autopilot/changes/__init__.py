@@ -1,0 +1,1 @@
+"""Timed changes of a vehicle, as the flight loop takes them."""

@@ -1,0 +1,1 @@
+"""Pauses and seeks of a replay at exact times."""
