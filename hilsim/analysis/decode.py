@@ -20,15 +20,16 @@ from hilsim.protocols.velodyne.firing import (
     RecordFirings,
     block_azimuth_cdeg,
     build_record_firings,
+    data_stamp_us,
     fired_cdeg,
     first_step_cdeg,
     packet_step_cdeg,
+    step_between,
 )
 from hilsim.protocols.velodyne.geometry import FiringGeometry
-from hilsim.protocols.velodyne.steps import GAP_CDEG
 from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.units import CDEG_PER_RAD, HOUR_US, RAD_PER_CDEG, TURN_CDEG
+from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
 
 POINT_DTYPE = np.dtype(
     [
@@ -65,7 +66,6 @@ _PACKET_SIZE, _RECORDS, _BLOCKS = constant(DATA_PACKET_SIZE), constant(RECORDS_P
 _MOST_RETURNS = BLOCKS * RECORDS_PER_BLOCK
 _NO_RETURN, _SECOND_RETURN = constant(PointFlag.NO_RETURN), constant(PointFlag.SECOND_RETURN)
 _UNIT_M = POINT_UNIT_M
-_MOST_GROUPS = constant(100)  # largest number of groups between two packets that give the head's rate
 
 
 class PointPlan(NamedTuple):
@@ -139,20 +139,10 @@ def decode_packets(payloads: npt.NDArray[np.uint8], spec: LidarSpec) -> npt.NDAr
 
 
 @kernel
-def _stamp_us(data: npt.NDArray[np.uint8], at: int) -> int:
-    stamp_us: int = signed(data[at + 1200]) | signed(data[at + 1201]) << 8 | signed(data[at + 1202]) << 16 | signed(data[at + 1203]) << 24
-    return stamp_us
-
-
-@kernel
 def _step_between(firings: RecordFirings, data: npt.NDArray[np.uint8], earlier: int, later: int) -> float:
-    """Turn of the head during one group, by the azimuths and stamps of two packets at these bytes; -1 if they are too far apart."""
-    turned_cdeg = (
-        block_azimuth_cdeg(data[later : later + _PACKET_SIZE], 0) - block_azimuth_cdeg(data[earlier : earlier + _PACKET_SIZE], 0)
-    ) % TURN_CDEG
-    passed_ns = 1000 * ((_stamp_us(data, later) - _stamp_us(data, earlier)) % HOUR_US)
-    is_known = turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * firings.group_ns
-    return turned_cdeg * firings.group_ns / passed_ns if is_known else -1.0
+    """``step_between`` of two packets at these bytes."""
+    first, second = data[earlier : earlier + _PACKET_SIZE], data[later : later + _PACKET_SIZE]
+    return step_between(firings, block_azimuth_cdeg(first, 0), data_stamp_us(first), block_azimuth_cdeg(second, 0), data_stamp_us(second))
 
 
 @kernel
@@ -183,7 +173,7 @@ def decode_data_packets_into(plan: PointPlan, data: npt.NDArray[np.uint8], start
         returns = RETURNS_BY_MODE_BYTE[payload[1204]]
         group_blocks = firings.blocks * returns
         step_cdeg = _packet_step(firings, data, start, packet, group_blocks)
-        group_ns = 1000 * _stamp_us(data, start[packet])
+        group_ns = 1000 * data_stamp_us(payload)
         for first in range(0, _BLOCKS - group_blocks + 1, group_blocks):
             read_step_cdeg = packet_step_cdeg(payload, first, group_blocks)
             step_cdeg = float(read_step_cdeg) if read_step_cdeg >= 0 else step_cdeg

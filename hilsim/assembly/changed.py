@@ -30,6 +30,7 @@ from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.geometry.poses import Pose, mounting
+from hilsim.limits import INSERTED_OBJECTS
 from hilsim.scene.materials import Material
 from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.false_alarms import FalseAlarmSpec
@@ -140,6 +141,8 @@ class RigState:
                 raise ConfigError(f"material must be built in or in the rig's materials, got {name!r}")
         assets = Assets(directory=self.rig.directory, materials=materials)
         thing = placed_object(spec, assets.shape(spec), scene.origin_m, spec.name)
+        if _INSERTED in self.worlds:
+            INSERTED_OBJECTS.enforce(len(self.worlds[_INSERTED].movers) + 1, "scene", ConfigError)
         if thing.stands_on_ground:
             thing = stood(thing, self.worlds[_SHARED].world, self.objects, scene)
         return self._in_worlds(lambda world: world.added(thing))

@@ -9,18 +9,19 @@ import numpy.typing as npt
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.background.survey import FoundSensor, Kind, survey
+from hilsim.background.survey import Kind, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.profiles import find_profile
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.config.toml_file import read_toml
-from hilsim.emulator.insertion.insertion import MOST_OBJECTS, Inserter
+from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit, build_cepton_unit, build_velodyne_unit
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import PoseTrack, fixed_track
+from hilsim.limits import INSERTED_OBJECTS
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.models import BY_NAME, Model
 from hilsim.replay.flows import find_rule
@@ -45,17 +46,15 @@ def moving_world(objects: Sequence[SceneObject]) -> EditableWorld:
     Raises:
         ConfigError: there are too many.
     """
-    if len(objects) > MOST_OBJECTS:
-        raise ConfigError(f"a scene that is put into recorded points must have at most {MOST_OBJECTS} objects, got {len(objects)}")
+    INSERTED_OBJECTS.enforce(len(objects), "scene", ConfigError)
     movers = [replace(thing, placement=fixed_track(thing.placement)) if isinstance(thing.placement, Pose) else thing for thing in objects]
     return EditableWorld.of(movers, build_world(movers))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Recording:
-    """A capture's beginning: the one sensor whose points are replayed, its model, and its first payloads."""
+    """A capture's beginning: the model of the one sensor whose points are replayed, None for a Cepton, and its first payloads."""
 
-    sensor: FoundSensor
     model: Model | None
     payloads: list[bytes]
 
@@ -116,7 +115,7 @@ def _read(rig: Rig, spec: ReplaySpec, where: str) -> _Recording:
     model = BY_NAME.get(sensor.model)
     if kind is Kind.VELODYNE and model is None:
         raise CaptureError(f"{path}: an overlay must have a model whose lasers are known ({', '.join(BY_NAME)}), got {sensor}")
-    return _Recording(sensor=sensor, model=model, payloads=chosen)
+    return _Recording(model=model, payloads=chosen)
 
 
 def _unit(rig: Rig, spec: ReplaySpec, stream: int, recording: _Recording, mount: Pose, where: str) -> RecordedUnit:

@@ -31,7 +31,7 @@ class Kind(IntEnum):
 
 
 @kernel
-def tell_kinds(batch: DatagramArrays, kind: npt.NDArray[np.int8]) -> None:
+def write_kinds(batch: DatagramArrays, kind: npt.NDArray[np.int8]) -> None:
     """Write the ``Kind`` of each datagram of a batch to ``int8[n]``."""
     data = batch.data
     for index in range(batch.start.size):
@@ -50,7 +50,7 @@ def tell_kinds(batch: DatagramArrays, kind: npt.NDArray[np.int8]) -> None:
 def kinds_of(batch: DatagramArrays) -> npt.NDArray[np.int8]:
     """``Kind`` of each datagram, ``int8[n]``."""
     kind = np.empty(batch.start.size, dtype=np.int8)
-    tell_kinds(batch, kind)
+    write_kinds(batch, kind)
     return kind
 
 
@@ -106,14 +106,14 @@ def survey(batches: Iterable[DatagramArrays], sensor: str = "") -> tuple[FoundSe
         wanted = [entry for (source, _), entry in seen.items() if sensor in {"", _address(source)}]
         if datagrams >= _MOST_DATAGRAMS or any(entry.packets >= _ENOUGH_PACKETS for entry in wanted):
             break
-    return tuple(_told(_address(source), entry) for (source, _), entry in seen.items())
+    return tuple(_identified(_address(source), entry) for (source, _), entry in seen.items())
 
 
 def _address(number: int) -> str:
     return str(IPv4Address(number))
 
 
-def _told(address: str, seen: _Seen) -> FoundSensor:
+def _identified(address: str, seen: _Seen) -> FoundSensor:
     model, product, rate_rpm = "", 0, 0.0
     if seen.kind is Kind.VELODYNE:
         model, product, rate_rpm = _velodyne(seen.payloads)

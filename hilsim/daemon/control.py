@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from hilsim.daemon.control_requests import Subscriber, answer_parsed, parse_request, refusal
-from hilsim.daemon.remote.answers import Answers, Order, order_of, said
+from hilsim.daemon.remote.answers import Answers, Order, known, order_of
 from hilsim.daemon.remote.events import StateEvents, Subscription
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
@@ -128,7 +128,7 @@ def _answer(running: RunningRig, line: str, subscriber: Subscriber) -> tuple[Cor
     try:
         request = parse_request(line)
     except HilsimError as error:
-        return said(refusal(str(error))), Order.ALONE
+        return known(refusal(str(error))), Order.ALONE
     return answer_parsed(running, request, subscriber), order_of(request)
 
 

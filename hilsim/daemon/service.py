@@ -235,7 +235,7 @@ async def _await_packets(running: RunningRig, start: Start) -> None:
     try:
         async with asyncio.timeout(_FIRST_PACKET_TIMEOUT_S):
             while not running.flowing:
-                if start.stopping.is_told:
+                if start.stopping.is_requested:
                     raise StoppedError
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
@@ -359,7 +359,7 @@ class _SignalRequests:
     number: int = 0
 
     def stop_by(self, number: signal.Signals, reason: str) -> None:
-        if not self.stopping.is_told:
+        if not self.stopping.is_requested:
             self.number = int(number)
         self.stopping.stop(reason)
 

@@ -92,21 +92,21 @@ class Stopping:
 
     def __init__(self) -> None:
         self.reason = ""
-        self._told = asyncio.Event()
+        self._requested = asyncio.Event()
 
     def stop(self, reason: str) -> None:
         """Request a stop for a reason."""
         self.reason = self.reason or reason
-        self._told.set()
+        self._requested.set()
 
     @property
-    def is_told(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a stop has been requested."""
-        return self._told.is_set()
+        return self._requested.is_set()
 
     async def wait(self) -> None:
         """Wait for a request to stop."""
-        await self._told.wait()
+        await self._requested.wait()
 
     @contextmanager
     def naming_exceptions(self) -> Iterator[None]:

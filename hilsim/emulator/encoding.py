@@ -36,7 +36,7 @@ def _point_counts(plan: LidarPlan, distance: int, image_x: float, image_z: float
 
 
 @kernel
-def _fits(x: int, y: int, z: int) -> bool:
+def fits_point(x: int, y: int, z: int) -> bool:
     """Whether a point can represent these counts."""
     return _COUNT_MIN <= x <= _COUNT_MAX and 0 <= y <= _Y_MAX and _COUNT_MIN <= z <= _COUNT_MAX
 
@@ -48,7 +48,7 @@ def is_representable(plan: LidarPlan, channel: int, firing_ns: int, distance: in
         return True
     image_x, image_z = image_point(plan.mirror, channel, firing_ns)
     x, y, z = _point_counts(plan, distance, image_x, image_z)
-    return _fits(x, y, z)
+    return fits_point(x, y, z)
 
 
 @stage_kernel
@@ -73,7 +73,7 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, counts: npt.ND
                 flags = parity | returns.flags[return_number, sequence, channel] | (_SECOND if return_number > 0 else _NOTHING)
                 distance = returns.distance[return_number, sequence, channel]
                 x, y, z = _point_counts(plan, distance, image_x, image_z)
-                fits = _fits(x, y, z)
+                fits = fits_point(x, y, z)
                 reflectivity = int(returns.reflectivity[return_number, sequence, channel])
                 if distance == 0 or not fits:
                     counts[_UNREPRESENTABLE] += 0 if fits else 1

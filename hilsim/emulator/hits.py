@@ -31,11 +31,12 @@ _SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(Overl
 
 GAP_SHIFT = 0.6180339887498949
 """Where the grid of openings lies, in cells from the world's zero. Not at it: on a fence at a round coordinate rounding would choose between two cells."""
-_FAINTEST_SHARE = 1e-4
+FAINTEST_SHARE = 1e-4
 """Share of a firing's light below which its rays are not traced further."""
-_STEP_M = 1e-3
+STEP_M = 1e-3
 """Distance behind a transmitting surface at which a ray continues."""
-_NEAREST_M = 0.01
+NEAREST_HIT_M = 0.01
+"""Shortest range whose square an energy is divided by."""
 
 
 @kernel
@@ -125,7 +126,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         surface = material[row]
         transmission = float(optics[surface, 3])
         hit_m = travelled_m[ray] + range_m[ray]
-        far_m = max(hit_m, _NEAREST_M)
+        far_m = max(hit_m, NEAREST_HIT_M)
         firing = firing_of[ray]
         at = hit_count[firing]
         if at < room and porosity < 1.0:
@@ -138,9 +139,9 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
             what[firing, at, TRIANGLE] = row
             hit_count[firing] = at + 1
         passing = share[ray] * (porosity + (1.0 - porosity) * transmission * transmission)
-        if passing * sub_rays < _FAINTEST_SHARE:
+        if passing * sub_rays < FAINTEST_SHARE:
             continue
-        step_m = range_m[ray] + _STEP_M
+        step_m = range_m[ray] + STEP_M
         for axis in range(3):
             beyond.origin_m[going_on, axis] = origin_m[ray, axis] + step_m * direction[ray, axis]
             beyond.direction[going_on, axis] = direction[ray, axis]

@@ -30,7 +30,7 @@ def order_of(request: Mapping[str, Any]) -> Order:
     return Order.AT_ONCE if change.get("at_s") is None else Order.TIMED
 
 
-async def said(text: str) -> str:
+async def known(text: str) -> str:
     """Return an answer that is known."""
     return text
 

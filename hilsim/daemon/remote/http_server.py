@@ -21,7 +21,7 @@ from aiohttp import WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
 from hilsim.daemon.control_requests import answer_parsed, parse_request, refusal
 from hilsim.daemon.remote.allowance import Allowance
-from hilsim.daemon.remote.answers import Answers, Order, order_of, said
+from hilsim.daemon.remote.answers import Answers, Order, known, order_of
 from hilsim.daemon.remote.events import StateEvents, Subscription
 from hilsim.daemon.remote.openapi import description
 from hilsim.daemon.remote.token_file import Token
@@ -213,7 +213,7 @@ class RequestServer:
                 asked = self._asked(message)
             except _RefusedError as refused:
                 self._count(refused.reason)
-                await answers.give(said(refusal(refused.error)), Order.ALONE)
+                await answers.give(known(refusal(refused.error)), Order.ALONE)
             else:
                 await answers.give(self._answer(asked, subscription), order_of(asked))
 

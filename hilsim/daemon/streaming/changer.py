@@ -30,7 +30,7 @@ _TRIES = 5
 """Each with twice the margin of the one before."""
 _ANSWER_S = 5.0
 _REPLAY_S = 0.1
-"""Longest wait for a replay that shows a change: it may be paused or have ended."""
+"""Longest wait for a replay that shows a change: nothing may be due of it for longer."""
 _POLL_S = 0.0002
 
 
@@ -204,11 +204,12 @@ class Changer:
 
     def _await_inserted(self, name: str, number: int, at_ns: int) -> int:
         """Block until a replay shows a world, unless it is paused or has ended; returns the rig time at which the world begins."""
-        inserter, until_s = self._inserters().get(name), time.monotonic() + _REPLAY_S
-        if inserter is None:
+        replay, until_s = self.context.overlaid.get(name), time.monotonic() + _REPLAY_S
+        if replay is None or replay.inserter is None:
             return at_ns
-        while (begun_ns := inserter.begun_ns(number)) is None or inserter.next_ns < begun_ns:
-            if time.monotonic() > until_s:
+        while (begun_ns := replay.inserter.begun_ns(number)) is None or replay.inserter.next_ns < begun_ns:
+            state = replay.state()
+            if state.is_paused or state.has_ended or time.monotonic() > until_s:
                 break
             time.sleep(_POLL_S)
         return at_ns if begun_ns is None else begun_ns

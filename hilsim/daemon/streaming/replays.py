@@ -183,9 +183,10 @@ class Replays(Part):
 
     def rehearse(self) -> None:
         """Load or compile the kernels that replaying needs, without opening a socket."""
-        if self._playing:
+        settings, inserters = ThreadSettings(scheduling="plain"), [playing.replay_source.inserter for playing in self._playing.values()]
+        for inserter in {inserter is None: inserter for inserter in inserters}.values():  # the kernel of a replay with objects is another one
             rings = self.context.transmitter.rings
-            Player(name="", rings=rings, slots=64, capacity=self.capacity, scale=1.0, settings=ThreadSettings(scheduling="plain"))
+            Player(name="", rings=rings, slots=64, capacity=self.capacity, scale=1.0, settings=settings, inserter=inserter)
 
     def _open_one(self, playing: Playing) -> None:
         self._open_flows(playing)

@@ -11,9 +11,7 @@ from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.plan import Family
 from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
-from hilsim.protocols.velodyne.firing import block_azimuth_cdeg, fired_cdeg, first_step_cdeg, packet_step_cdeg
-from hilsim.protocols.velodyne.steps import GAP_CDEG
-from hilsim.units import HOUR_US, TURN_CDEG
+from hilsim.protocols.velodyne.firing import block_azimuth_cdeg, data_stamp_us, fired_cdeg, first_step_cdeg, packet_step_cdeg, step_between
 
 MOST_FIRINGS = BLOCKS * RECORDS_PER_BLOCK
 """Firings of a packet: 384 records of a Velodyne's; a Cepton's point packet holds up to 144."""
@@ -28,7 +26,6 @@ _BLOCKS, _RECORDS, _RETURNS, _NO_PLACE = constant(BLOCKS), constant(RECORDS_PER_
 _SIZE, _CEPTON, _MOST_FIRINGS = constant(DATA_PACKET_SIZE), constant(Family.CEPTON), constant(MOST_FIRINGS)
 _SECOND, _NO_RETURN = constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
 _FARTHEST, _CHANNELS = constant(FARTHEST_NEIGHBOUR), constant(256)
-_MOST_GROUPS = constant(100)  # between two packets that give the head's rate
 _UNIT_M = POINT_UNIT_M
 
 
@@ -79,24 +76,15 @@ def allocate_recorded_firings() -> RecordedFirings:
 
 
 @kernel
-def _step_from_before(unit: RecordedUnit, before: npt.NDArray[np.int64], azimuth_cdeg: int, stamp_us: int) -> float:
-    """Rotation of the head in a group's time, by the azimuths and stamps of this packet and the packet before; 0 where they show no rate."""
-    turned_cdeg = (azimuth_cdeg - before[0]) % TURN_CDEG
-    passed_ns = 1000 * ((stamp_us - before[1]) % HOUR_US)
-    is_known = before[2] != 0 and turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * unit.firings.group_ns
-    return turned_cdeg * unit.firings.group_ns / passed_ns if is_known else 0.0
-
-
-@kernel
 def _read_velodyne(unit: RecordedUnit, payload: npt.NDArray[np.uint8], recorded: RecordedFirings) -> int:
     firings = unit.firings
     returns = RETURNS_BY_MODE_BYTE[payload[1204]]
     group_blocks = firings.blocks * returns
-    stamp_us = signed(payload[1200]) | signed(payload[1201]) << 8 | signed(payload[1202]) << 16 | signed(payload[1203]) << 24
+    stamp_us, first_cdeg, state = data_stamp_us(payload), block_azimuth_cdeg(payload, 0), recorded.state
     step_cdeg = float(first_step_cdeg(payload, group_blocks))
     if step_cdeg < 0.0:
-        step_cdeg = _step_from_before(unit, recorded.state, block_azimuth_cdeg(payload, 0), stamp_us)
-    recorded.state[0], recorded.state[1], recorded.state[2] = block_azimuth_cdeg(payload, 0), stamp_us, 1
+        step_cdeg = max(step_between(firings, state[0], state[1], first_cdeg, stamp_us), 0.0) if state[2] != 0 else 0.0
+    state[0], state[1], state[2] = first_cdeg, stamp_us, 1
     groups = _BLOCKS // group_blocks
     group_ns = -((groups - 1) * firings.group_ns + firings.time_ns[firings.time_ns.size - 1]) if unit.stamps_last_firing else 0
     # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.

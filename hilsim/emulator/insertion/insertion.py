@@ -16,13 +16,11 @@ from hilsim.emulator.insertion.truth import note_inserted
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.truth import Truth
 from hilsim.geometry.tracks import PoseTrack
+from hilsim.limits import INSERTED_OBJECTS
 from hilsim.scene.world import World
 
 CAPACITY = 256
 """Worlds that have been added and not begun, at most; a power of two."""
-
-MOST_OBJECTS = 4096
-"""Objects of a world, at most."""
 
 _MASK, _ONE = constant(CAPACITY - 1), constant(1)
 _PACKET_NS = constant(10_000_000)  # no data packet's firings are so far from its stamp
@@ -156,7 +154,7 @@ class Inserter:
             track=track,
             world=world,
             worlds=InsertedWorlds(shared_words(WorldWord), *(np.zeros(CAPACITY, np.int64) for _ in range(3))),
-            workspace=allocate_insertion_workspace(int(unit.beam.share.size), MOST_OBJECTS),
+            workspace=allocate_insertion_workspace(int(unit.beam.share.size), INSERTED_OBJECTS.bound),
             rig_epoch_ns=np.zeros(1, np.int64),
         )
         self.insertion.worlds.words[WorldWord.AT] = -1

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, kernel, signed, stage_kernel
+from hilsim.emulator.encoding import fits_point
 from hilsim.emulator.insertion.firings import RETURNS, RecordedFirings, allocate_recorded_firings, read_firings
 from hilsim.emulator.insertion.rays import FiringRays, allocate_firing_rays, cast_firings, find_objects, place_firings
 from hilsim.emulator.insertion.unit import RANGE_CLASSES_M, RecordedUnit
 from hilsim.emulator.plan import Family
 from hilsim.geometry.tracks import PoseTrack
-from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_UNIT_M, PointFlag
+from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag
 from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
@@ -41,7 +42,6 @@ _STRONGEST, _LAST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST)
 _STRONGEST_BESIDE_LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST_BESIDE_LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
 _NO_RETURN = constant(PointFlag.NO_RETURN)
 _OF_ECHO = constant(PointFlag.SATURATED | PointFlag.NOISE)
-_COUNT_MAX, _Y_MAX, _COUNT_MIN = constant(COUNT_MAX), constant(2 * COUNT_MAX + 1), constant(-COUNT_MAX - 1)
 _UNIT_M = POINT_UNIT_M
 _FROM_OBJECT, _NO_GROUP = constant(-1), constant(-1)
 _FIRST_RANGE_M, _LAST_CLASS = RANGE_CLASSES_M[0], constant(len(RANGE_CLASSES_M))
@@ -58,6 +58,9 @@ class InsertionCount(IntEnum):
     """Returns that an object made."""
     HIDDEN = 2
     """Recorded returns that are reported no more."""
+
+
+_FIRINGS, _INSERTED, _HIDDEN = constant(InsertionCount.FIRINGS), constant(InsertionCount.INSERTED), constant(InsertionCount.HIDDEN)
 
 
 @by_reference
@@ -267,13 +270,13 @@ def _write_velodyne(payload: npt.NDArray[np.uint8], place: int, code: int, byte:
 @kernel
 def _write_point(
     unit: RecordedUnit, recorded: RecordedFirings, firing: int, code: int, byte: int, marked: int, payload: npt.NDArray[np.uint8], place: int
-) -> bool:
-    """Write a Cepton's point; returns whether the packet can represent it as a return."""
+) -> None:
+    """Write a Cepton's point; one that the packet cannot represent becomes a point without a return."""
     counts = code * unit.response.unit_m / _UNIT_M
     x = math.floor(counts * recorded.direction[firing, 0] + 0.5)
     y = math.floor(counts * recorded.direction[firing, 1] + 0.5)
     z = math.floor(counts * recorded.direction[firing, 2] + 0.5)
-    is_return = code > 0 and _COUNT_MIN <= x <= _COUNT_MAX and 0 <= y <= _Y_MAX and _COUNT_MIN <= z <= _COUNT_MAX
+    is_return = code > 0 and fits_point(x, y, z)
     flags = signed(payload[place + 9]) & ~(_OF_ECHO | _NO_RETURN)
     if not is_return:
         x, y, z, byte, marked = 0, 0, 0, 0, _NO_RETURN
@@ -281,7 +284,6 @@ def _write_point(
     payload[place + 2], payload[place + 3] = y & 0xFF, (y >> 8) & 0xFF
     payload[place + 4], payload[place + 5] = z & 0xFF, (z >> 8) & 0xFF
     payload[place + 6], payload[place + 9] = byte, flags | marked
-    return is_return
 
 
 @kernel
@@ -303,7 +305,7 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
                 _write_point(unit, recorded, firing, 0, 0, 0, payload, place)
             else:
                 _write_velodyne(payload, place, 0, int(unit.no_return[recorded.channel[firing]]))
-            counts[2] += 1
+            counts[_HIDDEN] += 1
             is_rewritten = True
             continue
         record = found.record[echo]
@@ -321,11 +323,11 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
             _write_velodyne(payload, place, int(found.code[echo]), byte)
         is_rewritten = True
         if not is_as_recorded:
-            counts[1] += 1
-            counts[2] += had_return
+            counts[_INSERTED] += 1
+            counts[_HIDDEN] += had_return
             workspace.reported[firing, number] = found.group[echo]
             workspace.reported_m[firing, number] = range_m
-    counts[0] += is_rewritten
+    counts[_FIRINGS] += is_rewritten
 
 
 @stage_kernel

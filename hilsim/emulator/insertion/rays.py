@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel
 from hilsim.compilation.lanes import WIDTH
+from hilsim.emulator.hits import FAINTEST_SHARE, NEAREST_HIT_M, STEP_M
 from hilsim.emulator.insertion.firings import MOST_FIRINGS, RecordedFirings
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.plan import Family
@@ -21,11 +22,6 @@ from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TR
 from hilsim.sensor.optics.beam import Beam
 from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
 
-_FAINTEST_SHARE = 1e-4
-"""Smallest share of a firing's light with which its rays are traced further."""
-_STEP_M = 1e-3
-"""Distance behind a surface that lets light pass at which its ray goes on."""
-_NEAREST_M = 0.01
 _LAYERS, _CEPTON = constant(LAYERS), constant(Family.CEPTON)
 _HALF_TURN_CDEG, _QUARTER_RAD, _ROUNDING_RAD = 0.5 * TURN_CDEG, 0.5 * math.pi, 1e-6
 
@@ -326,7 +322,7 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
         porosity, transmission = float(optics[surface, 2]), float(optics[surface, 3])
         cosine = cosine_of[ray]
         hit_m = travelled_m[ray] + ray_m
-        far_m = max(hit_m, _NEAREST_M)
+        far_m = max(hit_m, NEAREST_HIT_M)
         passing = share * (porosity + (1.0 - porosity) * transmission * transmission)
         at = hit_count[firing]
         if at < room and porosity < 1.0:
@@ -339,9 +335,9 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
             what[firing, at, TRIANGLE] = row
             blocked[firing, at] = share - passing
             hit_count[firing] = at + 1
-        if passing * sub_rays < _FAINTEST_SHARE:
+        if passing * sub_rays < FAINTEST_SHARE:
             continue
-        step_m = ray_m + _STEP_M
+        step_m = ray_m + STEP_M
         for axis in range(3):
             origin_m[going_on, axis] = origin_m[ray, axis] + step_m * direction[ray, axis]
             direction[going_on, axis] = direction[ray, axis]

@@ -14,9 +14,9 @@ from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
 from hilsim.protocols.velodyne.data import BLOCKS, RECORDS_PER_BLOCK
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.steps import GAP_CDEG
-from hilsim.units import TURN_CDEG
+from hilsim.units import HOUR_US, TURN_CDEG
 
-_BLOCKS = constant(BLOCKS)
+_BLOCKS, _MOST_GROUPS = constant(BLOCKS), constant(100)  # groups between two packets that give the head's rate
 
 
 class RecordFirings(NamedTuple):
@@ -64,6 +64,22 @@ def block_azimuth_cdeg(payload: npt.NDArray[np.uint8], block: int) -> int:
     """The azimuth in a block of a data packet."""
     azimuth_cdeg: int = signed(payload[100 * block + 2]) | signed(payload[100 * block + 3]) << 8
     return azimuth_cdeg
+
+
+@kernel
+def data_stamp_us(payload: npt.NDArray[np.uint8]) -> int:
+    """The stamp of a data packet, in microseconds past the hour."""
+    stamp_us: int = signed(payload[1200]) | signed(payload[1201]) << 8 | signed(payload[1202]) << 16 | signed(payload[1203]) << 24
+    return stamp_us
+
+
+@kernel
+def step_between(firings: RecordFirings, earlier_cdeg: int, earlier_us: int, later_cdeg: int, later_us: int) -> float:
+    """Turn of the head during one group, by the first azimuths and the stamps of two packets; -1 if they are too far apart."""
+    turned_cdeg = (later_cdeg - earlier_cdeg) % TURN_CDEG
+    passed_ns = 1000 * ((later_us - earlier_us) % HOUR_US)
+    is_known = turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * firings.group_ns
+    return turned_cdeg * firings.group_ns / passed_ns if is_known else -1.0
 
 
 @kernel

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hilsim.daemon.remote import answers
-from hilsim.daemon.remote.answers import Answers, Order, order_of, said
+from hilsim.daemon.remote.answers import Answers, Order, known, order_of
 from hilsim.limits import Limit
 
 
@@ -147,7 +147,7 @@ def test_no_change_is_left_behind_when_a_conversation_is_cancelled():
             await ending
         await connection.finish()
         connection.answers = Answers(send=connection.send, transport=connection.transport)
-        await connection.answers.give(said("c"), Order.ALONE)
+        await connection.answers.give(known("c"), Order.ALONE)
         assert connection.sent == ["c"]
 
     run(check)

@@ -95,10 +95,10 @@ def handled_signals():
 @pytest.mark.asyncio
 async def test_the_first_reason_counts():
     stopping = Stopping()
-    assert (stopping.is_told, stopping.reason) == (False, "")
+    assert (stopping.is_requested, stopping.reason) == (False, "")
     stopping.stop("duration elapsed")
     stopping.stop("every replay has ended")
-    assert (stopping.is_told, stopping.reason) == (True, "duration elapsed")
+    assert (stopping.is_requested, stopping.reason) == (True, "duration elapsed")
 
 
 @pytest.mark.parametrize(

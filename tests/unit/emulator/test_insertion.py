@@ -218,6 +218,24 @@ def test_objects_stay_where_they_are_while_the_sensor_moves():
         assert np.abs(distance[distance != 15_000] - expected).max() < 25
 
 
+def test_any_bytes_are_read_and_nothing_beyond_the_packet_is_written():
+    rng = np.random.default_rng(5)
+    things, guard = world(plate(4.0, width_m=2.0), plate(-6.0, HALF_OPEN, width_m=9.0)), 64
+    for number in range(40):
+        size = 1206 if number % 2 else int(rng.integers(0, 1464))
+        payload = rng.integers(0, 256, size + guard, np.uint8)
+        if number % 2 == 0 and size >= 20:
+            payload[:6], payload[17], payload[18:20] = (*b"STDV", 2, 24), rng.integers(8, 14), (rng.integers(0, 150), 0)
+        for unit in (velodyne(sub_rays=7), velodyne(vls_128_geometry(55_296), no_return=np.zeros(128, np.uint8)), cepton()):
+            written = inserted(unit, things, payload, size=size)[1]
+            assert (written[size:] == payload[size:]).all()
+            if unit.family == cepton().family or size != 1206:
+                continue
+            blocks = written[:1200].reshape(12, 100)
+            assert (blocks[:, :4] == payload[:1200].reshape(12, 100)[:, :4]).all()
+            assert (written[1200:1206] == payload[1200:1206]).all()
+
+
 def cepton_packet(ranges, *, is_dual=False, empty=()):
     """Points straight ahead, of one laser, 20 us apart, from left to right."""
     points = []

@@ -126,6 +126,26 @@ def test_a_velodyne_recording_with_objects_put_in_is_the_recording_of_a_scene_wi
     assert (bytes_[is_added & is_right] <= 1).mean() > 0.95
 
 
+def test_objects_stay_in_place_in_the_recording_of_a_sensor_that_drove(tmp_path):
+    (tmp_path / "drive.csv").write_text(
+        "time_s,x_m,y_m,z_m,roll_deg,pitch_deg,yaw_deg\n"
+        + "".join(f"{t / 10},{0.8 * t},{0.1 * t},1.6,{0.3 * t},-2.0,{30 + 4 * t}\n" for t in range(12))
+    )
+    fixed = ROOM[ROOM.index("[platform]") : ROOM.index("[[scene.plane]]")]
+    driving = ROOM.replace(fixed, '[platform]\nkind = "trajectory"\nfile = "drive.csv"\n')
+    still = ADDED.replace("[scene.cylinder.motion]", "#").replace("waypoints = [{ time_s = 0.0, position_m = [3.0, -2.0, 0.9] }", "#")
+    sensor = SENSOR.format(profile="vlp16", mode="strongest", sub_rays=1)
+    bare, true = record(tmp_path, "recorded", driving + sensor), record(tmp_path, "true", driving + sensor + still)
+    replay = REPLAY.format(sub_rays=1, keys='trajectory = "drive.csv"')
+    put_in = record(tmp_path, "overlaid", 'name = "room"\nseed = 3\n' + replay + still)
+    (_, old, _), (_, new, _), (_, expected, _) = (velodyne_records(path) for path in (bare, put_in, true))
+    count = min(len(old), len(new), len(expected))
+    is_added = np.abs(old[:count] - expected[:count]) > 25
+    assert is_added.sum() > 1000
+    assert (np.abs(new[:count] - expected[:count]) <= 25)[is_added].mean() > 0.97  # the rest are outlines
+    assert (new[:count] == old[:count])[~is_added].mean() > 0.995
+
+
 @pytest.mark.parametrize("mode", ["strongest", "dual"])
 def test_a_cepton_recording_with_objects_put_in_is_the_recording_of_a_scene_with_them(mode, tmp_path):
     sensor = SENSOR.format(profile="hr80w-like", mode=mode, sub_rays=1)
