@@ -36,8 +36,8 @@ class StampClock(NamedTuple):
     """Time of the rewritten stamps.
 
     Attributes:
-        shown_ns: Added to a rig time, gives what a stamp shows: UTC, or the device clock that the rig's sensors share.
-        utc_ns: Added to a rig time, gives UTC: sentences always name UTC.
+        shown_ns: Offset from rig time to the time that stamps show: UTC, or the device clock that the rig's sensors share.
+        utc_ns: Offset from rig time to UTC, which NMEA sentences always show.
     """
 
     shown_ns: int

@@ -47,7 +47,7 @@ def test_checksums_verify_for_odd_and_even_payloads(payload_size):
 
 
 def test_a_udp_checksum_that_comes_out_as_0_is_sent_as_ffff():
-    """RFC 768: 0 says that there is none."""
+    """A checksum of 0 means that the sender computed none (RFC 768)."""
     template = header_template(
         VELODYNE_POSITION_STYLE,
         FlowKey("10.0.0.1", 8308, "10.0.0.2", 8308),
