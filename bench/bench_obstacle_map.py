@@ -37,7 +37,8 @@ def main() -> None:
     setting = LidarSetting(name="vlp16", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
     plan, live = build_lidar_plan(setting, seed=0, utc_epoch_ns=0), build_live_pose()
     workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True)
-    fire(plan, live_platform(live), 0, plan.sequences_per_packet, workspace.rays)
+    workspace.sequence[:] = np.arange(plan.sequences_per_packet)
+    fire(plan, live_platform(live), workspace.sequence, workspace.rays)
     workspace.returns.distance[:] = np.random.default_rng(1).integers(0, 20_000, workspace.returns.distance.shape)
     obstacle, beam = ObstacleSpec(sensor="vlp16"), DistanceSensorSpec(sensor="vlp16")
     for name, wanted in {"sectors": (obstacle, ()), "a cone": (None, (beam,)), "sectors and a cone": (obstacle, (beam,))}.items():

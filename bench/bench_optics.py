@@ -32,11 +32,12 @@ def run(plan, platform, world, workspace, packets, stages):
     """The first so many stages of many packets, of which one in three is made: without Python between them."""
     sequences = plan.sequences_per_packet
     for packet in range(packets):
-        fire(plan, platform, 3 * packet * sequences, sequences, workspace.rays)
+        workspace.sequence[:] = np.arange(3 * packet * sequences, 3 * packet * sequences + sequences)
+        fire(plan, platform, workspace.sequence, workspace.rays)
         if stages > 1:
             trace(plan, world, workspace)
         if stages > 2:
-            respond(plan, 3 * packet * sequences, sequences, workspace)
+            respond(plan, workspace)
 
 
 def measure(lidar, world, packets):

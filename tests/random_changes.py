@@ -35,6 +35,7 @@ def random_change(rng, names, sensors):
             {"laser": rng.random() < 0.5},
             {"rotation_rate_rpm": rng.choice([300, 600, 1200])},
             {"window": {"soiling_transmission": rng.uniform(0.3, 1.0)}},
+            {"field_of_view_deg": rng.choice([[0, 359], [rng.randrange(360), rng.randrange(360)]])},
         ]
     )
     return {"kind": "sensor", "sensor": rng.choice(sensors), **setting}

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.schedule import first_sequence_of, packet_device_ns
+from hilsim.emulator.schedule import first_sequence_of, write_sequences_of
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, header_size
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.sensor.clock import rig_from_device
@@ -38,35 +38,40 @@ class _TurnStarts:
 
     def __init__(self, lidar: LidarEmulator) -> None:
         self._lidar = lidar
-        self._block_ns = lidar.plan.sequence_ns * (RECORDS_PER_BLOCK // lidar.plan.firing_offset_ns.size)
-        self._before: tuple[int, int] | None = None
-        """Total angle at the last block, and the largest until then, so that a step back by noise passes no azimuth twice."""
+        self._before: tuple[int, int, int] | None = None
+        """Device time and total angle at the last block, and the largest angle until then, so that a step back by noise passes no azimuth twice."""
 
     def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
         packets = payloads.view(DATA_PACKET_DTYPE).reshape(-1)
         returns = RETURNS_BY_MODE_BYTE[packets["return_mode"]]
         has_own_time = np.arange(BLOCKS) % returns[:, np.newaxis] == 0  # the second block of a pair repeats the first one's
         azimuth = packets["blocks"]["azimuth"][has_own_time].astype(np.int64)
-        start_ns = [packet_device_ns(self._lidar.at_packet(first_packet + row).plan, first_packet + row) for row in range(returns.size)]
-        block_ns = (np.array(start_ns)[:, np.newaxis] + np.arange(BLOCKS) // returns[:, np.newaxis] * self._block_ns)[has_own_time]
+        block_ns = np.concatenate([self._block_times_ns(first_packet + row) for row in range(returns.size)])
         found: list[int] = []
         if self._before is None:
             turned = np.cumsum(np.concatenate([azimuth[:1], _steps(azimuth)]))
             if first_packet == 0 and azimuth.size > 1 and azimuth[0] <= turned[1] - turned[0]:
                 found.append(self._rig_ns(0.0))  # it was switched on at azimuth 0: the turn is complete
         else:
-            turned_before, _ = self._before
+            before_ns, turned_before, _ = self._before
             turned = np.cumsum(np.concatenate([[turned_before], _steps(np.concatenate([[turned_before % TURN_CDEG], azimuth]))]))
-            block_ns = np.concatenate([block_ns[:1] - self._block_ns, block_ns])
+            block_ns = np.concatenate([[before_ns], block_ns])
         farthest = np.maximum.accumulate(turned)
         if self._before is not None:
-            farthest = np.maximum(farthest, self._before[1])
+            farthest = np.maximum(farthest, self._before[2])
         for block in np.flatnonzero(np.diff(farthest // TURN_CDEG)) + 1:
             passed = farthest[block] // TURN_CDEG * TURN_CDEG
             share = (passed - turned[block - 1]) / (turned[block] - turned[block - 1])
-            found.append(self._rig_ns(block_ns[block - 1] + share * self._block_ns))
-        self._before = int(turned[-1]), int(farthest[-1])
+            found.append(self._rig_ns(block_ns[block - 1] + share * (block_ns[block] - block_ns[block - 1])))
+        self._before = int(block_ns[-1]), int(turned[-1]), int(farthest[-1])
         return found
+
+    def _block_times_ns(self, packet: int) -> npt.NDArray[np.int64]:
+        """Device times of the first firings of a packet's blocks, without the second blocks of pairs."""
+        plan = self._lidar.at_packet(packet).plan
+        sequence = np.zeros(plan.sequences_per_packet, np.int64)
+        write_sequences_of(plan, packet, sequence)
+        return sequence[:: RECORDS_PER_BLOCK // plan.firing_offset_ns.size] * plan.sequence_ns
 
     def _rig_ns(self, device_ns: float) -> int:
         return int(rig_from_device(self._lidar.plan.clock, round(device_ns)))

@@ -152,7 +152,7 @@ class RigState:
         if change.sensor not in names:
             raise ConfigError(f'sensor must be a sensor of the rig ({", ".join(names) or "it has none"}), got "{change.sensor}"')
         number = names.index(change.sensor)
-        given = {name: value for name in ("window", "rotation_rate_rpm", "return_mode") if (value := getattr(change, name)) is not None}
+        given = {name: value for name in _SENSOR_KEYS if (value := getattr(change, name)) is not None}
         former = self.settings[number]
         try:
             setting = replace(former, setup=replace(former.setup, **given)) if given else former
@@ -179,6 +179,7 @@ class RigState:
 
 
 _NOTHING = build_world([])
+_SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg")
 
 
 def changing_lidars(rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator], script: Script) -> tuple[tuple[LidarEmulator, ...], RigState]:

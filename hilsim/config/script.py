@@ -172,6 +172,7 @@ class SensorChange(ChangeSpec):
         laser: False: its lasers do not fire, and every record is a blank; its packets go on.
         rotation_rate_rpm: Mean rotation rate, of a sensor with a turning head; the head changes its speed at once, where it is.
         return_mode: Return mode, from the next packet on.
+        field_of_view_deg: First and last azimuth that are produced, of a sensor with a turning head, from the next packet on.
     """
 
     kind: Literal["sensor"] = "sensor"
@@ -180,12 +181,14 @@ class SensorChange(ChangeSpec):
     laser: bool | None = None
     rotation_rate_rpm: int | None = None
     return_mode: ReturnModeName | None = None
+    field_of_view_deg: tuple[int, int] | None = None
 
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
-        settings = (self.window, self.laser, self.rotation_rate_rpm, self.return_mode)
-        yield any(each is not None for each in settings), "window, laser, rotation_rate_rpm or return_mode must be given"
+        settings = (self.window, self.laser, self.rotation_rate_rpm, self.return_mode, self.field_of_view_deg)
+        is_given = any(each is not None for each in settings)
+        yield is_given, "window, laser, rotation_rate_rpm, return_mode or field_of_view_deg must be given"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -186,7 +186,7 @@ def _compile_stages(rig: Rig) -> None:
 
     some = _some_lidar()
     compile_for(trace, some.plan, some.world, some.workspace)
-    compile_for(respond, some.plan, 0, some.plan.sequences_per_packet, some.workspace)
+    compile_for(respond, some.plan, some.workspace)
     compile_for(render_info_packet, some.plan, some.platform, PAYLOAD_ONLY, 0, 0, some.datagram)
     if _is_flown_here(rig):
         _compile_flight(rig)

@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+import numpy.typing as npt
+
 from hilsim.compilation.jit import constant, stage_kernel
 from hilsim.emulator.overlay import Backdrop, sample_image, sample_turning
 from hilsim.emulator.plan import Family, LidarPlan
@@ -13,20 +16,21 @@ _CEPTON = constant(Family.CEPTON)
 
 
 @stage_kernel
-def sample_background(plan: LidarPlan, first_sequence: int, sequences: int, backdrop: Backdrop) -> None:
+def sample_background(plan: LidarPlan, sequence_index: npt.NDArray[np.int64], backdrop: Backdrop) -> None:
     """Write what the background shows to each firing of some sequences, by where the firing looks at its own time.
 
     Args:
         plan: The lidar.
-        first_sequence: Index of the first firing sequence.
-        sequences: Number of firing sequences.
+        sequence_index: ``int64[s]``, rising indices of the firing sequences.
         backdrop: Written, ``[channel, sequence]`` flattened.
     """
     overlay = plan.overlay
     channels = plan.firing_offset_ns.size
-    stop_turns = head_turns(plan.head, first_sequence * plan.sequence_ns)
+    sequences, stop_turns = sequence_index.size, 0.0
     for sequence in range(sequences):
-        device_ns = (first_sequence + sequence) * plan.sequence_ns
+        device_ns = sequence_index[sequence] * plan.sequence_ns
+        if sequence == 0 or sequence_index[sequence] != sequence_index[sequence - 1] + 1:
+            stop_turns = head_turns(plan.head, device_ns)
         start_turns = stop_turns
         stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns)
         travelled = stop_turns - start_turns

@@ -154,16 +154,17 @@ def _background_echo(hits: Hits, firing: int) -> int:
 
 
 @kernel
-def _sum_up(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
-    hits, response = workspace.hits, plan.response
+    hits, response, sequence_index = workspace.hits, plan.response, workspace.sequence
+    sequences = sequence_index.size
     hit_count, value, what, azimuth_cdeg = hits.hit_count, hits.value, hits.what, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = _takes_light(plan), plan.false_alarms.rate_per_firing > 0.0, plan.overlay.rule == _SYNTHETIC_ONLY
     is_swept = plan.family == _CEPTON
-    for sequence in range(sequences):
-        index = first_sequence + sequence
+    for sequence in range(sequence_index.size):
+        index = sequence_index[sequence]
         if not is_swept:
             azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
         for group in range(groups):
@@ -187,12 +188,12 @@ def _sum_up(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
 
 
 @kernel
-def _judge(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+def _judge(plan: LidarPlan, workspace: Workspace) -> None:
     """Draw the range errors of all firings' first echoes, and choose what is reported of those that have no other: sixteen channels at a time."""
-    response, beams, noise = plan.response, plan.beam_lanes, workspace.noise.reshape(-1, WIDTH)
+    response, beams, noise, sequence_index = plan.response, plan.beam_lanes, workspace.noise.reshape(-1, WIDTH), workspace.sequence
     sums, bits, groups = workspace.sole.sums, workspace.sole.bits, workspace.noise.shape[1] // WIDTH
-    for sequence in range(sequences):
-        index = first_sequence + sequence
+    for sequence in range(sequence_index.size):
+        index = sequence_index[sequence]
         for group in range(groups):
             of_group = sequence * groups + group
             row, among = of_group * SOLE_ROWS, bits[of_group, _SETTLED]
@@ -214,12 +215,16 @@ def _judge(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Work
 
 
 @inlined_kernel
-def _decimate(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+def _decimate(plan: LidarPlan, workspace: Workspace) -> None:
     """Let a decimated sensor keep back the firings that it does not report."""
     if not plan.is_decimated:
         return
-    returns = workspace.returns
-    reported_firings(plan.decimation, plan.head, first_sequence, sequences, workspace.reported)
+    returns, sequence_index = workspace.returns, workspace.sequence
+    sequences, begin = sequence_index.size, 0
+    for stop in range(1, sequences + 1):
+        if stop == sequences or sequence_index[stop] != sequence_index[stop - 1] + 1:
+            reported_firings(plan.decimation, plan.head, sequence_index[begin], stop - begin, workspace.reported[:, begin:stop])
+            begin = stop
     withhold_firings(workspace.reported, plan.baseline, returns.distance, returns.reflectivity)
     for channel in range(workspace.reported.shape[0]):
         for sequence in range(sequences):
@@ -255,9 +260,10 @@ def _distance_of(
 
 
 @kernel
-def _report(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+def _report(plan: LidarPlan, workspace: Workspace) -> None:
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
-    hits, response, returns, choice = workspace.hits, plan.response, workspace.returns, plan.choice
+    hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
+    sequences = sequence_index.size
     hit_count, value, what, echoes, kept = hits.hit_count, hits.value, hits.what, workspace.echoes, workspace.kept
     distance, reflectivity, flags, reported_echo, reported_m = returns.distance, returns.reflectivity, returns.flags, returns.echo, returns.range_m
     sums, marks, bits, noise = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits, workspace.noise
@@ -278,7 +284,7 @@ def _report(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
                 recorded = _background_echo(hits, firing) if has_backdrop else -1
-                index = first_sequence + sequence
+                index = sequence_index[sequence]
                 for echo in range(found):
                     is_certain = echo in (certain, recorded)
                     range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
@@ -309,16 +315,14 @@ def _report(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Wor
 
 
 @stage_kernel
-def respond(plan: LidarPlan, first_sequence: int, sequences: int, workspace: Workspace) -> None:
+def respond(plan: LidarPlan, workspace: Workspace) -> None:
     """Turn what firings met into what the sensor reports.
 
     Args:
         plan: The lidar.
-        first_sequence: Index of the first firing sequence.
-        sequences: Number of firing sequences.
-        workspace: ``hits`` are sorted and grouped, ``returns`` written.
+        workspace: ``sequence`` is given, ``hits`` are sorted and grouped, ``returns`` written.
     """
-    _sum_up(plan, first_sequence, sequences, workspace)
-    _judge(plan, first_sequence, sequences, workspace)
-    _report(plan, first_sequence, sequences, workspace)
-    _decimate(plan, first_sequence, sequences, workspace)
+    _sum_up(plan, workspace)
+    _judge(plan, workspace)
+    _report(plan, workspace)
+    _decimate(plan, workspace)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.schedule import first_sequence_of
+from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of
 from hilsim.emulator.workspace import EmulatorCount, Returns
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
 from hilsim.protocols.velodyne.data import encode_data_packet
@@ -93,5 +93,6 @@ def encode(plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[n
     if plan.family == _CEPTON:
         encode_points(plan, packet, returns, counts, offset, payload)
     else:
-        stamp = stamp_us(plan.clock, first_sequence_of(plan, packet) * plan.sequence_ns + plan.stamp_offset_ns)
+        first = first_sequence_of(plan, packet) if plan.stamp_offset_ns == 0 else stop_sequence_of(plan, packet) - plan.sequences_per_packet
+        stamp = stamp_us(plan.clock, first * plan.sequence_ns + plan.stamp_offset_ns)
         encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.factory_bytes, payload[offset:])

@@ -128,7 +128,7 @@ def _put_around(
 
 @stage_kernel
 def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to the next would be a dozen arguments
-    plan: LidarPlan, platform: Platform, first_sequence: int, sequences: int, rays: Rays
+    plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int64], rays: Rays
 ) -> None:
     """Write the ray of every firing, from the pose and the head's or mirror's angle at that firing's own time.
 
@@ -138,21 +138,24 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
     Args:
         plan: The lidar.
         platform: Carries the lidar.
-        first_sequence: Index of the first firing sequence.
-        sequences: Number of firing sequences.
+        sequence_index: ``int64[s]``, rising indices of the firing sequences.
         rays: Written: origins, directions, times and cells.
     """
     channels, sub_rays = plan.firing_offset_ns.size, plan.beam.share.size
     beams, origin_m, direction, cell = plan.beam_lanes, rays.origin_m, rays.direction, rays.cell
     aim, row = np.zeros((_AIMS, WIDTH), np.float64), np.zeros((1, WIDTH), np.int32)
     is_swept = plan.family == _CEPTON
-    device_ns = first_sequence * plan.sequence_ns
-    stop_ns = rig_from_device(plan.clock, device_ns)
+    sequences = sequence_index.size
+    stop_ns, stop_turns = rig_from_device(plan.clock, sequence_index[0] * plan.sequence_ns), 0.0
     keyframes = keyframes_at(platform.disturbance, stop_ns)
     (stop_x, stop_y, stop_z), stop_q = state_between(platform, keyframes, stop_ns)
-    stop_turns = head_turns(plan.head, device_ns)
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for sequence in range(sequences):
+        device_ns = sequence_index[sequence] * plan.sequence_ns
+        if sequence == 0 or sequence_index[sequence] != sequence_index[sequence - 1] + 1:
+            stop_ns, stop_turns = rig_from_device(plan.clock, device_ns), head_turns(plan.head, device_ns)
+            keyframes = next_keyframes(platform, keyframes, stop_ns)
+            (stop_x, stop_y, stop_z), stop_q = state_between(platform, keyframes, stop_ns)
         start_ns, start_x, start_y, start_z, start_q = stop_ns, stop_x, stop_y, stop_z, stop_q
         stop_ns = rig_from_device(plan.clock, device_ns + plan.sequence_ns)
         keyframes = next_keyframes(platform, keyframes, stop_ns)
@@ -200,4 +203,3 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
                 across = rotate(turned, (cosine, 0.0 - sine, 0.0))
                 upwards = rotate(turned, (0.0 - rise * sine, 0.0 - rise * cosine, level))
                 _put_around(origin_m, direction, rows, plan.beam, (ox, oy, oz), (dx, dy, dz), across, upwards)
-        device_ns += plan.sequence_ns

@@ -16,7 +16,7 @@ from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import encode_info
-from hilsim.emulator.schedule import first_sequence_of
+from hilsim.emulator.schedule import write_sequences_of
 from hilsim.emulator.workspace import LAYERS, Workspace
 from hilsim.protocols.ethernet import Framing, write_headers
 from hilsim.render.beams import cast_beams
@@ -86,12 +86,12 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
 @stage_kernel
 def render_returns(plan: LidarPlan, platform: Platform, world: World, packet: int, workspace: Workspace) -> None:
     """Render the returns of data packet ``packet`` into ``workspace.returns``."""
-    first, sequences = first_sequence_of(plan, packet), plan.sequences_per_packet
-    fire(plan, platform, first, sequences, workspace.rays)
+    write_sequences_of(plan, packet, workspace.sequence)
+    fire(plan, platform, workspace.sequence, workspace.rays)
     if plan.overlay.rule != _SYNTHETIC_ONLY:
-        sample_background(plan, first, sequences, workspace.backdrop)
+        sample_background(plan, workspace.sequence, workspace.backdrop)
     trace(plan, world, workspace)
-    respond(plan, first, sequences, workspace)
+    respond(plan, workspace)
 
 
 @stage_kernel

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.changing.continuation import AT_START, Continuation, continue_from, first_packet_from
+from hilsim.emulator.changing.continuation import AT_START, Continuation, continue_from
 from hilsim.emulator.changing.segments import CAPACITY, SegmentTable, render_packets
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
@@ -21,7 +21,7 @@ from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan, with_optics
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_sequence_of, packet_start_ns
+from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from, packet_start_ns, write_sequences_of
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
@@ -192,18 +192,18 @@ class LidarEmulator:
         """
         plan, world = self.plan, self.world
         sequences = count * plan.sequences_per_packet
-        first_sequence = first_sequence_of(plan, first)
         workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque)
-        fire(plan, self.platform, first_sequence, sequences, workspace.rays)
+        write_sequences_of(plan, first, workspace.sequence)
+        fire(plan, self.platform, workspace.sequence, workspace.rays)
         if plan.overlay.rule != OverlayRule.SYNTHETIC_ONLY:
-            sample_background(plan, first_sequence, sequences, workspace.backdrop)
+            sample_background(plan, workspace.sequence, workspace.backdrop)
 
         def cast(slices: Sequence[RaySlice]) -> None:
             for rays in slices:
                 renderer.cast_rays(world, *rays)
 
         trace_together(cast, plan, world, [workspace])
-        respond(plan, first_sequence, sequences, workspace)
+        respond(plan, workspace)
         return workspace
 
     def data_span(self, start_ns: int, stop_ns: int, renderer: Renderer | None = None) -> DatagramBatch:

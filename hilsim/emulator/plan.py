@@ -12,6 +12,7 @@ from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.false_alarms import FalseAlarms
+from hilsim.sensor.field_of_view import FieldOfView
 from hilsim.sensor.head import Head
 from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.beam import Beam
@@ -110,7 +111,9 @@ class LidarPlan(NamedTuple):
             last channel.
         sequence_ns: Duration of a firing sequence in device time.
         sequences_per_packet: Number of firing sequences in a data packet.
-        origin_sequence: Index of the first firing sequence of data packet 0; other than 0 after the number of sequences in a packet has changed.
+        origin_packet: Data packet that begins with ``origin_sequence``; other than 0 after what a packet holds has changed.
+        origin_sequence: Index of the first firing sequence of that packet.
+        field_of_view: Blocks that are produced.
         stamp_offset_ns: Device time from a data packet's first firing to the firing that its stamp belongs to.
         has_imu: Whether position packets carry readings of the sensor's gyroscopes and accelerometers.
         choice: ``int64[r]``, ``EchoChoice`` of each return of a firing, in the packet's order.
@@ -148,7 +151,9 @@ class LidarPlan(NamedTuple):
     beam_lanes: npt.NDArray[np.float64]
     sequence_ns: int
     sequences_per_packet: int
+    origin_packet: int
     origin_sequence: int
+    field_of_view: FieldOfView
     stamp_offset_ns: int
     has_imu: bool
     choice: npt.NDArray[np.int64]

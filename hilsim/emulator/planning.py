@@ -13,6 +13,7 @@ from hilsim.scene.world import World
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.false_alarms import build_false_alarms
+from hilsim.sensor.field_of_view import whole_turn
 from hilsim.sensor.head import no_head
 from hilsim.sensor.mirror import no_mirror
 from hilsim.sensor.optics.beam import build_beam
@@ -91,7 +92,9 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         beam_lanes=np.zeros((0, WIDTH)),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
+        origin_packet=0,
         origin_sequence=0,
+        field_of_view=whole_turn(),
         stamp_offset_ns=0,
         has_imu=False,
         choice=np.array(setting.family.choices, np.int64),

@@ -1,14 +1,66 @@
 """Firing sequences and deadlines of data packets."""
 
+import numpy as np
+import numpy.typing as npt
+
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.clock import device_from_rig, rig_from_device
+from hilsim.sensor.field_of_view import produced_before, produced_block, write_sequences
+
+
+@kernel
+def _first_block(plan: LidarPlan, packet: int) -> int:
+    """Number of blocks that are produced from the origin of a limited field of view until a packet begins."""
+    return (packet - plan.origin_packet) * (plan.sequences_per_packet // plan.field_of_view.block_sequences)
+
+
+@kernel
+def _is_filled(plan: LidarPlan, packet: int) -> bool:
+    """Whether a packet consists of what a limited field of view lets through; no packet before the origin is ever sent."""
+    return plan.field_of_view.is_limited and packet >= plan.origin_packet
+
+
+@stage_kernel
+def _first_produced(plan: LidarPlan, packet: int) -> int:
+    return produced_block(plan.field_of_view, plan.head, _first_block(plan, packet)) * plan.field_of_view.block_sequences
+
+
+@stage_kernel
+def _stop_produced(plan: LidarPlan, packet: int) -> int:
+    return (produced_block(plan.field_of_view, plan.head, _first_block(plan, packet + 1) - 1) + 1) * plan.field_of_view.block_sequences
+
+
+@stage_kernel
+def _write_produced(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64]) -> None:
+    write_sequences(plan.field_of_view, plan.head, _first_block(plan, packet), sequence)
 
 
 @kernel
 def first_sequence_of(plan: LidarPlan, packet: int) -> int:
     """Index of the first firing sequence of data packet ``packet``."""
-    return plan.origin_sequence + packet * plan.sequences_per_packet
+    if _is_filled(plan, packet):
+        return _first_produced(plan, packet)
+    return plan.origin_sequence + (packet - plan.origin_packet) * plan.sequences_per_packet
+
+
+@kernel
+def stop_sequence_of(plan: LidarPlan, packet: int) -> int:
+    """Index of the firing sequence after the last one of data packet ``packet``."""
+    if _is_filled(plan, packet):
+        return _stop_produced(plan, packet)
+    return plan.origin_sequence + (packet + 1 - plan.origin_packet) * plan.sequences_per_packet
+
+
+@kernel
+def write_sequences_of(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64]) -> None:
+    """Write the indices of the firing sequences of data packets from ``packet`` on, as many as fit into ``int64[n * sequences_per_packet]``."""
+    if _is_filled(plan, packet):
+        _write_produced(plan, packet, sequence)
+    else:
+        first = first_sequence_of(plan, packet)
+        for row in range(sequence.size):
+            sequence[row] = first + row
 
 
 @kernel
@@ -26,15 +78,41 @@ def packet_start_ns(plan: LidarPlan, packet: int) -> int:
 @kernel
 def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
     """Rig time at which data packet ``packet`` is due: the end of its last firing sequence plus the model's latency."""
-    return packet_start_ns(plan, packet + 1) + plan.data_latency_ns
+    return rig_from_device(plan.clock, stop_sequence_of(plan, packet) * plan.sequence_ns) + plan.data_latency_ns
+
+
+@kernel
+def _packet_before(plan: LidarPlan, device_ns: int) -> int:
+    """A packet that begins at or before a device time, not long before."""
+    since_ns = device_ns - plan.origin_sequence * plan.sequence_ns
+    packet_ns = plan.sequences_per_packet * plan.sequence_ns
+    if not plan.field_of_view.is_limited or since_ns < 0:
+        return plan.origin_packet + since_ns // packet_ns
+    blocks = produced_before(plan.field_of_view, plan.head, device_ns)
+    packet = plan.origin_packet + blocks // (plan.sequences_per_packet // plan.field_of_view.block_sequences)
+    step = 1
+    while step > 0:  # in doubling and halving steps: some hundred packets may follow within a turn
+        if packet_device_ns(plan, packet + step) <= device_ns:
+            packet += step
+            step *= 2
+        else:
+            step //= 2
+    return packet
 
 
 @stage_kernel
 def first_packet_due(plan: LidarPlan, rig_ns: int) -> int:
     """Index of the first data packet whose deadline is at or after ``rig_ns``."""
-    packet_ns = plan.sequences_per_packet * plan.sequence_ns
-    device_ns = device_from_rig(plan.clock, rig_ns - plan.data_latency_ns) - plan.origin_sequence * plan.sequence_ns
-    packet = max(device_ns // packet_ns - 2, 0)
+    packet = max(_packet_before(plan, device_from_rig(plan.clock, rig_ns - plan.data_latency_ns)) - 2, 0)
     while data_deadline_ns(plan, packet) < rig_ns:
+        packet += 1
+    return packet
+
+
+@stage_kernel
+def first_packet_from(plan: LidarPlan, rig_ns: int) -> int:
+    """Index of the first data packet whose first firing is at or after a rig time."""
+    packet = max(_packet_before(plan, device_from_rig(plan.clock, rig_ns)) - 1, 0)
+    while packet_start_ns(plan, packet) < rig_ns:
         packet += 1
     return packet

@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.changing.continuation import first_packet_from
 from hilsim.emulator.encoding import is_representable
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.schedule import data_deadline_ns, first_sequence_of
+from hilsim.emulator.schedule import data_deadline_ns, first_packet_from
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
@@ -230,7 +229,7 @@ def note_returns(
     platform: Platform,
     world: World,
     mount_m: npt.NDArray[np.float64],
-    first_sequence: int,
+    first_packet: int,
     workspace: Workspace,
     truth: Truth,
     row: int,
@@ -242,7 +241,7 @@ def note_returns(
         platform: Carries the lidar.
         world: World that it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
-        first_sequence: Index of the first firing sequence, a packet's first.
+        first_packet: Index of the first packet.
         workspace: Working arrays after ``emulator.detection.respond``.
         truth: Written from ``row`` on.
         row: First row to write.
@@ -261,8 +260,8 @@ def note_returns(
     for begin in range(0, sequences, sequences_per_block):
         for block_return in range(outer):
             for sequence in range(begin, begin + sequences_per_block):
-                index = first_sequence + sequence
-                of_packet = (index - plan.origin_sequence) % plan.sequences_per_packet
+                index = workspace.sequence[sequence]
+                of_packet = sequence % plan.sequences_per_packet
                 for channel in range(channels):
                     for return_of_point in range(inner):
                         return_number = block_return + return_of_point
@@ -274,7 +273,7 @@ def note_returns(
                         echo = int(reported_echo[return_number, sequence, channel])
                         other = int(reported_echo[return_count - 1 - return_number, sequence, channel])
                         time_ns = workspace.rays.time_ns[firing * sub_rays]
-                        truth.packet[row] = (index - plan.origin_sequence) // plan.sequences_per_packet
+                        truth.packet[row] = first_packet + sequence // plan.sequences_per_packet
                         truth.block[row] = 0 if is_interleaved else of_packet // sequences_per_block * return_count + return_number
                         truth.record[row] = (
                             (of_packet * channels + channel) * return_count + return_number
@@ -320,7 +319,7 @@ def render_with_truth(
     rows = 0
     for at in range(size.size):
         size[at] = render_data_packet(plan, platform, world, framing, first_packet + at, workspace, datagrams[at])
-        rows = note_returns(plan, platform, world, mount_m, first_sequence_of(plan, first_packet + at), workspace, truth, rows)
+        rows = note_returns(plan, platform, world, mount_m, first_packet + at, workspace, truth, rows)
     return rows
 
 

@@ -109,6 +109,7 @@ class Workspace(NamedTuple):
     """Working arrays for the firings of some sequences, from rays to returns.
 
     Attributes:
+        sequence: ``int64[s]``, indices of the firing sequences since the sensor started, rising; with gaps where the field of view is limited.
         rays: Rays as they leave the sensor.
         ahead: Rays beyond a surface that lets light pass.
         behind: The same for the surface after the next.
@@ -124,6 +125,7 @@ class Workspace(NamedTuple):
         counts: ``int64[n]``, columns by ``EmulatorCount``; they only grow.
     """
 
+    sequence: npt.NDArray[np.int64]
     rays: Rays
     ahead: Rays
     behind: Rays
@@ -194,6 +196,7 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
     most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
     shape = (plan.choice.size, sequences, plan.firing_offset_ns.size)
     return Workspace(
+        sequence=np.zeros(sequences, np.int64),
         rays=_first_rays(plan, sequences),
         ahead=allocate_rays(1 if is_opaque else rays),
         behind=allocate_rays(1 if is_opaque else rays),

@@ -5,6 +5,7 @@ A packet reports a reading: white noise, the encoder's grid, hundredths of a deg
 (38..42 at 600 rpm) and their lag-1 autocorrelation of -0.48, which noise on the *speed* would not.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from hilsim.units import TURN_CDEG
 
 _PERIOD_NS = 6_000_000_000_000
 """100 minutes: a whole number of turns at any rate in steps of 0.01 rpm."""
+_PASSAGE_STEPS = 3
+"""Each divides the error by the relative swing of the rate, hundreds of times."""
 _ENCODER_NOISE = constant(Purpose.ENCODER_NOISE)
 
 
@@ -106,6 +109,23 @@ def head_turns(head: Head, device_ns: int) -> float:
     drift_angle = 2.0 * np.pi * (device_ns % head.drift_period_ns) / head.drift_period_ns + head.drift_phase_rad
     drift = head.drift_ratio * turns_per_period / (2.0 * np.pi) * np.sin(drift_angle)
     return float(uniform_turns + per_turn + drift)
+
+
+@kernel
+def turn_ns(head: Head) -> float:
+    """Mean duration of a turn in device time."""
+    return _PERIOD_NS / head.rate_crpm
+
+
+@kernel
+def passage_ns(head: Head, turns: float) -> int:
+    """Device time, to some nanoseconds, at which the head has turned this far, counted from angle 0 before device time 0."""
+    mean_ns = turn_ns(head)
+    device_ns = int((turns - head.phase_turns) * mean_ns)
+    for _ in range(_PASSAGE_STEPS):
+        ahead = turns - head_turns(head, device_ns)
+        device_ns += int((ahead - math.floor(ahead + 0.5)) * mean_ns)
+    return device_ns
 
 
 @kernel

@@ -15,7 +15,15 @@ from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 
 DEFAULT_RATE_RPM = 600
+WHOLE_TURN_DEG = (0, 359)
+"""Field of view that leaves nothing out."""
 ReturnModeName = Literal["strongest", "last", "dual"]
+
+
+def width_deg(field_of_view_deg: tuple[int, int]) -> int:
+    """Number of degrees from a first to a last one, both included, clockwise."""
+    start, end = field_of_view_deg
+    return (end - start) % 360 + 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +36,8 @@ class SensorSetup:
         mount_position_m: Position in the platform's body frame (x forward, y left, z up).
         mount_rotation_deg: Roll, pitch, yaw in the body frame.
         rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
+        field_of_view_deg: First and last azimuth that are produced, clockwise, whole degrees of 0 to 359; only for a sensor with a turning head. Outside no
+            blocks are produced, and packets go on with the next block that is.
         phase_deg: True azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
         start_delay_us: Rig time of the sensor's first firing; sensors of a rig are in step where this is equal.
         return_mode: Returns that are reported.
@@ -43,6 +53,7 @@ class SensorSetup:
     mount_position_m: Vector = (0.0, 0.0, 0.0)
     mount_rotation_deg: Vector = (0.0, 0.0, 0.0)
     rotation_rate_rpm: int | None = None
+    field_of_view_deg: tuple[int, int] = WHOLE_TURN_DEG
     phase_deg: float = 0.0
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
@@ -55,6 +66,11 @@ class SensorSetup:
     cepton: CeptonSetting | None = None
 
     @property
+    def produced_ratio(self) -> float:
+        """Share of a turn that the field of view covers."""
+        return width_deg(self.field_of_view_deg) / 360
+
+    @property
     def body_from_sensor(self) -> Pose:
         """Pose of the sensor in the body frame."""
         return extrinsics(self.mount_position_m, self.mount_rotation_deg)
@@ -64,5 +80,7 @@ class SensorSetup:
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
         yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
         yield 0.0 <= self.phase_deg < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"
+        is_within = all(0 <= edge <= 359 for edge in self.field_of_view_deg)
+        yield is_within, f"field_of_view_deg must be a first and a last azimuth of 0 to 359, got {list(self.field_of_view_deg)}"
         yield 0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"
         yield self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"

@@ -22,7 +22,7 @@ from hilsim.emulator.layers import trace_together
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.schedule import data_deadline_ns, first_sequence_of
+from hilsim.emulator.schedule import data_deadline_ns, write_sequences_of
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import DeviceError
 from hilsim.protocols.ethernet import Framing
@@ -175,10 +175,10 @@ def _await_packets(
 @kernel
 def _fire(plan: LidarPlan, platform: Platform, packet: int, workspace: Workspace) -> None:
     """Make the rays of a packet, and find the captured background that they see."""
-    first, sequences = first_sequence_of(plan, packet), plan.sequences_per_packet
-    fire(plan, platform, first, sequences, workspace.rays)
+    write_sequences_of(plan, packet, workspace.sequence)
+    fire(plan, platform, workspace.sequence, workspace.rays)
     if plan.overlay.rule != _SYNTHETIC_ONLY:
-        sample_background(plan, first, sequences, workspace.backdrop)
+        sample_background(plan, workspace.sequence, workspace.backdrop)
 
 
 @kernel
@@ -200,7 +200,7 @@ def _finish(
     """Make a packet from the hits of its rays, and put it into its ring."""
     begun_ns = monotonic_ns()
     due_ns = epoch_ns + data_deadline_ns(plan, packet)
-    respond(plan, first_sequence_of(plan, packet), plan.sequences_per_packet, workspace)
+    respond(plan, workspace)
     encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
     size = frame_datagram(framing, packet, datagram, plan.data_size)
     done_ns = monotonic_ns()

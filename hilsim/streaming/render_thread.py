@@ -318,9 +318,15 @@ class RenderThread:
         )
 
 
+def _produced(plan: LidarPlan) -> tuple[object, ...]:
+    """Settings that determine which blocks a limited field of view lets through."""
+    view = plan.field_of_view
+    return (plan.origin_packet, view.start_cdeg, view.width_cdeg, *plan.head) if view.is_limited else (plan.origin_packet,)
+
+
 def _schedule(plan: LidarPlan) -> tuple[object, ...]:
     """Settings that determine the deadlines of all packets."""
     stream = plan.position
     schedules = tuple(stream.period_ns.tolist()), tuple(stream.jitter_ns.tolist()), tuple(stream.phase_ns.tolist())
     of_positions = *schedules, stream.minimum_gap_ns, stream.latency_ns, int(stream.seed), stream.stream
-    return *plan.clock, plan.sequences_per_packet, plan.origin_sequence, plan.sequence_ns, plan.data_latency_ns, of_positions
+    return *plan.clock, plan.sequences_per_packet, plan.origin_sequence, plan.sequence_ns, plan.data_latency_ns, of_positions, *_produced(plan)

@@ -17,7 +17,7 @@ from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
 from hilsim.emulator.insertion.insertion import CAPACITY, Inserter
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.schedule import packet_start_ns
+from hilsim.emulator.schedule import data_deadline_ns, packet_start_ns
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.streaming.render_state import RenderCounter
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MARGIN_NS = 3_000_000
 """Time from the newest firing that may have been rendered to the firing that a change begins with; publishing takes a fraction of it."""
+_UNTOUCHED_NS = 10_000_000
+"""Time before the lead of a packet's deadline in which its rendering cannot have begun."""
 _TRIES = 5
 """Each with twice the margin of the one before."""
 _ANSWER_S = 5.0
@@ -249,8 +251,12 @@ class Changer:
 
 def _frontier_ns(streaming: Streaming) -> int:
     """Rig time of the first firing that the render thread has not begun to render."""
-    next_packet = int(streaming.render_thread.state.counters[RenderCounter.NEXT_PACKET])
-    return int(packet_start_ns(streaming.lidar.plan, next_packet + 1))
+    thread, plan = streaming.render_thread, streaming.lidar.plan
+    next_packet = int(thread.state.counters[RenderCounter.NEXT_PACKET])
+    due_ns = thread.epoch_ns + int(data_deadline_ns(plan, next_packet))
+    if due_ns - thread.lead_ns > time.monotonic_ns() + _UNTOUCHED_NS:  # a limited field of view: the packet waits for the other side of the gap
+        return int(packet_start_ns(plan, next_packet))
+    return int(packet_start_ns(plan, next_packet + 1))
 
 
 def _is_ahead(streaming: Streaming, begun_ns: int) -> bool:

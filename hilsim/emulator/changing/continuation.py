@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.schedule import first_sequence_of, packet_start_ns
+from hilsim.emulator.schedule import first_packet_from, first_sequence_of
 from hilsim.sensor.clock import device_from_rig, rig_from_device
+from hilsim.sensor.field_of_view import begun_at
 from hilsim.sensor.head import Head, head_turns
 
 _ITERATIONS = 60
@@ -16,10 +17,12 @@ class Continuation(NamedTuple):
     """Values that a lidar's plan takes over from the plan before it.
 
     Attributes:
+        origin_packet: ``LidarPlan.origin_packet``.
         origin_sequence: ``LidarPlan.origin_sequence``.
         head_phase_turns: ``Head.phase_turns``; None: of the setting.
     """
 
+    origin_packet: int = 0
     origin_sequence: int = 0
     head_phase_turns: float | None = None
 
@@ -27,26 +30,21 @@ class Continuation(NamedTuple):
         """The plan with what it takes over."""
         if self.head_phase_turns is not None:
             plan = plan._replace(head=plan.head._replace(phase_turns=self.head_phase_turns))
-        return plan._replace(origin_sequence=self.origin_sequence)
+        if self == AT_START:
+            return plan
+        view = begun_at(plan.field_of_view, plan.head, self.origin_sequence)
+        return plan._replace(origin_packet=self.origin_packet, origin_sequence=self.origin_sequence, field_of_view=view)
 
 
 AT_START = Continuation()
 """Continuation of a lidar that begins when it is switched on."""
 
 
-def first_packet_from(plan: LidarPlan, rig_ns: int) -> int:
-    """Index of the first data packet whose first firing is at or after a rig time."""
-    device_ns = device_from_rig(plan.clock, rig_ns) - plan.origin_sequence * plan.sequence_ns
-    packet = max(int(device_ns) // (plan.sequences_per_packet * plan.sequence_ns) - 1, 0)
-    while packet_start_ns(plan, packet) < rig_ns:
-        packet += 1
-    return packet
-
-
 def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, Continuation]:
     """Beginning of a changed lidar, and the values that it takes over.
 
-    A change of the returns reported begins with the next packet, whose last bytes name them; any other one with the next firing.
+    A change of the returns reported begins with the next packet, whose last bytes name them; so does one of what a limited field of view produces,
+    because the packets are filled with it. Any other one begins with the next firing.
 
     Args:
         former: The plan before.
@@ -56,11 +54,10 @@ def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, 
     Returns:
         The rig time at which it begins, and what it takes over.
     """
-    origin = int(former.origin_sequence)
+    packet, origin = int(former.origin_packet), int(former.origin_sequence)
     if not _packs_alike(former, plan):
-        packet, first, at_ns = _next_packet(former, at_ns)
-        origin = first - packet * plan.sequences_per_packet
-    return at_ns, Continuation(origin, _phase_turns(former.head, plan.head, int(device_from_rig(former.clock, at_ns))))
+        packet, origin, at_ns = _next_packet(former, at_ns)
+    return at_ns, Continuation(packet, origin, _phase_turns(former.head, plan.head, int(device_from_rig(former.clock, at_ns))))
 
 
 def rehearse(plan: LidarPlan) -> None:
@@ -81,7 +78,16 @@ def _packs_alike(former: LidarPlan, plan: LidarPlan) -> bool:
         former.sequences_per_packet == plan.sequences_per_packet
         and former.factory_bytes == plan.factory_bytes
         and np.array_equal(former.choice, plan.choice)
+        and _produces_alike(former, plan)
     )
+
+
+def _produces_alike(former: LidarPlan, plan: LidarPlan) -> bool:
+    """Whether both plans leave out the same blocks."""
+    if not former.field_of_view.is_limited and not plan.field_of_view.is_limited:
+        return True
+    has_same_edges = (former.field_of_view.start_cdeg, former.field_of_view.width_cdeg) == (plan.field_of_view.start_cdeg, plan.field_of_view.width_cdeg)
+    return has_same_edges and former.head._replace(phase_turns=0.0) == plan.head._replace(phase_turns=0.0)
 
 
 def _phase_turns(former: Head, head: Head, device_ns: int) -> float:

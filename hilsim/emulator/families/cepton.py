@@ -23,6 +23,7 @@ from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.mirror import build_mirror, image_extent
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import cepton_ratios
+from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.sensor.specs import DecimationSpec
 
 INFO_PERIOD_NS = 500_000_000
@@ -50,6 +51,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """None of a Velodyne's keys, and lasers that fit a packet."""
         spec, setup = self.spec, self.setup
+        yield setup.field_of_view_deg == WHOLE_TURN_DEG, f"field_of_view_deg must not be given for a {spec.model}: it has no turning head"
         yield setup.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"
         yield setup.gps is None, f"gps must not be given for a {spec.model}: it has no input for a receiver"
         yield setup.decimation == DecimationSpec(), f"decimation must not be given for a {spec.model}: its firings have no channels and columns"

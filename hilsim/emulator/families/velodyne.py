@@ -21,6 +21,7 @@ from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, stamp_us
 from hilsim.sensor.decimation import build_decimation
 from hilsim.sensor.echoes import EchoChoice
+from hilsim.sensor.field_of_view import build_field_of_view
 from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
 from hilsim.sensor.position_stream import build_position_stream
 from hilsim.sensor.response import velodyne_ratios
@@ -118,9 +119,12 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         model = BY_NAME.get(spec.model)
         last_firing_ns = (plan.sequences_per_packet - 1) * plan.sequence_ns + int(plan.firing_offset_ns[-1])
         elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
+        head = build_model_head(spec, setup, seed=seed, stream=stream)
+        block_sequences = RECORDS_PER_BLOCK // spec.laser_count
         return plan._replace(
             family=int(Family.VELODYNE),
-            head=build_model_head(spec, setup, seed=seed, stream=stream),
+            head=head,
+            field_of_view=build_field_of_view(setup.field_of_view_deg, head, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),
             decimation=build_decimation(setup.decimation, spec),
             is_decimated=setup.decimation != DecimationSpec(),
             position=build_position_stream(spec.position, seed=seed, stream=stream),

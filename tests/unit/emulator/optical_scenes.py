@@ -71,9 +71,10 @@ def still_lidar(objects, spec, *, seed=9, at=None, **setting):
 def workspace_of(lidar, sequences=1, first=0):
     """The first firing sequences through all stages, without packets around them: 16 firings are few enough for kernels as plain Python."""
     workspace = allocate_workspace(lidar.plan, sequences, is_opaque=lidar.world.is_opaque)
-    fire(lidar.plan, lidar.platform, first, sequences, workspace.rays)
+    workspace.sequence[:] = np.arange(first, first + sequences)
+    fire(lidar.plan, lidar.platform, workspace.sequence, workspace.rays)
     trace(lidar.plan, lidar.world, workspace)
-    respond(lidar.plan, first, sequences, workspace)
+    respond(lidar.plan, workspace)
     return workspace
 
 

@@ -11,5 +11,5 @@ def returns_truth(lidar, first, count, renderer):
     truth = allocate_truth(count * plan.sequences_per_packet * plan.firing_offset_ns.size * plan.choice.size)
     workspace = lidar.firings(first, count, renderer)
     mount_m = np.array(lidar.setting.setup.mount_position_m)
-    rows = note_returns(plan, lidar.platform, lidar.world, mount_m, first * plan.sequences_per_packet, workspace, truth, 0)
+    rows = note_returns(plan, lidar.platform, lidar.world, mount_m, first, workspace, truth, 0)
     return type(truth)(*(column[:rows] for column in truth))

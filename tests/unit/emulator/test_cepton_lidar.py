@@ -66,7 +66,7 @@ def test_each_point_is_fired_from_the_pose_of_its_own_time(lasers_per_firing, fi
     points, (channel, device_ns) = points_of(lidar, first), firings(lidar, first)
     image = images(lidar, channel, device_ns)
     rays = allocate_workspace(lidar.plan, 18, is_opaque=True).rays
-    fire(lidar.plan, platform, first * 18, 18, rays)
+    fire(lidar.plan, platform, first * 18 + np.arange(18), rays)
     for row, (laser, time_ns) in enumerate(zip(channel, device_ns, strict=True)):
         (x, y, z), body = platform_state(platform, int(time_ns))
         origin = np.array((x, y, z)) + rotate(body, (1.0, 0.5, 2.0))

@@ -76,7 +76,7 @@ def test_the_first_packet_due_is_found_however_late_and_whatever_the_oscillator(
 def test_each_firing_leaves_from_the_pose_and_angle_of_its_own_time(make_lidar):
     lidar = make_lidar(mount_position_m=(0.0, 0.0, 1.9), rotation_rate_rpm=1200)
     rays = allocate_workspace(lidar.plan, 24, is_opaque=True).rays
-    fire(lidar.plan, lidar.platform, 4800, 24, rays)
+    fire(lidar.plan, lidar.platform, 4800 + np.arange(24), rays)
     times = rays.time_ns.reshape(16, 24)
     np.testing.assert_array_equal(np.diff(times, axis=0), 2304)
     np.testing.assert_array_equal(np.diff(times, axis=1), 55_296)
@@ -98,7 +98,7 @@ def test_each_of_more_than_sixteen_lasers_leaves_by_its_own_elevation_and_azimut
     level = make_lidar().platform._replace(disturbance=NO_DISTURBANCE)
     lidar = dataclasses.replace(make_lidar(spec=spec, rotation_rate_rpm=600), platform=level)
     rays = allocate_workspace(lidar.plan, 12, is_opaque=True).rays
-    fire(lidar.plan, lidar.platform, 2164, 12, rays)  # over the seam of a turn
+    fire(lidar.plan, lidar.platform, 2164 + np.arange(12), rays)  # over the seam of a turn
     time_s = rays.time_ns.reshape(32, 12) / 1e9
     direction = rays.direction.reshape(32, 12, 3)
     azimuth_deg = np.degrees(np.arctan2(-direction[..., 1], direction[..., 0]))
@@ -114,7 +114,7 @@ def test_firings_over_several_keyframes_of_a_disturbance_leave_from_the_poses_of
     disturbance = build_disturbance(DisturbanceSpec(amplitude_m=0.02, amplitude_deg=1.0, keyframe_interval_s=0.05), 3, 0)
     lidar = dataclasses.replace(make_lidar(), platform=make_lidar().platform._replace(disturbance=disturbance))
     rays = allocate_workspace(lidar.plan, 3000, is_opaque=True).rays
-    fire(lidar.plan, lidar.platform, 0, 3000, rays)
+    fire(lidar.plan, lidar.platform, 0 + np.arange(3000), rays)
     offset_m = lidar.setting.spec.channels[5].vertical_offset_mm / 1000
     for row in range(5 * 3000, 6 * 3000, 7):
         position, turn = platform_state(lidar.platform, int(rays.time_ns[row]))
@@ -127,7 +127,7 @@ def test_azimuth_zero_looks_ahead_and_a_quarter_turn_looks_right(make_lidar):
     rays = allocate_workspace(lidar.plan, 1, is_opaque=True).rays
     for quarter, axis, sign in [(0, 0, 1), (1, 1, -1), (2, 0, -1), (3, 1, 1)]:
         sequence = round(quarter * 25_000_000 / 55_296)
-        fire(lidar.plan, lidar.platform, sequence, 1, rays)
+        fire(lidar.plan, lidar.platform, sequence + np.arange(1), rays)
         assert sign * rays.direction[7, axis] > 0.98  # laser 7 looks 7 degrees up; the rate jitter turns it by a little
 
 
@@ -142,7 +142,7 @@ def test_a_lasers_azimuth_offset_turns_its_beam_clockwise_as_the_azimuth_does(ma
     azimuth_deg = []
     for lidar in (straight, turned):
         rays = allocate_workspace(lidar.plan, 1, is_opaque=True).rays
-        fire(lidar.plan, lidar.platform, 1000, 1, rays)
+        fire(lidar.plan, lidar.platform, 1000 + np.arange(1), rays)
         azimuth_deg.append(np.degrees(np.arctan2(-rays.direction[:, 1], rays.direction[:, 0])))
     np.testing.assert_allclose((azimuth_deg[1] - azimuth_deg[0] + 180) % 360 - 180, offsets_deg, atol=1e-4)
 
