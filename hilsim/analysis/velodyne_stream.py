@@ -57,8 +57,8 @@ class AzimuthSteps:
     Attributes:
         azimuth: ``int64[n, m]``, azimuth of each group, 0.01 deg.
         step_cdeg: ``int64[n, m]``, step since the former group, -18000 .. 17999; 0 for a stream's first.
-        turned_cdeg: ``int64[n]``, step since the first group of the former packet, in the same range.
-        after_gap: ``bool[n]``, whether the former packet has a gap inside.
+        turned_cdeg: ``int64[n]``, step between the groups that the former packet's stamp and its own one name, in the same range.
+        after_gap: ``bool[n]``, whether there is a gap inside a packet between the firings that its stamp and the former one name.
     """
 
     azimuth: npt.NDArray[np.int64]
@@ -105,8 +105,13 @@ class PacketRun:
         """Whether each packet is one cycle after the former one, ``bool[n]``."""
         return np.asarray(self.knows_step & (np.abs(self.step_us - cycle_us) <= STEP_TOLERANCE_US))
 
-    def azimuth_steps(self, group_blocks: int = 1) -> AzimuthSteps:
-        """Find azimuth steps, with ``group_blocks`` blocks for each azimuth: 2 in dual mode, 4 for a VLS-128."""
+    def azimuth_steps(self, group_blocks: int = 1, *, stamps_last: bool = False) -> AzimuthSteps:
+        """Find azimuth steps.
+
+        Args:
+            group_blocks: Blocks for each azimuth: 2 in dual mode, 4 for a VLS-128.
+            stamps_last: Whether stamps name a packet's last firing, not its first.
+        """
         azimuth = self.azimuth[:, ::group_blocks]
         before = np.full_like(azimuth[0], azimuth[0, 0]) if self.before is None else self.before.azimuth[::group_blocks]
         rows = np.concatenate((before[None], azimuth))
@@ -114,8 +119,8 @@ class PacketRun:
         return AzimuthSteps(
             azimuth=azimuth,
             step_cdeg=step_cdeg[1:],
-            turned_cdeg=wrapped_cdeg(np.diff(rows[:, 0])),
-            after_gap=np.asarray((np.abs(step_cdeg[:-1, 1:]) > GAP_CDEG).any(axis=1)),
+            turned_cdeg=wrapped_cdeg(np.diff(rows[:, -1 if stamps_last else 0])),
+            after_gap=np.asarray((np.abs((step_cdeg[1:] if stamps_last else step_cdeg[:-1])[:, 1:]) > GAP_CDEG).any(axis=1)),
         )
 
 

@@ -57,7 +57,7 @@ def packet_block(run: PacketRun, host_ns: npt.NDArray[np.int64], host_before_ns:
         model: Model of the sensor.
         is_dual: Whether blocks come in pairs of one azimuth.
     """
-    steps = run.azimuth_steps(2 if is_dual else 1)
+    steps = run.azimuth_steps(2 if is_dual else 1, stamps_last=model.stamps_last_firing)
     is_next = run.is_next(model.cycle_us(is_dual=is_dual)) & ~steps.after_gap
     is_joined = ~steps.is_gap
     is_joined[:, 0] &= is_next

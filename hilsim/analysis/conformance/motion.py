@@ -37,8 +37,9 @@ class Motion:
         turned_cdeg: ``float64[n]``, angle since the former packet, in 0 .. 360 degrees.
         due_cdeg: ``float64[n]``, expected angle since the former packet, in 0 .. 360 degrees.
         due_us: ``int64[n]``, time since the former packet.
-        is_hasty: ``bool[n]``, whether the former packet has a leap for which the stamps leave no time.
-        leap_column: ``int64[n]``, index of the azimuth at which the former packet leaps, where ``is_hasty``.
+        is_hasty: ``bool[n]``, whether there is a leap inside a packet, between the firings of its stamp and of the former one, for which they leave no time.
+        leap_row: ``int64[n]``, index of the packet that has that leap; -1: the last one of the former block.
+        leap_column: ``int64[n]``, index of the azimuth at which it leaps, where ``is_hasty``.
         leap_cdeg: ``float64[n]``, size of that leap.
         is_backward: ``bool[n]``, whether the head turns backwards.
     """
@@ -51,6 +52,7 @@ class Motion:
     due_cdeg: npt.NDArray[np.float64]
     due_us: npt.NDArray[np.int64]
     is_hasty: npt.NDArray[np.bool_]
+    leap_row: npt.NDArray[np.int64]
     leap_column: npt.NDArray[np.int64]
     leap_cdeg: npt.NDArray[np.float64]
     is_backward: npt.NDArray[np.bool_]
@@ -77,7 +79,9 @@ class Head:
         """Forget the last packet, because the sensor's settings have changed."""
         self._before = None
 
-    def follow(self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], *, cycle_us: float, sequence_us: float) -> Motion:
+    def follow(
+        self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], *, cycle_us: float, sequence_us: float, stamps_last: bool = False
+    ) -> Motion:
         """Judge consecutive packets.
 
         Args:
@@ -85,6 +89,7 @@ class Head:
             step_us: ``int64[n]``, stamp minus the former stamp; ignored for the first packet of a stream.
             cycle_us: Time between packets of the model.
             sequence_us: Time between firing sequences of the model, of which pauses are multiples.
+            stamps_last: Whether stamps name a packet's last firing, not its first.
         """
         groups = azimuth.shape[1]
         inside = wrapped_cdeg(np.diff(azimuth, axis=1).astype(np.float64))
@@ -94,10 +99,13 @@ class Head:
         excess = wrapped_cdeg(inside - step_cdeg[:, None])
         is_leap = np.abs(excess) > LEAP_CDEG
         leap_cdeg = np.where(is_leap, excess % TURN_CDEG, 0.0).sum(axis=1)
-        before, knows = self._predecessors(azimuth, leap_cdeg, is_leap.argmax(axis=1), cycle_us)
-        first, leap_before, column_before, cycle_before = before
+        stamped = azimuth[:, -1 if stamps_last else 0]
+        before, knows = self._predecessors(stamped, leap_cdeg, is_leap.argmax(axis=1), cycle_us)
+        stamped_before, leap_before, column_before, cycle_before = before
+        if stamps_last:
+            leap_before, column_before = leap_cdeg, is_leap.argmax(axis=1)
 
-        turned = azimuth[:, 0] - first
+        turned = stamped - stamped_before
         due = rate * step_us
         missing_us = step_us - cycle_before
         doubt = LEAP_CDEG + self._rate_jitter() * np.abs(rate * missing_us)
@@ -119,6 +127,7 @@ class Head:
             due_cdeg=due % TURN_CDEG,
             due_us=step_us,
             is_hasty=is_hasty,
+            leap_row=np.arange(len(azimuth)) - (0 if stamps_last else 1),
             leap_column=column_before + 1,
             leap_cdeg=leap_before,
             is_backward=step_cdeg < -1.0,
@@ -143,18 +152,18 @@ class Head:
         return _LEAST_RATE_JITTER + float((high - low) / max(abs(middle), 1e-6))
 
     def _predecessors(
-        self, azimuth: npt.NDArray[np.int64], leap_cdeg: npt.NDArray[np.float64], column: npt.NDArray[np.int64], cycle_us: float
+        self, stamped: npt.NDArray[np.int64], leap_cdeg: npt.NDArray[np.float64], column: npt.NDArray[np.int64], cycle_us: float
     ) -> tuple[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
-        """First azimuth, leap, leap column and cycle of the packet before each; and whether there is one."""
-        last = self._before or _Before(azimuth=float(azimuth[0, 0]), leap_cdeg=0.0, leap_column=0, cycle_us=cycle_us)
-        knows = np.full(len(azimuth), fill_value=True)
+        """Azimuth at the stamp, leap, leap column and cycle of the packet before each; and whether there is one."""
+        last = self._before or _Before(azimuth=float(stamped[0]), leap_cdeg=0.0, leap_column=0, cycle_us=cycle_us)
+        knows = np.full(len(stamped), fill_value=True)
         knows[0] = self._before is not None
-        self._before = _Before(azimuth=float(azimuth[-1, 0]), leap_cdeg=float(leap_cdeg[-1]), leap_column=int(column[-1]), cycle_us=cycle_us)
+        self._before = _Before(azimuth=float(stamped[-1]), leap_cdeg=float(leap_cdeg[-1]), leap_column=int(column[-1]), cycle_us=cycle_us)
         return (
-            np.concatenate(([last.azimuth], azimuth[:-1, 0])),
+            np.concatenate(([last.azimuth], stamped[:-1])),
             np.concatenate(([last.leap_cdeg], leap_cdeg[:-1])),
             np.concatenate(([last.leap_column], column[:-1])),
-            np.concatenate(([last.cycle_us], np.full(len(azimuth) - 1, cycle_us))),
+            np.concatenate(([last.cycle_us], np.full(len(stamped) - 1, cycle_us))),
         ), knows
 
 

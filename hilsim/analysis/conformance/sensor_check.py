@@ -143,7 +143,9 @@ class SensorCheck:
             run=run,
             azimuth=azimuth,
             is_next=run.is_next(cycle_us),
-            motion=self._head.follow(azimuth, run.step_us, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0),
+            motion=self._head.follow(
+                azimuth, run.step_us, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0, stamps_last=model.stamps_last_firing
+            ),
         )
 
     def _look_at_position(self, datagrams: list[CapturedDatagram], data_stamps: list[int]) -> None:

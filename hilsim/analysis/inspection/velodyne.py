@@ -70,7 +70,7 @@ class VelodyneDataFlow:
         # stamps show the first firing, so a step is the duration of the former packet
         cycle_us = np.where(was_dual, 0.5, 1.0) * (self._single_cycle_us if self._single_cycle_us > 0 else 1.0)
 
-        azimuth = run.azimuth_steps()
+        azimuth = run.azimuth_steps(stamps_last=self._model is not None and self._model.stamps_last_firing)
         leaps = azimuth.is_gap[:, 0]
         cycles, off_us = whole_cycles(step_us, cycle_us)
         is_whole = off_us <= STEP_TOLERANCE_US + np.abs(cycles) * CLOCK_DOUBT_RATIO * cycle_us

@@ -122,7 +122,7 @@ def test_a_leap_inside_a_packet_is_reported_at_its_block(mutate, judge):
 
     finding = judge(mutate("own", leap)).first("azimuth.motion")
     assert (finding.place.packet_index, finding.place.byte_offset) == (100, 702)
-    assert "got a leap of 4.98 degrees that the stamp of the next packet, 1327 us later, leaves no time for" in finding.message
+    assert "got a leap of 4.98 degrees that the stamps, 1327 us apart, leave no time for" in finding.message
 
 
 def keep(datagrams, is_kept):

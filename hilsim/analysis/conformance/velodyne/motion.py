@@ -63,10 +63,11 @@ class MotionTopic:
         if motion.is_backward[row]:
             return _Leap(index, f"azimuth must grow, got steps of {motion.step_cdeg[row]:.1f} hundredths of a degree", block.place(row, 2), 0.0)
         if motion.is_hasty[row]:
-            place = block.place(row - 1) if row else (self._last or (0, block.place(0)))[1]
+            leaping = int(motion.leap_row[row])
+            place = block.place(leaping) if leaping >= 0 else (self._last or (0, block.place(0)))[1]
             message = (
                 f"azimuth must go on inside a packet, got a leap of {motion.leap_cdeg[row] / 100:.2f} degrees"
-                f" that the stamp of the next packet, {motion.due_us[row]} us later, leaves no time for"
+                f" that the stamps, {motion.due_us[row]} us apart, leave no time for"
             )
             return _Leap(index, message, place._replace(byte_offset=per_azimuth * int(motion.leap_column[row]) + 2), 0.0)
         message = (
