@@ -191,7 +191,8 @@ def produced_before(view: FieldOfView, head: Head, device_ns: int) -> int:
 def produced_block(view: FieldOfView, head: Head, ordinal: int) -> int:
     """Index, since the sensor was switched on, of the ``ordinal``-th block that is produced from the origin on, 0 for the first one."""
     window = _window_of(view, head, ordinal)
-    return _begin_counted(view, head, view.first_window + window) + ordinal - _count_before(view, head, window)
+    block: int = _begin_counted(view, head, view.first_window + window) + ordinal - _count_before(view, head, window)
+    return block
 
 
 @kernel

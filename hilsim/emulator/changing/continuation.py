@@ -86,7 +86,10 @@ def _produces_alike(former: LidarPlan, plan: LidarPlan) -> bool:
     """Whether both plans leave out the same blocks."""
     if not former.field_of_view.is_limited and not plan.field_of_view.is_limited:
         return True
-    has_same_edges = (former.field_of_view.start_cdeg, former.field_of_view.width_cdeg) == (plan.field_of_view.start_cdeg, plan.field_of_view.width_cdeg)
+    has_same_edges = (former.field_of_view.start_cdeg, former.field_of_view.width_cdeg) == (
+        plan.field_of_view.start_cdeg,
+        plan.field_of_view.width_cdeg,
+    )
     return has_same_edges and former.head._replace(phase_turns=0.0) == plan.head._replace(phase_turns=0.0)
 
 

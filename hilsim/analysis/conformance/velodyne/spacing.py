@@ -41,7 +41,8 @@ class SpacingTopic:
         self._cycle_us = block.cycle_us
         is_near = block.is_next & ~block.has_leap  # a packet with a gap waits until the head has turned through it
         # steps across lost packets count, otherwise the jitter of arrivals would add up
-        self._follow_clock(block, gap, block.run.knows_step & (block.run.step_us > 0) & is_whole(block.run.step_us, block.cycle_us) & ~block.has_leap)
+        is_whole_step = block.run.knows_step & (block.run.step_us > 0) & is_whole(block.run.step_us, block.cycle_us)
+        self._follow_clock(block, gap, is_whole_step & ~block.has_leap & ~block.motion.is_pause)
         self._has_fractions |= bool((block.host_stamp_ns % 1_000_000).any())
         near = gap[is_near]
         if not len(near):
