@@ -169,7 +169,7 @@ def _count_before(view: FieldOfView, head: Head, window: int) -> int:
 @kernel
 def _window_of(view: FieldOfView, head: Head, ordinal: int) -> int:
     """The window, counted from the first one, that a block lies in; the blocks that are produced are numbered from the origin on."""
-    window = view.counts[_SIZE]
+    window = int(view.counts[_SIZE])
     mean = view.width_cdeg * _TURNS_PER_CDEG * turn_ns(head) / view.block_ns
     window = max(window + int((ordinal - _count_before(view, head, window)) / mean), 0)
     while window > 0 and _count_before(view, head, window) > ordinal:
