@@ -1,10 +1,11 @@
 """What becomes of a vehicle that is flown into a wall or a pole: contacts, forces, and how it lands, beside the closed formulas.
 
-    python bench/bench_walls.py [--waiting]
+    python bench/bench_walls.py [--waiting] [--bare]
 
 The scripted controller hovers at 4 m, flies at an obstacle with its place to be 10 m behind it, presses for 10 s and is commanded to land (tests/wall_flights.py; no clock, so the table is the same
 everywhere). ``--waiting`` replaces its path by one that waits for the vehicle, as PX4's does (FlightTaskAutoLineSmoothVel, PX4 1.11 to 1.12: the time of the trajectory passes slower the farther
 the vehicle lags behind it on the level, and stands still at 2 m), with and without friction: later commands, a descent too, follow the time that is stopped.
+The Iris has propeller guards; ``--bare`` takes them off.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def waits(friction):
 
 def formula_s(row):
     """How long the way down takes: the commanded descent and the controller's own pauses, or a free fall."""
-    if row.crashed:
+    if row.crashed or row.broken_rotors:
         return math.sqrt(2.0 * row.told_height_m / G)
     return row.told_height_m / DESCENT_MPS + KNOWING_S
 
@@ -72,7 +73,8 @@ def formula_s(row):
 def line_of(obstacle, speed_mps, row):
     """A row of the table."""
     landed = "never (60 s)" if row.landed_s is None else f"{row.landed_s:.1f}"
-    pressed = ("broken", "") if row.crashed else (f"{row.pressed_n:.1f}", f"{100.0 * row.friction_share:.0f} %")
+    damage = f"{row.broken_rotors} rotors broken" if row.broken_rotors else "broken"
+    pressed = (damage, "") if row.crashed or row.broken_rotors else (f"{row.pressed_n:.1f}", f"{100.0 * row.friction_share:.0f} %")
     parts = [
         obstacle,
         f"{speed_mps:.0f}",
@@ -95,16 +97,17 @@ def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--waiting", action="store_true", help="a path that waits for the vehicle, as PX4's")
-    waiting = parser.parse_args().waiting
+    parser.add_argument("--bare", action="store_true", help="a vehicle without propeller guards")
+    options = parser.parse_args()
     print(f"{HEAD}\n{'|---' * HEAD.count(' | ')}|---|")
-    if waiting:
+    if options.waiting:
         for friction in (1.0, 0.3, 0.0):
-            _, row = fly_into("wall at 45 deg", 3.0, change=waits(friction))
+            _, row = fly_into("wall at 45 deg", 3.0, guards=not options.bare, change=waits(friction))
             print(line_of(f"wall at 45 deg, friction {friction}", 3.0, row), flush=True)
         return
     for obstacle in OBSTACLES:
         for speed_mps in SPEEDS_MPS:
-            _, row = fly_into(obstacle, speed_mps)
+            _, row = fly_into(obstacle, speed_mps, guards=not options.bare)
             print(line_of(obstacle, speed_mps, row), flush=True)
 
 

@@ -1,6 +1,7 @@
 """Flights of the scripted controller into obstacles, without a clock: the flight loop's own steps and sensors, the controller's estimator and pilot, frame by frame in turn."""
 
 import copy
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cache
@@ -21,11 +22,13 @@ from hilsim.testing.flight_controller.flying.estimator import Estimator
 from hilsim.testing.flight_controller.report import Report
 from hilsim.testing.flight_controller.rules.timing import BAROMETER, MAGNETOMETER
 from hilsim.vehicle.live import build_live_pose
+from hilsim.vehicle.multirotor import is_damaged
 from hilsim.vehicle.wind import wind_at
 from tests.unit.vehicle.vehicles import profile
 
 RATE_HZ = 250
 HEIGHT_M = 4.0
+DOWN_M = 0.4
 RUN_UP_M = {1.0: 3.0, 3.0: 8.0, 8.0: 30.0}
 """Distances in which the scripted pilot reaches a speed (m/s)."""
 OBSTACLES = ("wall head-on", "wall at 45 deg", "corner", "pole")
@@ -51,11 +54,12 @@ def world_with(obstacle, x_m, y_m):
 
 
 class WallFlight:
-    """A vehicle and its controller, in hover at ``HEIGHT_M``; ``world`` may be replaced."""
+    """An Iris, with or without propeller guards, and its controller, in hover at ``HEIGHT_M``; ``world`` may be replaced."""
 
-    def __init__(self, world):
+    def __init__(self, world, *, guards):
         spec = VehicleRigSpec(position_m=(0.0, 0.0, 0.06), yaw_deg=0.0, controller=ControllerSpec(kind="serial", port="/dev/null"))
-        self.made = build_loop_setup(spec, profile("iris"), open_line("serial"), seed=1, rate_hz=RATE_HZ)
+        shape = dataclasses.replace(profile("iris"), has_propeller_guards=guards)
+        self.made = build_loop_setup(spec, shape, open_line("serial"), seed=1, rate_hz=RATE_HZ)
         self.world, self.live, self.pose = world, build_live_pose(), np.empty(13)
         self.report, self.estimate, self.said = Report(), Estimator(), []
         self.commander = Commander(report=self.report, estimate=self.estimate, say=self.say)
@@ -130,9 +134,9 @@ class WallFlight:
 
 
 @cache
-def hovering():
+def hovering(*, guards):
     """A flight in hover over a floor; copy it."""
-    return WallFlight(build_world([_FLOOR])).hover()
+    return WallFlight(build_world([_FLOOR]), guards=guards).hover()
 
 
 @dataclass(frozen=True)
@@ -149,9 +153,10 @@ class WallRow:
         friction_share: Largest share of what friction can hold (coefficient times force) that held it up then.
         fastest_turn_radps: Largest rate about any axis while it touched, before LAND.
         velocity_error_mps: Largest error of the estimated velocity (level) in the second after the impact.
-        landed_s: From the command (or the crash) until it stood; None: it did not.
+        landed_s: From the command (or the damage) until it stood, of a vehicle with broken blades until it was down; None: it did not.
         told_height_m: Height of the command to land.
-        crashed: Whether it broke.
+        crashed: Whether an impact broke it.
+        broken_rotors: Rotors with broken blades.
         warnings: Of the controller.
     """
 
@@ -167,19 +172,21 @@ class WallRow:
     landed_s: float | None
     told_height_m: float
     crashed: bool
+    broken_rotors: int
     warnings: tuple[str, ...]
 
 
-def fly_into(obstacle, speed_mps, *, pressed_s=10.0, change=None):
+def fly_into(obstacle, speed_mps, *, guards, pressed_s=10.0, change=None):
     """Hover, fly at an obstacle with the place to be far behind it, press for ``pressed_s``, land; returns the flight and its ``WallRow``.
 
     ``change(flight)`` is called before the flight begins.
     """
     course_rad = math.radians(COURSE_DEG[obstacle])
     away = np.array([math.cos(course_rad), math.sin(course_rad)])
-    start_m = hovering().state.motion[:2]
+    hover = hovering(guards=guards)
+    start_m = hover.state.motion[:2]
     met_m = start_m + RUN_UP_M[speed_mps] * away
-    flight = hovering().copied(world_with(obstacle, *met_m))
+    flight = hover.copied(world_with(obstacle, *met_m))
     flight.rows, flight.obstacle = [], obstacle
     if change is not None:
         change(flight)
@@ -190,15 +197,17 @@ def fly_into(obstacle, speed_mps, *, pressed_s=10.0, change=None):
     assert flight.until(lambda: flight.touch.word[TouchWord.COUNT] > 0, 60.0), "it never met the obstacle"
     closing_mps = float(flight.touch.closing_mps[1])
     met_s, place_m = flight.now_s, flight.state.motion[:3].copy()
-    flight.until(lambda: flight.state.crashed[0] == 1, pressed_s)
+    flight.until(lambda: is_damaged(flight.state), pressed_s)
     told_s, told_m = flight.now_s, flight.state.motion[:3].copy()
     commander.land(flight.now_ns // 1000)
-    landed = flight.until(lambda: not commander.armed if not flight.state.crashed[0] else _lies(flight), 60.0)
+    landed = flight.until(lambda: _lies(flight) if is_damaged(flight.state) else not commander.armed, 60.0)
     rows = np.array(flight.rows)
     return flight, _row_of(flight, rows, closing_mps, met_s, place_m, told_s, told_m, away, landed=landed)
 
 
 def _lies(flight):
+    if not flight.state.crashed[0]:
+        return flight.state.motion[2] < DOWN_M
     return flight.state.motion[2] < 0.5 and np.abs(flight.state.motion[3:6]).max() < 0.01
 
 
@@ -226,5 +235,6 @@ def _row_of(flight, rows, closing_mps, met_s, place_m, told_s, told_m, away, *, 
         landed_s=flight.now_s - told_s if landed else None,
         told_height_m=float(told_m[2]),
         crashed=bool(flight.state.crashed[0]),
+        broken_rotors=int(flight.state.broken.sum()),
         warnings=tuple(flight.said),
     )

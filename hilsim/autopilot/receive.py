@@ -22,7 +22,7 @@ from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.frames import Frame, FrameState, abandon, clear, next_frame, pending
 from hilsim.protocols.mavlink.messages import COMMAND_LONG, HEARTBEAT, HIL_ACTUATOR_CONTROLS, TIMESYNC
 from hilsim.transmit.statistics import bin_index
-from hilsim.vehicle.multirotor import legs_down
+from hilsim.vehicle.multirotor import is_damaged, legs_down
 
 SILENT_NS = 50_000_000
 """Timeout of an incomplete frame, which is then discarded."""
@@ -126,11 +126,11 @@ def _ask(flight: Flight, buffers: LinkBuffers, frame: Frame, now_ns: int) -> Non
 
 @kernel
 def _is_restart(context: LoopContext, flight: Flight, shared: SharedTelemetry, mode: int) -> bool:
-    """Whether a lost controller has returned disarmed to a vehicle that it cannot fly, in the air or crashed. A landed vehicle stays in place."""
+    """Whether a lost controller has returned disarmed to a vehicle that it cannot fly, in the air, crashed or without blades. A landed vehicle stays in place."""
     if not is_back_disarmed(shared.session, mode):
         return False
     was_flown = shared.session.word[SessionWord.WAS_ARMED] == 1 and legs_down(context.multirotor, flight.state) == 0
-    return bool(was_flown or flight.state.crashed[0] == 1)
+    return was_flown or is_damaged(flight.state)
 
 
 @inlined_kernel

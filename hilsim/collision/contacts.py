@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import shared_words
 from hilsim.compilation.jit import constant, kernel, stage_kernel
-from hilsim.vehicle.multirotor import Multirotor, MultirotorState
+from hilsim.vehicle.multirotor import Multirotor, MultirotorState, broken_rotors
 
 PART_NS = 500_000_000
 HARD_LANDING_MPS = 3.0
@@ -29,6 +29,8 @@ class Touching(IntFlag):
     """Legs touched the ground faster than ``HARD_LANDING_MPS``."""
     MOVING = 8
     """The touched surface is moving."""
+    BLADES = 16
+    """Blades of a vehicle without propeller guards struck the surface and broke."""
 
 
 class TouchWord(IntEnum):
@@ -42,6 +44,8 @@ class TouchWord(IntEnum):
     """Rig time of the latest contact's start."""
     LAST_NS = 3
     """Rig time of the latest touch."""
+    BROKEN = 4
+    """Number of rotors whose blades are broken."""
 
 
 class Touch(NamedTuple):
@@ -58,6 +62,7 @@ class Touch(NamedTuple):
 
 
 _OBSTACLE, _HULL, _HARD, _MOVING = constant(Touching.OBSTACLE), constant(Touching.HULL), constant(Touching.HARD_LANDING), constant(Touching.MOVING)
+_BLADES = constant(Touching.BLADES)
 
 
 def allocate_touch() -> Touch:
@@ -93,6 +98,10 @@ def note_touch(
             kinds |= _OBSTACLE | (_MOVING if _moves(obstacles, number - points) else 0)
         elif number >= multirotor.legs:
             kinds |= _HULL | (_MOVING if _moves(ground, number) else 0)
+    broken = broken_rotors(state)
+    if broken > touch.word[TouchWord.BROKEN]:
+        kinds |= _BLADES
+    touch.word[TouchWord.BROKEN] = broken
     closing_mps = state.closing_mps[1]
     if state.closing_mps[0] > HARD_LANDING_MPS:
         kinds |= _HARD

@@ -29,6 +29,7 @@ UNITS = (
     "timeouts",
     "peers",
     "contacts",
+    "rotors",
     "silences",
     "commands",
     "cycles",

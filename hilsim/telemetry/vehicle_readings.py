@@ -155,7 +155,8 @@ class VehicleReading:
     ]
     actuator_gap: Annotated[HistogramReading, histogram("hilsim_link_actuator_gap_seconds", LINK_BOUNDS_S, "Time between two motor commands")]
     is_armed: Annotated[bool, state("hilsim_vehicle_armed", "1 while the controller has armed the motors")]
-    is_crashed: Annotated[bool, state("hilsim_vehicle_crashed", "1 after a crash of the vehicle")]
+    is_crashed: Annotated[bool, state("hilsim_vehicle_crashed", "1 after a crash of the vehicle, or when its blades are broken")]
+    broken_rotors: Annotated[int, gauge("hilsim_vehicle_broken_rotors", "Rotors whose blades struck an obstacle")] = 0
     silences: Annotated[
         int,
         counter("hilsim_link_silences_total", "Times that motor commands stopped for 0.2 s, and the vehicle and its sensors with them"),

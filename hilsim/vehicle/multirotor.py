@@ -45,6 +45,8 @@ STANDARD_GRAVITY_MPS2 = 9.80665
 MOST_OBSTACLES = 4
 """Largest number of surfaces, beside the ground, that can stop a vehicle at once."""
 _S_PER_NS = 1e-9
+MOST_STRIKE_SINE = 0.5
+"""Largest sine of the angle between a rotor's disc and the direction of an obstacle that its blades strike: 30 degrees. Above and below, other parts touch it."""
 _NEAR_M = 0.02  # contact rows are made for surfaces nearer than this plus the distance that the vehicle may travel in the step
 _YIELD_RATIO = 0.35
 """Share of the collision radius by which arms and guards yield before the frame meets an obstacle at rest: an impact at 5 m/s needs 0.125 m of the Iris's 0.14 m."""
@@ -69,6 +71,8 @@ class Multirotor(NamedTuple):
         legs: Number of the points that are legs.
         friction_ratio: ``VehicleSpec.friction_ratio``.
         collision_radius_m: ``VehicleSpec.collision_radius_m``.
+        has_guards: ``VehicleSpec.has_propeller_guards``.
+        rotor_radius_m: ``PropulsionSpec.rotor_radius_m``.
         crash_mps: ``VehicleSpec.crash_mps``.
     """
 
@@ -83,6 +87,8 @@ class Multirotor(NamedTuple):
     legs: int
     friction_ratio: float
     collision_radius_m: float
+    has_guards: bool
+    rotor_radius_m: float
     crash_mps: float
 
 
@@ -100,6 +106,7 @@ class MultirotorState(NamedTuple):
         closing_mps: ``float64[2]``, largest closing speed that the last step stopped: at the ground, at an obstacle. 0 without contact; at rest it
             is the speed gained in one step of free fall.
         crashed: ``int64[1]``, 1 once a closing speed was above ``crash_mps``; the rotors then stop permanently.
+        broken: ``int64[n]``, 1 for each rotor whose blades struck an obstacle; it has stopped permanently.
     """
 
     time_ns: npt.NDArray[np.int64]
@@ -109,6 +116,7 @@ class MultirotorState(NamedTuple):
     specific_force_mps2: npt.NDArray[np.float64]
     closing_mps: npt.NDArray[np.float64]
     crashed: npt.NDArray[np.int64]
+    broken: npt.NDArray[np.int64]
 
 
 def build_multirotor(
@@ -137,6 +145,8 @@ def build_multirotor(
         legs=len(spec.legs),
         friction_ratio=float(spec.friction_ratio),
         collision_radius_m=float(spec.collision_radius_m),
+        has_guards=bool(spec.has_propeller_guards),
+        rotor_radius_m=float(spec.propulsion.rotor_radius_m),
         crash_mps=float(spec.crash_mps),
     )
 
@@ -160,6 +170,7 @@ def state_at(
         specific_force_mps2=np.zeros(3),
         closing_mps=np.zeros(2),
         crashed=np.zeros(1, dtype=np.int64),
+        broken=np.zeros(multirotor.airframe.rotor.shape[0], dtype=np.int64),
     )
 
 
@@ -206,6 +217,21 @@ def legs_down(multirotor: Multirotor, state: MultirotorState) -> int:
 
 
 @kernel
+def broken_rotors(state: MultirotorState) -> int:
+    """Number of rotors whose blades are broken."""
+    count = 0
+    for number in range(state.broken.shape[0]):
+        count += state.broken[number]
+    return count
+
+
+@kernel
+def is_damaged(state: MultirotorState) -> bool:
+    """Whether the vehicle has crashed or lost blades: it cannot fly until it is reset."""
+    return bool(state.crashed[0] != 0 or broken_rotors(state) != 0)
+
+
+@kernel
 def _orientation(motion: npt.NDArray[np.float64]) -> Quaternion:
     return motion[ORIENTATION], motion[ORIENTATION + 1], motion[ORIENTATION + 2], motion[ORIENTATION + 3]
 
@@ -228,7 +254,7 @@ def _spin_rotors(
 ) -> None:
     """Write rotor speeds and accelerations ``float64[3, n]`` at the beginning, the middle and the end of the step."""
     for number in range(state.rotor_radps.shape[0]):
-        target = 0.0 if state.crashed[0] else target_speed(multirotor, command[number])
+        target = 0.0 if state.crashed[0] or state.broken[number] else target_speed(multirotor, command[number])
         lead = state.rotor_radps[number] - target
         rising = 1 if lead < 0.0 else 0
         for stage in range(3):
@@ -383,6 +409,45 @@ def _touch(
 
 
 @kernel
+def _reach_m(multirotor: Multirotor, number: int, towards: Vector) -> float:
+    """Distance of a rotor's farthest blade tip from the centre of mass along a unit vector, in body axes."""
+    x, y, z, ax, ay, az = multirotor.airframe.rotor[number, :6]
+    along = towards[0] * ax + towards[1] * ay + towards[2] * az
+    reach_m: float = towards[0] * x + towards[1] * y + towards[2] * z + multirotor.rotor_radius_m * math.sqrt(max(1.0 - along * along, 0.0))
+    return reach_m
+
+
+@kernel
+def _strike(multirotor: Multirotor, state: MultirotorState, obstacles: npt.NDArray[np.float64], speed_radps: npt.NDArray[np.float64]) -> None:
+    """Break the blades that turn into an obstacle of this step.
+
+    The collision sphere is hub and blade in every direction, so what touches it touches the tip that reaches farthest towards it; a tip that reaches ``d`` less
+    is struck where the obstacle is ``d`` inside the sphere.
+    """
+    points = multirotor.point.shape[0]
+    q = _orientation(state.motion)
+    for number in range(obstacles.shape[0]):
+        impulse = state.impulse_ns[points + number]
+        if impulse[0] == 0.0 and impulse[1] == 0.0 and impulse[2] == 0.0:
+            continue
+        x, y, z = plane_normal(obstacles[number], q)
+        towards = (-x, -y, -z)
+        gap_m = (
+            plane_gap(obstacles[number], (state.motion[POSITION], state.motion[POSITION + 1], state.motion[POSITION + 2]))
+            - multirotor.collision_radius_m
+        )
+        farthest_m = -math.inf
+        for rotor in range(state.broken.shape[0]):
+            farthest_m = max(farthest_m, _reach_m(multirotor, rotor, towards))
+        for rotor in range(state.broken.shape[0]):
+            axis = multirotor.airframe.rotor[rotor]
+            sine = towards[0] * axis[3] + towards[1] * axis[4] + towards[2] * axis[5]
+            is_reached = _reach_m(multirotor, rotor, towards) >= farthest_m - max(-gap_m, TOUCH_M)
+            if is_reached and abs(sine) <= MOST_STRIKE_SINE and speed_radps[rotor] * multirotor.rotor_radius_m > multirotor.crash_mps:
+                state.broken[rotor] = 1
+
+
+@kernel
 def _top_speed(multirotor: Multirotor, motion: npt.NDArray[np.float64]) -> float:
     """An upper bound of the speed of any point of the vehicle."""
     reach_m = multirotor.collision_radius_m
@@ -447,6 +512,8 @@ def step(
     _spin_rotors(multirotor, state, command, speed, growth)
     _fly(multirotor, state.motion, wind_mps, speed, growth, after)
     _touch(multirotor, state, ground, obstacles, after)
+    if not multirotor.has_guards:
+        _strike(multirotor, state, obstacles, speed[0])
     _feel(multirotor, state, after)
     state.motion[:] = after
     state.rotor_radps[:] = speed[2]

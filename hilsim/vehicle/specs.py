@@ -54,6 +54,7 @@ class PropulsionSpec:
         drag_n_per_mps_radps: Ratio of the force against the air from the side to its speed times the rotor's.
         rolling_nm_per_mps_radps: Ratio of the torque of that air to the same product.
         inflow_limit_mps: Inflow along the axis at which the thrust is 0; infinite: thrust does not depend on inflow.
+        rotor_radius_m: Distance from the hub to the tip of a blade; 0: unknown. Only blades without guards need it.
     """
 
     thrust_n_per_radps2: float
@@ -67,6 +68,7 @@ class PropulsionSpec:
     drag_n_per_mps_radps: float = 0.0
     rolling_nm_per_mps_radps: float = 0.0
     inflow_limit_mps: float = math.inf
+    rotor_radius_m: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -83,6 +85,7 @@ class PropulsionSpec:
             (0.0 <= self.drag_n_per_mps_radps <= 1.0, f"drag_n_per_mps_radps must be 0 to 1, got {self.drag_n_per_mps_radps}"),
             (0.0 <= self.rolling_nm_per_mps_radps <= 1.0, f"rolling_nm_per_mps_radps must be 0 to 1, got {self.rolling_nm_per_mps_radps}"),
             (self.inflow_limit_mps >= 5.0, f"inflow_limit_mps must be at least 5, got {self.inflow_limit_mps}"),
+            (0.0 <= self.rotor_radius_m <= 10.0, f"rotor_radius_m must be 0 to 10, got {self.rotor_radius_m}"),
         )
 
     @property
@@ -114,7 +117,9 @@ class VehicleSpec:
         hull: Further contact points, such as those that touch when the vehicle is upside down; at most 16.
         friction_ratio: Coefficient of friction at contacts.
         collision_radius_m: Radius of the collision sphere about the centre of mass, which obstacles stop.
-        crash_mps: Closing speed at a contact above which the vehicle crashes: its rotors stop permanently. Infinite: never.
+        has_propeller_guards: Whether guards keep the blades from obstacles. Without them a blade that turns and reaches an obstacle breaks, and its rotor stops permanently.
+        crash_mps: Closing speed at a contact above which the vehicle crashes: its rotors stop permanently; without guards also the speed of a blade's tip above which the
+            blade breaks at an obstacle. Infinite: never.
         sensors: Sensors of the vehicle.
     """
 
@@ -128,6 +133,7 @@ class VehicleSpec:
     hull: tuple[Vector, ...] = ()
     friction_ratio: float = 0.8
     collision_radius_m: float
+    has_propeller_guards: bool = True
     crash_mps: float = math.inf
     sensors: SensorsSpec = field(default_factory=SensorsSpec)
 
@@ -151,7 +157,19 @@ class VehicleSpec:
                 )
         yield 0.0 <= self.friction_ratio <= 2.0, f"friction_ratio must be 0 to 2, got {self.friction_ratio}"
         yield 0.01 <= self.collision_radius_m <= 10.0, f"collision_radius_m must be 0.01 to 10, got {self.collision_radius_m}"
+        if not self.has_propeller_guards:
+            radius_m, tip_m = self.propulsion.rotor_radius_m, self.farthest_tip_m
+            yield radius_m > 0.0, "rotor_radius_m must be above 0 for a vehicle without propeller guards, got 0"
+            yield (
+                tip_m <= self.collision_radius_m,
+                f"collision_radius_m must reach the farthest blade tip, {tip_m:.4g} m from the centre of mass, without propeller guards, got {self.collision_radius_m}",
+            )
         yield self.crash_mps > 0.0, f"crash_mps must be above 0, got {self.crash_mps}"
+
+    @property
+    def farthest_tip_m(self) -> float:
+        """Largest distance of a hub from the centre of mass, plus the length of a blade."""
+        return max(math.hypot(*rotor.position_m) for rotor in self.rotors) + self.propulsion.rotor_radius_m
 
     @property
     def standing_height_m(self) -> float:

@@ -108,6 +108,7 @@ def restore(state: MultirotorState, start: npt.NDArray[np.float64], command: npt
     state.rotor_radps[:] = 0.0
     state.impulse_ns[:] = 0.0
     state.crashed[0] = 0
+    state.broken[:] = 0
     command[:] = 0.0
 
 

@@ -36,11 +36,11 @@ class FlightLog:
             self._armed = vehicle.is_armed
             log.info("vehicle.armed" if self._armed else "vehicle.disarmed")
             if self._armed and self._crashed and vehicle.is_crashed:
-                log.warning("vehicle.armed_in_vain", position_m=vehicle.position_m, advice=f"it has crashed, its rotors stand still; {_REPAIR}")
+                log.warning("vehicle.armed_in_vain", position_m=vehicle.position_m, advice=f"it has crashed and cannot fly; {_REPAIR}")
         if vehicle.is_crashed != self._crashed:
             self._crashed = vehicle.is_crashed
             if self._crashed:
-                log.warning("vehicle.crashed", position_m=vehicle.position_m, advice=_REPAIR)
+                log.warning("vehicle.crashed", reason=vehicle.damage, position_m=vehicle.position_m, advice=_REPAIR)
         if vehicle.trouble != self._trouble:
             self._trouble = vehicle.trouble
             log.warning("link.datagram_refused", reason=self._trouble)

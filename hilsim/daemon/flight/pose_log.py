@@ -62,7 +62,7 @@ class Flown(Protocol):
 
     @property
     def is_crashed(self) -> bool:
-        """Whether the vehicle has crashed into an obstacle."""
+        """Whether the vehicle cannot fly until it is reset."""
         ...
 
     @property

@@ -176,8 +176,18 @@ class FlyingVehicle:
 
     @property
     def is_crashed(self) -> bool:
-        """Whether the vehicle has crashed into an obstacle."""
-        return bool(self.loop_setup.flight.state.crashed[0])
+        """Whether the vehicle cannot fly until it is reset, after an impact or because blades are broken."""
+        state = self.loop_setup.flight.state
+        return bool(state.crashed[0] or state.broken.any())
+
+    @property
+    def damage(self) -> str:
+        """Cause of a crash; empty for an undamaged vehicle."""
+        state = self.loop_setup.flight.state
+        broken = int(state.broken.sum())
+        if broken:
+            return f"blades of {broken} of {state.broken.size} rotors struck an obstacle"
+        return "an impact faster than crash_mps" if state.crashed[0] else ""
 
     @property
     def position_m(self) -> list[float]:

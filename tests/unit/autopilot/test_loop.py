@@ -562,18 +562,19 @@ def test_a_controller_that_is_lost_in_the_air_and_comes_back_armed_flies_on(flyi
     assert loop.shared.session.word[SessionWord.REASON] == Reason.COMMANDS
 
 
-@pytest.mark.parametrize("crashed", [0, 1])
+@pytest.mark.parametrize("damage", ["", "crashed", "broken"])
 def test_a_vehicle_that_landed_stays_where_it_landed_when_its_controller_comes_back_and_one_that_has_crashed_is_whole_again_where_it_began(
-    flying, crashed
+    flying, damage
 ):
     loop = flying()
     loop.fly()
-    loop.steer(*[0.0] * 4, mode=0 if crashed else ARMED)
+    loop.steer(*[0.0] * 4, mode=0 if damage else ARMED)
     loop.await_that(lambda: loop.made.flight.state.impulse_ns[:4, 2].any() and loop.shared.session.word[SessionWord.IS_STEERED] == 1)
     lost(loop)
     loop.made.flight.state.motion[0] += 7.0
-    loop.made.flight.state.crashed[0] = crashed
+    if damage:
+        getattr(loop.made.flight.state, damage)[0] = 1
     loop.beat()
     loop.await_that(lambda: len(loop.messages("HIL_SENSOR")) >= 10)
-    assert loop.made.flight.state.motion[0] == pytest.approx(loop.made.flight.start[0] + (0.0 if crashed else 7.0), abs=0.01)
-    assert loop.made.flight.state.crashed[0] == 0
+    assert loop.made.flight.state.motion[0] == pytest.approx(loop.made.flight.start[0] + (0.0 if damage else 7.0), abs=0.01)
+    assert (loop.made.flight.state.crashed[0], loop.made.flight.state.broken.any()) == (0, False)

@@ -30,9 +30,12 @@ STANDING_M = 0.055
 IMU_G, IMU_RADPS = 16.0, np.radians(2000.0)
 
 
-def vehicle(position_m):
+GUARDED = dataclasses.replace(profile("iris"), has_propeller_guards=True)
+
+
+def vehicle(position_m, shape=GUARDED):
     spec = VehicleRigSpec(position_m=position_m, yaw_deg=0.0, controller=ControllerSpec(kind="serial", port="/dev/null"))
-    return build_loop_setup(spec, profile("iris"), open_line("serial"), seed=1, rate_hz=250)
+    return build_loop_setup(spec, shape, open_line("serial"), seed=1, rate_hz=250)
 
 
 def flown(made, world, milliseconds, *, begin_ns=0):
@@ -88,6 +91,21 @@ def test_a_wall_that_is_met_at_four_and_a_half_metres_a_second_is_one_contact_as
     assert made.shared.touch.closing_mps[0] == pytest.approx(4.5, rel=0.1)
     begun_ns, last_ns = made.shared.touch.word[TouchWord.BEGAN_NS], made.shared.touch.word[TouchWord.LAST_NS]
     assert 0 < begun_ns <= last_ns
+
+
+def test_a_vehicle_without_guards_loses_blades_at_that_wall_and_falls_and_that_is_one_contact_with_blades():
+    wall = SceneObject(mesh=box((1.0, 20.0, 20.0), GRASS), placement=Pose(position_m=(3.5, 0.0, 0.0)))
+    made = vehicle((2.3, 0.0, 5.0), profile("iris"))
+    made.flight.state.motion[3] = 1.0
+    made.shared.session.control[:4] = 0.7
+    made.flight.state.rotor_radps[:] = 800.0
+    flown(made, build_world([FLOOR, wall]), 500)
+    assert (made.flight.state.crashed[0], contacts(made)) == (0, 1)
+    assert kinds(made) == Touching.OBSTACLE | Touching.BLADES
+    assert int(made.shared.touch.word[TouchWord.BROKEN]) == made.flight.state.broken.sum() == 2
+    np.testing.assert_array_equal(made.flight.state.broken, [1, 0, 1, 0])  # those in front
+    rows, _, _ = flown(made, build_world([FLOOR, wall]), 1500, begin_ns=500 * MS)
+    assert rows[:, 2].min() < 0.3
 
 
 def test_a_vehicle_on_its_back_lies_on_its_hull_and_that_is_one_contact_however_long():

@@ -114,6 +114,16 @@ def test_ready_to_arm_is_logged_only_when_disarmed_and_free_of_contact_and_estim
     assert (fault["event"], fault["reason"]) == ("flight.estimator_fault", "the estimator has no position, height")
 
 
+def test_a_crash_is_reported_with_its_cause(vehicle):
+    log, state = FlightLog(vehicle), vehicle.loop_setup.flight.state
+    state.crashed[0] = 1
+    assert [(row["event"], row["reason"]) for row in said(log)] == [("vehicle.crashed", "an impact faster than crash_mps")]
+    state.crashed[0] = 0
+    said(log)
+    state.broken[1:3] = 1
+    assert [(row["event"], row["reason"]) for row in said(log)] == [("vehicle.crashed", "blades of 2 of 4 rotors struck an obstacle")]
+
+
 def test_a_crashed_vehicle_is_not_ready_to_arm(vehicle):
     log, autopilot, crashed = FlightLog(vehicle), vehicle.autopilot, vehicle.loop_setup.flight.state.crashed
     crashed[0] = 1

@@ -78,6 +78,7 @@ def make_vehicle(**changes):
         "actuator_gap": rising(LINK_BOUNDS_S, 8, 0.04),
         "is_armed": True,
         "is_crashed": False,
+        "broken_rotors": 2,
         "height_m": 5.0,
         "stations": (
             StationReading(

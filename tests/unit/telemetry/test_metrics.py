@@ -161,7 +161,7 @@ def test_the_link_of_a_vehicle_carries_the_reading(registry):
     assert (value("hilsim_link_lateness_seconds_count"), value("hilsim_link_lateness_seconds_sum")) == (9, 0.0009)
     assert value("hilsim_link_lateness_seconds_bucket", {"le": "0.0002"}) == 3
     assert (value("hilsim_link_round_trip_seconds_count"), value("hilsim_link_actuator_gap_seconds_count")) == (7, 8)
-    assert (value("hilsim_vehicle_armed"), value("hilsim_vehicle_crashed")) == (1, 0)
+    assert (value("hilsim_vehicle_armed"), value("hilsim_vehicle_crashed"), value("hilsim_vehicle_broken_rotors")) == (1, 0, 2)
 
 
 def test_range_sensors_carry_the_reading(registry):

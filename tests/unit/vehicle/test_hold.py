@@ -150,7 +150,7 @@ def test_with_a_dead_motor_it_comes_down_and_lies_still(name):
 
 @compiled_only
 def test_flown_against_a_wall_it_stays_in_front_of_it():
-    spec = dataclasses.replace(profile("iris"), crash_mps=math.inf)
+    spec = dataclasses.replace(profile("iris"), crash_mps=math.inf, has_propeller_guards=True)
     wall = ((4.0, 0.0, 0.0), (-1.0, 0.0, 0.0))
     track = linear_track([0, 5 * SECOND_NS, 12 * SECOND_NS], [[0, 0, 3], [0, 0, 3], [8, 0, 3]], [(1.0, 0.0, 0.0, 0.0)] * 3)
     log = simulate(FlightSpec(vehicle=spec, obstacles=(wall,)), track, start(spec), duration_s=20.0)

@@ -66,6 +66,12 @@ def test_the_collision_sphere_reaches_beyond_every_hub(name):
         (lambda: changed(drag_area_m2=(-1.0, 0.0, 0.0)), "drag_area_m2 must be 0 to 10 in each part"),
         (lambda: changed(friction_ratio=3.0, crash_mps=0.0), "friction_ratio must be 0 to 2, got 3.0; crash_mps must be above 0, got 0.0"),
         (lambda: changed(collision_radius_m=0.0), "collision_radius_m must be 0.01 to 10, got 0.0"),
+        (lambda: changed(has_propeller_guards=False), "rotor_radius_m must be above 0 for a vehicle without propeller guards, got 0"),
+        (
+            lambda: changed(has_propeller_guards=False, rotor={"rotor_radius_m": 0.1}),
+            "collision_radius_m must reach the farthest blade tip, 0.3872 m from the centre of mass, without propeller guards, got 0.35",
+        ),
+        (lambda: changed(rotor={"rotor_radius_m": -0.1}), "rotor_radius_m must be 0 to 10, got -0.1"),
         (lambda: changed(rotor={"thrust_n_per_radps2": 0.0}), "thrust_n_per_radps2 must be above 0 and at most 1, got 0.0"),
         (lambda: changed(rotor={"idle_speed_radps": 1000.0}), "idle_speed_radps must be 0 to less than top_speed_radps of 1000.0, got 1000.0"),
         (
