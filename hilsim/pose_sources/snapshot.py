@@ -92,7 +92,8 @@ class TrackedObject:
         id: Number of the object at its source; the same object has the same one in every snapshot.
         name: Name of the object.
         shape: Shape, centred on the origin of the object's frame.
-        size_m: Length (x), width (y) and height (z); of a cylinder and a sphere the first is the diameter.
+        size_m: Length (x), width (y) and height (z); of a cylinder and a sphere the first is the diameter. None: the source does not know the shape, and
+            the rig has an object of the name.
         kind: Class of the object.
         motion: Pose and velocities.
         is_still: Whether the source lists the object among those that do not move.
@@ -101,18 +102,18 @@ class TrackedObject:
     id: int
     name: str
     shape: Literal["box", "cylinder", "sphere"] = "box"
-    size_m: Vector
+    size_m: Vector | None = None
     kind: ObjectClass = ObjectClass.OTHER
     motion: Motion
     is_still: bool = False
 
     def __post_init__(self) -> None:
-        least = min(self.size_m)
+        size = self.size_m if self.size_m is not None else (1.0,)
         require(
             (0 <= self.id < 2**64, f"id must be 0 to 2^64 - 1, got {self.id}"),
-            (all(map(math.isfinite, self.size_m)), f"size_m must be finite, got {self.size_m}"),
-            SIZE_M.rule(least, "size_m"),
-            COORDINATE_M.rule(max(self.size_m), "size_m"),
+            (all(map(math.isfinite, size)), f"size_m must be finite, got {size}"),
+            SIZE_M.rule(min(size), "size_m"),
+            COORDINATE_M.rule(max(size), "size_m"),
         )
 
     @property
