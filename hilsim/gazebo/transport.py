@@ -129,7 +129,7 @@ class Transport:
         publisher.setsockopt(zmq.LINGER, 0)
         try:
             port = publisher.bind_to_random_port(f"tcp://{self._spec.address}")
-            self._beacon = _beacon(self._spec.address, self._where)
+            self._beacon = open_beacon(self._spec.address, self._where)
         except (zmq.ZMQError, OSError) as error:
             self.close()
             raise TransmitError(
@@ -198,7 +198,7 @@ class Transport:
         beacon = self._beacon
         if beacon is None:
             return
-        interfaces = _interfaces(self._spec.address)
+        interfaces = interfaces_of(self._spec.address)
         by_name = {advertised.topic: advertised for advertised in self._advertised.values()}
         next_s = time.monotonic()
         while True:
@@ -225,7 +225,7 @@ class Transport:
                 beacon.sendto(datagram, self._where)
 
 
-def _beacon(address: str, where: Beacon) -> socket.socket:
+def open_beacon(address: str, where: Beacon) -> socket.socket:
     """Open the socket that advertises. Datagrams of a loopback address do not leave the host."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -234,7 +234,7 @@ def _beacon(address: str, where: Beacon) -> socket.socket:
         made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0 if address.startswith("127.") else 1)
         made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
         made.bind(("", where.port))
-        for interface in _interfaces(address):
+        for interface in interfaces_of(address):
             with contextlib.suppress(OSError):  # an interface without multicast
                 made.setsockopt(
                     socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack("4s4s", socket.inet_aton(where.group), socket.inet_aton(interface))
@@ -246,7 +246,7 @@ def _beacon(address: str, where: Beacon) -> socket.socket:
     return made
 
 
-def _interfaces(address: str) -> tuple[str, ...]:
+def interfaces_of(address: str) -> tuple[str, ...]:
     """IPv4 addresses of the interfaces to advertise on: all for a loopback address, else the address's own and loopback."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:

@@ -1,22 +1,51 @@
-"""Gazebo's messages of a lidar, as protobuf: ``LaserScan`` and ``PointCloudPacked`` (gz.msgs, before that ignition.msgs: the bytes are the same).
+"""Gazebo's messages of a lidar and of poses, as protobuf: ``LaserScan``, ``PointCloudPacked`` and ``Pose_V`` (gz.msgs, before that ignition.msgs: the bytes are the same).
 
 A scan is ``V`` rows of ``H`` ranges, the lowest row first, each from its first angle on. The cloud is of the same rays, organised: a miss is a point at infinity, and NaN where a
 ray's direction is exactly 0 along an axis, as 0 times infinity is. Both messages of one measurement bear the same time; their sequence numbers are of one counter.
-Source: gz-msgs (``laserscan.proto``, ``pointcloud_packed.proto``, ``header.proto``, ``time.proto``, ``pose.proto``) and gz-sensors (``CpuLidarSensor.cc``).
+Source: gz-msgs (``laserscan.proto``, ``pointcloud_packed.proto``, ``header.proto``, ``time.proto``, ``pose.proto``, ``pose_v.proto``) and gz-sensors (``CpuLidarSensor.cc``).
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.errors import PacketError
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.protobuf import data, double, message, string, varint
+from hilsim.limits import STAMP_NS
+from hilsim.protocols.protobuf import Field, Kind, data, double, message, read_message, string, varint
 
 POINT_DTYPE = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("ring", "<u2")])
 """18 bytes: Gazebo's packed points are not aligned."""
 _FLOAT32, _UINT16 = 6, 3
 _FIELDS = (("x", 0, _FLOAT32), ("y", 4, _FLOAT32), ("z", 8, _FLOAT32), ("intensity", 12, _FLOAT32), ("ring", 16, _UINT16))
+_STAMP = {1: Field("stamp", Kind.MESSAGE, {1: Field("sec", Kind.WHOLE), 2: Field("nsec", Kind.WHOLE)})}
+_POSITION = {2: Field("x"), 3: Field("y"), 4: Field("z")}
+_POSE = {
+    2: Field("name", Kind.TEXT),
+    3: Field("id", Kind.WHOLE),
+    4: Field("position", Kind.MESSAGE, _POSITION),
+    5: Field("orientation", Kind.MESSAGE, {**_POSITION, 5: Field("w")}),
+}
+_POSE_V = {1: Field("header", Kind.MESSAGE, _STAMP), 2: Field("pose", Kind.MESSAGE, _POSE, is_repeated=True)}
+_UNIT_TOLERANCE = 1e-3
+
+
+class NamedPose(NamedTuple):
+    """A pose of a ``Pose_V``.
+
+    Attributes:
+        name: Name of the entity.
+        id: Number of the entity.
+        pose: Pose of the entity in its parent: for a model of the world in the world.
+    """
+
+    name: str
+    id: int
+    pose: Pose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +144,40 @@ def point_cloud(fan: RayFan, ranges_m: npt.NDArray[np.float64], *, time_ns: int,
             varint(9, int(np.isfinite(ranges_m).all())),
         )
     )
+
+
+def decode_poses(content: bytes, where: str = "Pose_V") -> tuple[int, tuple[NamedPose, ...]]:
+    """Read the time (ns) and the poses of a ``Pose_V``.
+
+    Raises:
+        PacketError: it is no such message; the text names the field by its path.
+    """
+    try:
+        read = read_message(content, _POSE_V)
+    except ValueError as error:
+        raise PacketError(f"{where}: Pose_V{error}") from error
+    stamp = read.get("header", {}).get("stamp")
+    if stamp is None:
+        raise PacketError(f"{where}: Pose_V.header.stamp must be given, got a message without it")
+    found = []
+    for row, one in enumerate(read.get("pose", ())):
+        at, turn = one.get("position", {}), one.get("orientation", {})
+        parts = tuple(turn.get(axis, 0.0) for axis in "wxyz")
+        length = math.hypot(*parts)
+        if abs(length - 1.0) > _UNIT_TOLERANCE:
+            raise PacketError(f"{where}: Pose_V.pose[{row}].orientation must have length 1, got {length:.6g}")
+        w, x, y, z = (part / length for part in parts)
+        pose = Pose(position_m=(at.get("x", 0.0), at.get("y", 0.0), at.get("z", 0.0)), orientation=(w, x, y, z))
+        found.append(NamedPose(one.get("name", ""), one.get("id", 0), pose))
+    time_ns = stamp.get("sec", 0) * 1_000_000_000 + stamp.get("nsec", 0)
+    STAMP_NS.enforce(time_ns, f"{where}: Pose_V.header.stamp", PacketError)
+    return time_ns, tuple(found)
+
+
+def encode_poses(time_ns: int, poses: Sequence[NamedPose]) -> bytes:
+    """Encode a ``Pose_V``."""
+    stamp = message(1, varint(1, time_ns // 1_000_000_000) + varint(2, time_ns % 1_000_000_000))
+    return message(1, stamp) + b"".join(message(2, string(2, one.name) + varint(3, one.id) + _pose(one.pose)) for one in poses)
 
 
 def _header(time_ns: int, sequence: int, frame: str) -> bytes:

@@ -55,11 +55,15 @@ class Heard:
         kind: Number of its ``DiscoveryType``, or another.
         process: Id of the sending process.
         topic: Name of the topic; empty for none.
+        address: ZeroMQ address of an advertised topic's publisher; empty for none.
+        message_type: Name of an advertised topic's message; empty for none.
     """
 
     kind: int
     process: str
     topic: str
+    address: str = ""
+    message_type: str = ""
 
 
 def wire_topic(partition: str, topic: str) -> str:
@@ -92,10 +96,33 @@ def decode_discovery(datagram: bytes) -> Heard | None:
     try:
         found = dict(fields(body))
         about = found.get(6, found.get(7, b""))
-        named = dict(fields(about)).get(1, b"") if isinstance(about, bytes) else b""
-        process, kind = found.get(3, b""), found.get(4, 0)
-        if found.get(2) != WIRE_VERSION or not isinstance(process, bytes) or not isinstance(kind, int) or not isinstance(named, bytes):
+        named = dict(fields(about)) if isinstance(about, bytes) else {}
+        process, kind, kept = found.get(3, b""), found.get(4, 0), named.get(6, b"")
+        kept = dict(fields(kept)).get(2, b"") if isinstance(kept, bytes) else b""
+        if found.get(2) != WIRE_VERSION or not isinstance(kind, int):
             return None
-        return Heard(kind=kind, process=process.decode(), topic=named.decode())
+        return Heard(kind=kind, process=_text(process), topic=_text(named.get(1, b"")), address=_text(named.get(2, b"")), message_type=_text(kept))
     except ValueError:
         return None
+
+
+def encode_subscription(process: str, topic: str) -> bytes:
+    """Encode the datagram that asks a topic's publishers to advertise it.
+
+    Args:
+        process: Id of the process that asks.
+        topic: Name of the topic on the wire.
+    """
+    body = varint(2, WIRE_VERSION) + string(3, process) + varint(4, DiscoveryType.SUBSCRIBE) + message(6, string(1, topic))
+    return len(body).to_bytes(_SIZE_BYTES, "little") + body
+
+
+def _text(value: int | bytes) -> str:
+    """A field's text.
+
+    Raises:
+        ValueError: it is a number, or no UTF-8.
+    """
+    if isinstance(value, int):
+        raise ValueError(f"a field with text must have bytes, got {value}")  # noqa: TRY004 - caught with the faults of its bytes
+    return value.decode()

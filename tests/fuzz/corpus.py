@@ -22,6 +22,7 @@ from tests.support import ROOM
 from tests.unit.assets import test_submeshes
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
 from tests.unit.gazebo.worlds import scanner, thing, world_text
+from tests.unit.pose_sources.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
 from tests.unit.replay.streams import CEPTON, POSITION, Recording, position_packet, stdv_packet
 
@@ -88,6 +89,11 @@ def worlds(folder: Path) -> list[bytes]:
         world_text(*models, thing("robot", "", inner=scanner(noise="<noise><stddev>0.1</stddev></noise>"))).encode(),
         world_text(*models[:2]).replace("collision", "visual").encode(),
     ]
+
+
+def osi(_folder: Path) -> list[bytes]:
+    """Messages of a simulator."""
+    return [GROUND_TRUTH, SENSOR_VIEW]
 
 
 def discovery(_folder: Path) -> list[bytes]:

@@ -32,14 +32,16 @@ from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
 from hilsim.daemon.control_requests import parse_request
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.errors import ConfigError
+from hilsim.errors import ConfigError, PacketError
 from hilsim.gazebo.lidar import fan_of
 from hilsim.geometry.poses import Pose
+from hilsim.pose_sources.osi import osi_snapshot
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
 from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.gazebo_discovery import decode_discovery
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.nmea_retiming import retime_sentence
+from hilsim.protocols.osi import decode_reflections
 from hilsim.protocols.recognise import recognise
 from hilsim.rangefinders.sf45 import Sf45, Sf45Spec
 from hilsim.replay.flows import LoopbackSources
@@ -167,6 +169,14 @@ def _sdf(data: bytes, folder: Path) -> None:
 
 def _discovery(data: bytes, _folder: Path) -> None:
     decode_discovery(data)
+
+
+def _osi(data: bytes, _folder: Path) -> None:
+    with contextlib.suppress(PacketError):
+        osi_snapshot(data, "GroundTruth")
+    with contextlib.suppress(PacketError):
+        decode_reflections(data)
+    osi_snapshot(data, "SensorView")
 
 
 def _terrain(suffix: str, data: bytes, folder: Path) -> None:
@@ -324,6 +334,7 @@ TARGETS = {
         Target(name="dae", corpus=corpus.collada, mutate=spoil_text, run=partial(_mesh, "dae"), suffix=".dae", cpu_s=1.0),
         Target(name="sdf", corpus=corpus.worlds, mutate=spoil_text, run=_sdf, suffix=".sdf", cpu_s=2.0),
         Target(name="discovery", corpus=corpus.discovery, mutate=spoil_bytes, run=_discovery),
+        Target(name="osi", corpus=corpus.osi, mutate=spoil_bytes, run=_osi),
         Target(name="glb", corpus=partial(corpus.meshes, "glb"), mutate=spoil_glb, run=partial(_mesh, "glb"), suffix=".glb", cpu_s=1.0),
         Target(name="gltf", corpus=corpus.gltf, mutate=spoil_json, run=partial(_mesh, "gltf"), suffix=".gltf", cpu_s=1.0),
         Target(name="png", corpus=corpus.pictures, mutate=spoil_bytes, run=partial(_terrain, "png"), suffix=".png", cpu_s=1.0),

@@ -20,6 +20,7 @@ COUNTS = {
     "dae": 200,
     "sdf": 200,
     "discovery": 1000,
+    "osi": 1000,
     "glb": 200,
     "gltf": 200,
     "png": 200,

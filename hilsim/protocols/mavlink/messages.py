@@ -125,6 +125,19 @@ GLOBAL_POSITION_INT_DTYPE = np.dtype(
         ("hdg", "<u2"),  # 0.01 deg, 65535 unknown
     ]
 )
+ATTITUDE_QUATERNION_DTYPE = np.dtype(
+    [
+        ("time_boot_ms", "<u4"),
+        ("q1", "<f4"),  # w, x, y, z: world NED from body FRD
+        ("q2", "<f4"),
+        ("q3", "<f4"),
+        ("q4", "<f4"),
+        ("rollspeed", "<f4"),  # rad/s
+        ("pitchspeed", "<f4"),
+        ("yawspeed", "<f4"),
+        ("repr_offset_q", "<f4", (4,)),  # extension
+    ]
+)
 LOCAL_POSITION_NED_DTYPE = np.dtype(
     [("time_boot_ms", "<u4"), ("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("vx", "<f4"), ("vy", "<f4"), ("vz", "<f4")]  # m and m/s: north, east, down
 )
@@ -272,6 +285,28 @@ OBSTACLE_DISTANCE_DTYPE = np.dtype(
         ("frame", "u1"),  # 0 north is forward, 12 body FRD
     ]
 )
+ODOMETRY_DTYPE = np.dtype(
+    [
+        ("time_usec", "<u8"),
+        ("x", "<f4"),  # m
+        ("y", "<f4"),
+        ("z", "<f4"),
+        ("q", "<f4", (4,)),  # w, x, y, z: frame_id from child_frame_id
+        ("vx", "<f4"),  # m/s in child_frame_id
+        ("vy", "<f4"),
+        ("vz", "<f4"),
+        ("rollspeed", "<f4"),  # rad/s in child_frame_id
+        ("pitchspeed", "<f4"),
+        ("yawspeed", "<f4"),
+        ("pose_covariance", "<f4", (21,)),
+        ("velocity_covariance", "<f4", (21,)),
+        ("frame_id", "u1"),  # 1 local NED, 20 local FRD, 4 local ENU, 21 local FLU
+        ("child_frame_id", "u1"),  # 12 body FRD, or frame_id
+        ("reset_counter", "u1"),  # extensions from here on
+        ("estimator_type", "u1"),
+        ("quality", "i1"),  # %
+    ]
+)
 
 
 LAYOUTS: dict[Message, np.dtype[Any]] = {}
@@ -291,6 +326,7 @@ PARAM_REQUEST_READ = _message(20, PARAM_REQUEST_READ_DTYPE)
 PARAM_REQUEST_LIST = _message(21, PARAM_REQUEST_LIST_DTYPE)
 PARAM_VALUE = _message(22, PARAM_VALUE_DTYPE)
 ATTITUDE = _message(30, ATTITUDE_DTYPE)
+ATTITUDE_QUATERNION = _message(31, ATTITUDE_QUATERNION_DTYPE)
 LOCAL_POSITION_NED = _message(32, LOCAL_POSITION_NED_DTYPE)
 GLOBAL_POSITION_INT = _message(33, GLOBAL_POSITION_INT_DTYPE)
 COMMAND_LONG = _message(76, COMMAND_LONG_DTYPE)
@@ -305,6 +341,7 @@ DISTANCE_SENSOR = _message(132, DISTANCE_SENSOR_DTYPE)
 ESTIMATOR_STATUS = _message(230, ESTIMATOR_STATUS_DTYPE)
 STATUSTEXT = _message(253, STATUSTEXT_DTYPE)
 OBSTACLE_DISTANCE = _message(330, OBSTACLE_DISTANCE_DTYPE)
+ODOMETRY = _message(331, ODOMETRY_DTYPE)
 
 
 def build_draft(message: Message) -> Draft:

@@ -34,7 +34,7 @@ def test_who_asks_for_a_topic_is_understood():
 @given(st.sampled_from(DiscoveryType), names, names)
 def test_encoded_messages_are_received(kind, process, topic):
     about = Advertised(topic=topic, address="a", process=process, node="n", message_type="m")
-    assert decode_discovery(encode_discovery(kind, process, about)) == Heard(kind=kind, process=process, topic=topic)
+    assert decode_discovery(encode_discovery(kind, process, about)) == Heard(kind=kind, process=process, topic=topic, address="a", message_type="m")
 
 
 @given(st.binary(max_size=200), st.booleans())

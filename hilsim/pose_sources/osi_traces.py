@@ -1,0 +1,101 @@
+"""OSI trace files: ``.osi`` (each message behind its length) and ``.mcap`` (channels of an MCAP file)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hilsim.errors import CaptureError, ConfigError
+from hilsim.limits import OSI_MESSAGE_BYTES
+from hilsim.protocols.osi import MessageType
+
+_LENGTH_BYTES = 4
+_KINDS: dict[str, MessageType] = {"gt": "GroundTruth", "sv": "SensorView"}
+_SCHEMAS: dict[str, MessageType] = {"osi3.GroundTruth": "GroundTruth", "osi3.SensorView": "SensorView"}
+
+
+class OsiMessage(NamedTuple):
+    """A message of a stream.
+
+    Attributes:
+        content: Bytes of the message.
+        kind: Type of the message.
+        where: Name of the stream and number of the message, from 0.
+    """
+
+    content: bytes
+    kind: MessageType
+    where: str
+
+
+def trace_kind(path: Path) -> MessageType | None:
+    """Type of a trace's messages by its name (``…_gt_….osi``, ``…_sv_….osi``, as OSI names traces); None: the name has none."""
+    named = [part for part in re.split(r"[_.]", path.stem.lower()) if part in _KINDS]
+    return _KINDS[named[0]] if named else None
+
+
+def read_trace(path: Path, kind: MessageType | None = None, channel: str | None = None) -> Iterator[OsiMessage]:
+    """Yield the messages of a trace file in their order.
+
+    Args:
+        path: File that ends in ``.osi`` or ``.mcap``.
+        kind: Type of the messages; None: by the file's name (``.osi``) or schemas (``.mcap``).
+        channel: Topic of an MCAP file; None: its only one with the type.
+
+    Raises:
+        CaptureError: the file cannot be read, or ends within a message.
+        ConfigError: the type or channel must be named, or the package ``mcap`` is missing.
+    """
+    if path.suffix == ".mcap":
+        yield from _read_mcap(path, kind, channel)
+        return
+    known = kind or trace_kind(path)
+    if known is None:
+        raise ConfigError(f'{path}: type of the messages must be given ("GroundTruth" or "SensorView"), the file\'s name has neither _gt_ nor _sv_')
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while length := file.read(_LENGTH_BYTES):
+                where = f"{path}: message {number}"
+                if len(length) < _LENGTH_BYTES:
+                    raise CaptureError(f"{where}: length must have {_LENGTH_BYTES} bytes, got {len(length)} before the end of the file")
+                size = int.from_bytes(length, "little")
+                OSI_MESSAGE_BYTES.enforce(size, where, CaptureError)
+                content = file.read(size)
+                if len(content) < size:
+                    raise CaptureError(f"{where}: must have {size} bytes, got {len(content)} before the end of the file")
+                yield OsiMessage(content, known, where)
+                number += 1
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _read_mcap(path: Path, kind: MessageType | None, channel: str | None) -> Iterator[OsiMessage]:
+    try:
+        from mcap.exceptions import McapError  # noqa: PLC0415 - an extra
+        from mcap.reader import make_reader  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(f"{path}: reading MCAP files requires the package mcap (pip install 'hilsim-lidar[osi]')") from error
+    try:
+        with path.open("rb") as file:
+            reader = make_reader(file)
+            summary = reader.get_summary()
+            if summary is None:
+                raise CaptureError(f"{path}: must have a summary, as OSI's multi-channel traces have, got a file without one")
+            topics = {
+                each.topic: _SCHEMAS[summary.schemas[each.schema_id].name]
+                for each in summary.channels.values()
+                if each.schema_id in summary.schemas and summary.schemas[each.schema_id].name in _SCHEMAS
+            }
+            chosen = [topic for topic, known in topics.items() if channel in {None, topic} and kind in {None, known}]
+            if len(chosen) != 1:
+                listed = ", ".join(f"{topic} ({known})" for topic, known in topics.items()) or "no channel of GroundTruth or SensorView"
+                raise ConfigError(f"{path}: channel must name one of the file's, got {channel!r} of: {listed}")
+            for number, (_, _, each) in enumerate(reader.iter_messages(topics=chosen)):
+                where = f"{path}: {chosen[0]}: message {number}"
+                OSI_MESSAGE_BYTES.enforce(len(each.data), where, CaptureError)
+                yield OsiMessage(each.data, topics[chosen[0]], where)
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
+    except McapError as error:
+        raise CaptureError(f"{path}: cannot be read: {error or type(error).__name__}") from error

@@ -1,0 +1,227 @@
+"""OSI messages by an independent encoder (``osi_bytes``), and what is refused in others."""
+
+import math
+import socket
+import struct
+import threading
+
+import numpy as np
+import pytest
+
+from hilsim.errors import CaptureError, ConfigError, LinkError, PacketError
+from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
+from hilsim.pose_sources.osi import body_rates, osi_snapshot
+from hilsim.pose_sources.osi_sockets import datagrams, stream_messages
+from hilsim.pose_sources.osi_traces import read_trace, trace_kind
+from hilsim.pose_sources.snapshot import ObjectClass
+from hilsim.protocols.osi import LIGHT_MPS, Reflection, decode_reflections, encode_reflections
+from hilsim.protocols.protobuf import double, message, varint
+from tests.unit.pose_sources.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
+
+
+def test_ground_truth_gives_time_host_and_boxes_with_their_classes():
+    snapshot = osi_snapshot(GROUND_TRUTH, "GroundTruth", origin="center")
+    assert snapshot.time_ns == 12_345_000_000
+    assert snapshot.platform is not None
+    assert snapshot.platform.position_m == (10.0, 20.0, 0.75)
+    assert snapshot.platform.velocity_mps == (0.0, 8.0, 0.0)
+    assert snapshot.platform.rates_radps == (0.0, 0.0, 0.25)
+    by_id = {one.id: one for one in snapshot.objects}
+    assert {number: (one.kind, one.size_m, one.is_still) for number, one in by_id.items()} == {
+        2**40 + 3: (ObjectClass.PEDESTRIAN, (0.5, 0.6, 1.8), False),
+        900: (ObjectClass.STRUCTURE, (12.0, 8.0, 6.0), True),
+        901: (ObjectClass.VEGETATION, (3.0, 3.0, 7.0), True),
+    }
+    walker = by_id[2**40 + 3].motion
+    assert walker.velocity_mps == (-1.5, 0.0, 0.0)
+    assert walker.rates_radps is None
+    np.testing.assert_allclose(walker.orientation, from_roll_pitch_yaw(*map(math.degrees, (0.1, -0.2, 0.3))), atol=1e-12)
+    assert snapshot.omitted == ()
+
+
+def test_rear_axle_is_the_platform_with_the_velocity_that_it_has_in_a_curve():
+    platform = osi_snapshot(GROUND_TRUTH, "GroundTruth").platform
+    assert platform is not None
+    np.testing.assert_allclose(platform.position_m, (10.0, 18.75, 0.35), atol=1e-12)  # 1.25 m behind the centre, in the direction of yaw 90 degrees
+    np.testing.assert_allclose(platform.velocity_mps, (0.25 * 1.25, 8.0, 0.0), atol=1e-12)
+
+
+def test_mounting_position_of_a_sensor_view_is_the_platform():
+    platform = osi_snapshot(SENSOR_VIEW, "SensorView").platform
+    assert platform is not None
+    np.testing.assert_allclose(platform.position_m, (10.0, 19.75, 1.95), atol=1e-12)
+    np.testing.assert_allclose(platform.orientation, from_roll_pitch_yaw(0.0, 0.0, math.degrees(math.pi / 2 + 0.5)), atol=1e-12)
+    assert osi_snapshot(SENSOR_VIEW, "SensorView", origin="rear_axle").platform == osi_snapshot(GROUND_TRUTH, "GroundTruth").platform
+
+
+def test_rotation_rates_are_those_of_the_angles_by_finite_differences():
+    angles, rates, step = np.array([0.4, -0.7, 2.1]), np.array([0.3, -0.5, 0.9]), 1e-6
+    before, after = (matrix_from_quaternion(from_roll_pitch_yaw(*np.degrees(angles + side * step * rates))) for side in (-1, 1))
+    turned = before.T @ after / (2 * step)
+    found = (turned[2, 1] - turned[1, 2]) / 2, (turned[0, 2] - turned[2, 0]) / 2, (turned[1, 0] - turned[0, 1]) / 2
+    np.testing.assert_allclose(body_rates(tuple(angles), tuple(rates)), found, atol=1e-8)
+
+
+def test_reflections_of_an_independent_encoder_are_read_and_written_equal():
+    time_ns, found = decode_reflections(SENSOR_VIEW)
+    assert time_ns == 12_345_000_000
+    assert found == (Reflection(-3.5, 2e-7, 900), Reflection(-9.0, 1e-7, None))
+    assert decode_reflections(encode_reflections(time_ns, found)) == (time_ns, found)
+    assert LIGHT_MPS == 299_792_458.0
+
+
+def _moving(number: int, base: bytes) -> bytes:
+    return message(5, message(1, varint(1, number)) + message(2, base))
+
+
+def _vector(*values: float) -> bytes:
+    return b"".join(double(number, value) for number, value in enumerate(values, start=1))
+
+
+_STAMP = message(2, varint(1, 1))
+_PLACED = message(2, _vector(1.0, 2.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b"\xff", r"message 3: GroundTruth\.: a number must end"),
+        (_moving(1, _PLACED), r"GroundTruth\.timestamp must be given"),
+        (
+            _STAMP + message(5, message(2, message(2, varint(1, 5)))),
+            r"GroundTruth\.moving_object\[0\]\.base\.position\.x: wire type must be 1, got 0",
+        ),
+        (_STAMP + message(5, message(2, message(2, double(3, math.nan)))), r"moving_object\[0\]\.base\.position\.z: must be finite, got nan"),
+        (_STAMP + message(4, b"") + message(4, message(2, b"\x09\x00")), r"stationary_object\[1\]\.base: a field must end within its message"),
+        (message(2, varint(2, 1_000_000_000)), r"GroundTruth\.timestamp\.nanos: must be below 1,000,000,000, got 1000000000"),
+        (message(2, varint(1, 2**62)), r"GroundTruth\.timestamp\.seconds: distance of a time stamp"),
+        (_STAMP + message(3, varint(1, 7)), r"host_vehicle_id\.value must be the id of a moving object, got 7"),
+        (_STAMP + message(3, varint(1, 7)) + _moving(7, message(1, _vector(1, 1, 1))), r"moving_object\[0\]\.base\.position: must be given"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_fields_path(content, rule):
+    with pytest.raises(PacketError, match=rule):
+        osi_snapshot(content, "GroundTruth", where="message 3")
+
+
+def test_mounting_beyond_all_bounds_is_refused():
+    truth = message(7, _STAMP + message(3, varint(1, 7)) + _moving(7, _PLACED))
+    with pytest.raises(PacketError, match=r"moving_object\[0\] with bbcenter_to_rear and mounting_position: coordinate must be at most"):
+        osi_snapshot(truth + message(4, message(1, double(1, 1e300))), "SensorView")
+
+
+def test_objects_that_cannot_be_shown_are_listed_with_their_paths():
+    size = message(1, _vector(1, 1, 1))
+    content = _STAMP + b"".join(
+        (
+            _moving(1, _PLACED),
+            _moving(2, _PLACED + message(1, _vector(1, 0, 1))),
+            _moving(3, size),
+            message(5, message(2, _PLACED + size)),
+            _moving(5, _PLACED + size),
+            _moving(5, message(2, _vector(9, 9, 9)) + size),
+        )
+    )
+    snapshot = osi_snapshot(content, "GroundTruth", where="m")
+    assert [(one.id, one.motion.position_m) for one in snapshot.objects] == [(5, (1.0, 2.0, 3.0))]
+    assert [text.split(", got")[0] for text in snapshot.omitted] == [
+        "m: GroundTruth.moving_object[0].base.dimension: must be given",
+        "m: GroundTruth.moving_object[1].base.dimension: size_m must be at least 1e-06 m",
+        "m: GroundTruth.moving_object[2].base.position: must be given",
+        "m: GroundTruth.moving_object[3].id.value: must be given",
+        "m: id.value of an object must be its own",
+    ]
+
+
+def test_a_field_that_is_there_twice_counts_as_protobuf_has_it():
+    base = message(2, double(1, 4.0) + double(2, 5.0)) + message(2, double(1, 6.0)) + message(1, _vector(1, 1, 1))
+    (found,) = osi_snapshot(_STAMP + _moving(1, base), "GroundTruth").objects
+    assert found.motion.position_m == (6.0, 5.0, 0.0)
+
+
+def test_trace_of_messages_behind_their_lengths_is_read_in_order(tmp_path):
+    path = tmp_path / "20240101T000000Z_gt_380_3210_2_test.osi"
+    path.write_bytes(2 * (struct.pack("<I", len(GROUND_TRUTH)) + GROUND_TRUTH))
+    found = list(read_trace(path))
+    assert [(each.content, each.kind) for each in found] == 2 * [(GROUND_TRUTH, "GroundTruth")]
+    assert found[1].where == f"{path}: message 1"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CaptureError, match=r"message 1: must have 493 bytes, got 492 before the end of the file"):
+        list(read_trace(path))
+    path.write_bytes(b"\xff\xff\xff\xff")
+    with pytest.raises(CaptureError, match=r"message 0: an OSI message must be at most 67,108,864 bytes"):
+        list(read_trace(path))
+    path.write_bytes(b"\x01\x02")
+    with pytest.raises(CaptureError, match="length must have 4 bytes, got 2"):
+        list(read_trace(path))
+
+
+def test_type_of_a_trace_is_in_its_name_or_given(tmp_path):
+    assert trace_kind(tmp_path / "a_sv_380.osi") == "SensorView"
+    assert trace_kind(tmp_path / "agtb.osi") is None
+    with pytest.raises(ConfigError, match="type of the messages must be given"):
+        list(read_trace(tmp_path / "a.osi"))
+    with pytest.raises(CaptureError, match="cannot be read: No such file"):
+        list(read_trace(tmp_path / "a.osi", "GroundTruth"))
+
+
+def _mcap(path, topics):
+    writer_module = pytest.importorskip("mcap.writer")
+    with path.open("wb") as file:
+        writer = writer_module.Writer(file)
+        writer.start()
+        for topic, schema, contents in topics:
+            number = writer.register_schema(schema, "protobuf", b"")
+            channel = writer.register_channel(topic, "protobuf", number)
+            for time_ns, content in enumerate(contents):
+                writer.add_message(channel, time_ns, content, time_ns)
+        writer.finish()
+
+
+def test_channel_of_an_mcap_file_is_found_by_its_schema(tmp_path):
+    path = tmp_path / "a.mcap"
+    _mcap(path, [("truth", "osi3.GroundTruth", [GROUND_TRUTH] * 3), ("view", "osi3.SensorView", [SENSOR_VIEW]), ("other", "x.Y", [b"1"])])
+    assert [each.content for each in read_trace(path, "GroundTruth")] == [GROUND_TRUTH] * 3
+    assert [each.kind for each in read_trace(path, channel="view")] == ["SensorView"]
+    with pytest.raises(ConfigError, match=r"channel must name one of the file's, got None of: truth \(GroundTruth\), view \(SensorView\)"):
+        list(read_trace(path))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(CaptureError, match="cannot be read"):
+        list(read_trace(path))
+
+
+def test_datagrams_are_messages():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sending:
+        listening.bind(("127.0.0.1", 0))
+        listening.settimeout(0.2)
+        for _ in range(2):
+            sending.sendto(GROUND_TRUTH, listening.getsockname())
+        assert [each.content for each in datagrams(listening, "GroundTruth")] == 2 * [GROUND_TRUTH]
+
+
+def test_stream_gives_messages_until_its_end_and_refuses_half_of_one():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for content, rule in (
+            (b"", None),
+            (struct.pack("<I", 9) + b"half", "must have 9 bytes, got 4"),
+            (struct.pack("<I", 9), "must have 9 bytes, got 0"),
+        ):
+            sending = socket.create_connection(server.getsockname())
+            connected, _ = server.accept()
+            whole = struct.pack("<I", len(SENSOR_VIEW)) + SENSOR_VIEW
+
+            def send(sending=sending, content=content, whole=whole):
+                with sending:
+                    sending.sendall(whole + whole + content)
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            with connected:
+                messages = stream_messages(connected, "SensorView")
+                assert [next(messages).content for _ in range(2)] == 2 * [SENSOR_VIEW]
+                if rule is None:
+                    assert list(messages) == []
+                else:
+                    with pytest.raises(LinkError, match=rule):
+                        next(messages)
+            sender.join()
