@@ -41,7 +41,7 @@ _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""
 _INSERTED = -2
 """Key of the world that is put into recorded points, if there is one."""
-UNSEEN = "a rig must have a [[sensor]], [[rangefinder]], [vehicle], [gazebo] or [[replay]] with overlay = true for its scene to be changed, got none"
+UNSEEN = "a rig must have a [[sensor]], [[rangefinder]], [vehicle], [gazebo], [[rover]] with drive or [[replay]] with overlay = true for its scene to be changed, got none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -220,16 +220,14 @@ def inserted_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Ch
     return found
 
 
-def seen_worlds(rig: Rig, scenery: Scenery, script: Script) -> Iterator[tuple[int, World]]:
-    """Yield the rig time of each change of a script that changes the world of all sensors, with the world after it.
+def seen_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[ChangeSpec, World]]:
+    """Each change of a script that changes the world of all sensors, with the world after it.
 
     Raises:
         ConfigError: a change cannot be made.
         AssetError: a file cannot be used.
     """
-    for change, former, state in _played(rig, scenery, script):
-        if state.world is not former.world:
-            yield change.at_ns or 0, state.world
+    return [(change, state.world) for change, former, state in _played(rig, scenery, script) if state.world is not former.world]
 
 
 def vehicle_changes(rig: Rig, scenery: Scenery, script: Script) -> list[TimedChange]:

@@ -4,6 +4,7 @@ A scan consists of the firings of one cycle, all from the rover's pose at the cy
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,11 @@ class EmulatedLidar:
         """Number of points of a scan where every ray hits."""
         return self._points
 
+    def see(self, world: World) -> None:
+        """Measure another world from now on."""
+        if world is not self._emulator.world:
+            self._emulator = replace(self._emulator, world=world).with_plan_of(self._emulator)
+
     def measured(self, state: npt.NDArray[np.float64], start_ns: int, stop_ns: int) -> npt.NDArray[np.float32]:
         """``float32[n, 3]``: points of the packets due in a stretch of rig time, from where the rover is, in the frame that is sent (y up).
 
@@ -76,12 +82,13 @@ class EmulatedLidar:
         return np.stack([east, up, -north], axis=1).astype(np.float32)
 
 
-def rover_sources(rig: Rig, world: World | None) -> tuple[RoverSource, ...]:
+def rover_sources(rig: Rig, world: World | None, *, can_change: bool = False) -> tuple[RoverSource, ...]:
     """Make the sources of scans of a rig's rovers, and check each file.
 
     Args:
         rig: A rig with rovers.
         world: World of the driving rovers.
+        can_change: Whether other worlds may follow while they drive.
 
     Raises:
         AssetError: naming every file that has none.
@@ -92,4 +99,4 @@ def rover_sources(rig: Rig, world: World | None) -> tuple[RoverSource, ...]:
         else None
         for rover, setting in zip(rig.spec.rover, rig.rover_lidars, strict=True)
     ]
-    return scan_sources(rig.spec.rover, rig.directory, world, lidars)
+    return scan_sources(rig.spec.rover, rig.directory, world, lidars, can_change=can_change)

@@ -57,6 +57,9 @@ class Needs(NamedTuple):
 Say = Callable[[str, Mapping[str, object]], None]
 """Function that takes a dotted event name and its keys."""
 
+Viewer = Callable[[int, World], Mapping[str, int] | None]
+"""Function that takes a rig time and the world from then on, and returns the rig time from which each thing of a name sees it, if a script lists it."""
+
 FlowListener = Callable[[int, str, Framing], None]
 """Function that takes a flow's number (``Transmitter.flow_number``), its name and the headers of its frames before its first datagram is sent."""
 
@@ -112,7 +115,7 @@ class RigContext:
     obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
     overlaid: dict[str, ReplaySource] = field(default_factory=dict)
-    viewers: dict[str, Callable[[int, World], None]] = field(default_factory=dict)
+    viewers: dict[str, Viewer] = field(default_factory=dict)
     actors: dict[str, Actor] = field(default_factory=dict)
     is_changed: bool = False
     can_change: bool = False

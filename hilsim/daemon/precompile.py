@@ -67,7 +67,9 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"replay"} if spec.replay else set()
     needs |= {"rovers"} if spec.rover else set()
     needs |= {"gazebo"} if spec.gazebo else set()
-    needs |= {"changes"} if rig.lidars and (spec.control.takes_changes or rig.script is not None) else set()
+    can_change = spec.control.takes_changes or rig.script is not None
+    needs |= {"changes"} if rig.lidars and can_change else set()
+    needs |= {"rovers-change"} if can_change and any(rover.drive for rover in spec.rover) else set()
     needs |= {"record"} if spec.record.file or spec.sink else set()
     return tuple(sorted(needs))
 

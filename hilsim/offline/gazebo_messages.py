@@ -51,7 +51,7 @@ def record_messages(
     """
     scenery = build_scenery(rig)
     lidars = gazebo_lidars(rig, scenery)
-    later = deque(seen_worlds(rig, scenery, script) if script is not None else ())
+    later = deque((change.at_ns or 0, world) for change, world in (seen_worlds(rig, scenery, script) if script is not None else ()))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as files:

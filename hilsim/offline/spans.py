@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery, flown_scenery
-from hilsim.assembly.changed import changing_lidars, check_script, inserted_worlds, vehicle_changes
+from hilsim.assembly.changed import changing_lidars, check_script, inserted_worlds, seen_worlds, vehicle_changes
 from hilsim.assembly.recorded_units import build_inserter, has_overlay
 from hilsim.config.rig import Rig
 from hilsim.config.script import ReplayChange, Script
@@ -26,6 +26,7 @@ from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay, TimedAction
 from hilsim.replay.plan import begin_times_ns
 from hilsim.replay.specs import ReplaySpec
+from hilsim.scene.world import World
 
 
 class Span(NamedTuple):
@@ -124,8 +125,17 @@ class OfflineRig:
             from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
 
             scans = rover_sources(self.rig, self.scenery.world if self.scenery else None)
-            found.extend((rover.name, rover) for rover in offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed))
+            rovers = offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed, self._rover_worlds())
+            found.extend((rover.name, rover) for rover in rovers)
         return found
+
+    def _rover_worlds(self) -> dict[str, list[tuple[int, World]]]:
+        """Worlds that follow the rig's own, with their rig times, by the name of the rover that sees them."""
+        if self.script is None or self.first_scenery is None:
+            return {}
+        changes = seen_worlds(self.rig, self.first_scenery, self.script)
+        names = [rover.name for rover in self.rig.spec.rover if rover.drive]
+        return {name: [(change.sensor_ns(name), world) for change, world in changes] for name in names}
 
     def _replays(self) -> list[OfflineReplay]:
         rig = self.rig

@@ -293,6 +293,12 @@ def drive_to(drive: Drive, state: npt.NDArray[np.float64], world: World, fleet: 
 
 
 @kernel
+def scan_lead_ns(period_ns: int) -> int:
+    """Time before a cycle at which its scan of ideal rays is begun."""
+    return min(int(_LEAD_NS), int(_LEAD_SHARE * period_ns))
+
+
+@kernel
 def drive_on(
     drive: Drive,
     state: npt.NDArray[np.float64],
@@ -320,7 +326,7 @@ def drive_on(
         memory: Working memory.
     """
     period_ns = fleet.period_ns[rover]
-    lead_ns = min(int(_LEAD_NS), int(_LEAD_SHARE * period_ns))
+    lead_ns = scan_lead_ns(period_ns)
     cycle = 1
     while load_acquire(words, (FleetWord.STOP,)) == 0:
         due_ns = cycle * period_ns

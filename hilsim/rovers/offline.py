@@ -1,6 +1,7 @@
 """Rovers without a clock: their packets without commands, as batches in rig time; the same packets at the same deadlines as the daemon's."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,10 @@ from hilsim.rovers.specs import RoverSpec
 from hilsim.transmit.ring import allocate_rings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hilsim.rovers.scan_file import Scan
+    from hilsim.scene.world import World
 
 _SLOTS = 2
 _SCANS = 1
@@ -35,10 +39,12 @@ class OfflineRover:
         rover: Specification of the rover.
         source: Source of its scans, which is advanced.
         seed: Random seed of the rig.
+        later: Worlds that follow the rig's own, each with the rig time from which the rover sees it.
     """
 
-    def __init__(self, rover: RoverSpec, source: RoverSource, seed: int) -> None:
+    def __init__(self, rover: RoverSpec, source: RoverSource, seed: int, later: "Iterable[tuple[int, World]]" = ()) -> None:
         self.name = rover.name
+        self._later = deque(later)
         self._source = source
         self._seed = np.uint64(seed)
         self._flows: list[tuple[Flow, RoverFlow]] = []
@@ -84,6 +90,9 @@ class OfflineRover:
     def _make_cycle(self) -> None:
         cycle = int(self._fleet.counters[0, RoverCount.CYCLE])
         if isinstance(self._source, DrivenRover) and self._memory is not None:
+            period_ns = int(self._fleet.period_ns[0])
+            while self._later and self._later[0][0] <= cycle * period_ns:
+                self._source.see_later(*self._later.popleft(), period_ns)
             self._source.cycle(self._queues, self._fleet, 0, cycle, self._memory)
         else:
             scan = next(self._scans, None)
@@ -116,6 +125,9 @@ class OfflineRover:
         return DatagramBatch(flow, np.array([deadline_ns for deadline_ns, _ in due], np.int64), np.zeros(len(due), np.int64), size, frames)
 
 
-def offline_rovers(rovers: Sequence[RoverSpec], sources: Sequence[RoverSource], seed: int) -> list[OfflineRover]:
-    """All rovers of a rig at their start; arguments as in ``OfflineRover``."""
-    return [OfflineRover(rover, source, seed) for rover, source in zip(rovers, sources, strict=True)]
+def offline_rovers(
+    rovers: Sequence[RoverSpec], sources: Sequence[RoverSource], seed: int, later: "Mapping[str, Sequence[tuple[int, World]]] | None" = None
+) -> list[OfflineRover]:
+    """All rovers of a rig at their start; arguments as in ``OfflineRover``, ``later`` by their names."""
+    worlds = later or {}
+    return [OfflineRover(rover, source, seed, worlds.get(rover.name, ())) for rover, source in zip(rovers, sources, strict=True)]

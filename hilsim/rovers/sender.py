@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -17,11 +17,12 @@ from hilsim.errors import AssetError
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.rover import allocate_draft
 from hilsim.rovers.cycles import send_cycles
-from hilsim.rovers.driving import ScanMemory, allocate_scan_memory, build_drive, drive_cycle, drive_on, drive_to, pose_of
+from hilsim.rovers.driving import ScanMemory, allocate_scan_memory, build_drive, drive_cycle, drive_on, drive_to, pose_of, scan_lead_ns
 from hilsim.rovers.fleet import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, set_up
 from hilsim.rovers.scan_file import Scan, ScanFile, Tally
 from hilsim.rovers.scan_queue import ANY_CYCLE, ScanQueues, allocate_scan_queues, put_scan, waiting_scans
 from hilsim.rovers.specs import RoverDriveSpec, RoverSpec
+from hilsim.scene.successive import SuccessiveWorlds
 from hilsim.scene.world import World
 from hilsim.transmit.brake import allocate_brake, doze_until
 from hilsim.transmit.ring import Rings
@@ -32,7 +33,7 @@ POINTS_AHEAD = 2 * ROVER_SCAN_POINTS.bound
 """Room for two scans of the largest size: one being sent, one queued."""
 _FULL_WAIT_S = 0.02
 _MEASURING_SHARE = 0.9
-"""Share of a period, before a cycle, in which its scan is measured."""
+"""Share of a period, before a cycle, in which its scan is measured by a lidar."""
 
 
 class RoverLidar(Protocol):
@@ -41,6 +42,9 @@ class RoverLidar(Protocol):
     @property
     def points(self) -> int:
         """Number of points of a scan where every ray hits."""
+
+    def see(self, world: World) -> None:
+        """Measure another world from now on."""
 
     def measured(self, state: npt.NDArray[np.float64], start_ns: int, stop_ns: int) -> npt.NDArray[np.float32]:
         """Points ``float32[n, 3]`` of an interval of rig time, in the transmitted frame, measured from the rover's state ``float64[7]``, columns by ``DriveState``."""
@@ -71,20 +75,40 @@ class DrivenRover(RoverSource):
 
     Attributes:
         spec: Specification of its drive.
-        world: World that it drives through.
+        world: World that it drives through from the start.
         lidar: Lidar; None for ideal rays.
         drive: Parameters for kernels.
         state: State of the rover.
         brake: Brake of its thread.
+        can_change: Whether other worlds may follow while it drives.
     """
 
     spec: RoverDriveSpec
     world: World
     lidar: RoverLidar | None = None
     brake: npt.NDArray[np.int64] = field(default_factory=allocate_brake)
+    can_change: bool = False
 
     def __post_init__(self) -> None:
         self.drive, self.state = build_drive(self.spec)
+        self._worlds = SuccessiveWorlds(self.world)
+        self._begun = 0
+        self._choosing = threading.Lock()
+
+    def see_later(self, from_ns: int, world: World, period_ns: int) -> int:
+        """Set the world of the cycles that are due at a rig time or later; returns the rig time from which it is seen, that of a later cycle for one that has begun."""
+        with self._choosing:
+            is_past = from_ns <= self._begun * period_ns
+            return self._worlds.add((self._begun + 1) * period_ns if is_past else from_ns, world)
+
+    def _world_of(self, cycle: int, period_ns: int) -> World:
+        """World of a cycle that begins now."""
+        with self._choosing:
+            self._begun = cycle
+            world = self._worlds.at(cycle * period_ns)
+        if self.lidar is not None:
+            self.lidar.see(world)
+        return world
 
     @property
     def points(self) -> int:
@@ -94,36 +118,42 @@ class DrivenRover(RoverSource):
     def run(self, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64]) -> None:
         """Drive until ``words`` request a stop."""
         memory = allocate_scan_memory(self.spec.columns * self.spec.rows)
-        if self.lidar is not None:
-            self._measure_on(self.lidar, queues, fleet, place, epoch_ns, words, memory)
+        if self.lidar is not None or self.can_change:
+            self._drive_on(queues, fleet, place, epoch_ns, words, memory)
             return
         drive_on(self.drive, self.state, self.world, queues, fleet, place, epoch_ns, words, self.brake, memory)
 
     def cycle(self, queues: ScanQueues, fleet: Fleet, place: int, cycle: int, memory: ScanMemory) -> None:
         """Drive to the rover's position at a cycle, and put its scan onto the queue."""
-        if self.lidar is None:
-            drive_cycle(self.drive, self.state, self.world, queues, fleet, place, cycle, memory)
-            return
-        drive_to(self.drive, self.state, self.world, fleet, place, cycle, memory)
         period_ns = int(fleet.period_ns[place])
+        world = self._world_of(cycle, period_ns)
+        if self.lidar is None:
+            drive_cycle(self.drive, self.state, world, queues, fleet, place, cycle, memory)
+            return
+        drive_to(self.drive, self.state, world, fleet, place, cycle, memory)
         pose = pose_of(self.state)
         put_scan(queues, place, cycle, pose, self.lidar.measured(self.state, (cycle - 1) * period_ns, cycle * period_ns))
 
-    def _measure_on(
-        self, lidar: RoverLidar, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64], memory: ScanMemory
-    ) -> None:
-        """Drive as ``drive_on`` does, with a lidar. Kernels make and decode its packets without the GIL, one after the other; no packet path depends on this thread."""
+    def warm(self, period_ns: int) -> None:
+        """Load or compile the kernels of a cycle."""
+        fleet, queues = allocate_fleet(1), allocate_scan_queues(1, 1, 1)
+        fleet.period_ns[0] = period_ns
+        other = replace(self, brake=allocate_brake())
+        other.cycle(queues, fleet, 0, 1, allocate_scan_memory(self.spec.columns * self.spec.rows))
+
+    def _drive_on(self, queues: ScanQueues, fleet: Fleet, place: int, epoch_ns: int, words: npt.NDArray[np.int64], memory: ScanMemory) -> None:
+        """Drive as the kernel ``drive_on`` does, with a lidar, or in worlds that change. Kernels work without the GIL; no packet path depends on this thread."""
         period_ns, cycle = int(fleet.period_ns[place]), 1
+        lead_ns = int(_MEASURING_SHARE * period_ns) if self.lidar is not None else scan_lead_ns(period_ns)
         if words[FleetWord.STOP]:
-            lidar.measured(self.state, 0, period_ns)
-            drive_to(self.drive, self.state.copy(), self.world, fleet, place, 0, memory)
+            self.warm(period_ns)
         while not words[FleetWord.STOP]:
             due_ns = epoch_ns + cycle * period_ns
-            doze_until(due_ns - int(_MEASURING_SHARE * period_ns), self.brake)
+            doze_until(due_ns - lead_ns, self.brake)
             if time.monotonic_ns() < due_ns:
                 self.cycle(queues, fleet, place, cycle, memory)
             else:
-                drive_to(self.drive, self.state, self.world, fleet, place, cycle, memory)
+                drive_to(self.drive, self.state, self._world_of(cycle, period_ns), fleet, place, cycle, memory)
             cycle += 1
 
 
@@ -318,7 +348,7 @@ class RoverSender:
 
 
 def scan_sources(
-    rovers: Sequence[RoverSpec], directory: Path, world: World | None, lidars: Sequence[RoverLidar | None] = ()
+    rovers: Sequence[RoverSpec], directory: Path, world: World | None, lidars: Sequence[RoverLidar | None] = (), *, can_change: bool = False
 ) -> tuple[RoverSource, ...]:
     """Open the sources of their scans, and read the first scan of each file.
 
@@ -327,6 +357,7 @@ def scan_sources(
         directory: Directory that file names are relative to.
         world: World of the driving rovers.
         lidars: Lidar of each rover; None, or no entry: ideal rays.
+        can_change: Whether other worlds may follow while rovers drive.
 
     Raises:
         AssetError: a file has no scan; the message names every such file.
@@ -335,7 +366,7 @@ def scan_sources(
     found: list[RoverSource] = []
     for rover, lidar in zip_longest(rovers, lidars[: len(rovers)]):
         if rover.drive is not None and world is not None:
-            found.append(DrivenRover(spec=rover.drive, world=world, lidar=lidar))
+            found.append(DrivenRover(spec=rover.drive, world=world, lidar=lidar, can_change=can_change))
             continue
         source = ScanSource(file=ScanFile(directory / rover.file))
         try:

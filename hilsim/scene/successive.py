@@ -18,11 +18,13 @@ class SuccessiveWorlds:
         """Begin with ``world``."""
         self._begun: tuple[tuple[int, World], ...] = ((0, world),)
 
-    def add(self, from_ns: int, world: World) -> None:
-        """Let another world begin at a rig time, not before the last one."""
+    def add(self, from_ns: int, world: World) -> int:
+        """Let another world begin at a rig time, not before the last one; returns the rig time at which it begins."""
         begun = self._begun
         passed = sum(begin_ns <= from_ns - _KEPT_NS for begin_ns, _ in begun)
-        self._begun = (*begun[max(passed - 1, 0) :], (max(from_ns, begun[-1][0]), world))
+        from_ns = max(from_ns, begun[-1][0])
+        self._begun = (*begun[max(passed - 1, 0) :], (from_ns, world))
+        return from_ns
 
     def at(self, time_ns: int) -> World:
         """World at a rig time."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 import socket
 import time
@@ -100,6 +101,61 @@ def test_a_lived_session_and_its_script_give_the_same_packets(daemon, tmp_path, 
             assert lived == played[: len(lived)]
         else:
             assert set(lived) <= set(played)
+
+
+ROVERS = """
+name = "rovers"
+seed = 5
+[metrics]
+port = 0
+[transmit]
+late_policy = "send"
+[[scene.plane]]
+size_m = [60.0, 60.0]
+[[scene.box]]
+name = "gate"
+size_m = [0.2, 4.0, 2.0]
+position_m = [7.0, 0.0, 1.0]
+[[rover]]
+number = 1
+network = {{ source = "{address}", destination = "{address}" }}
+drive = {{ waypoints_m = [[4.0, 0.0], [0.0, 4.0]], columns = 60 }}
+[[rover]]
+number = 2
+network = {{ source = "{address}", destination = "{address}" }}
+drive = {{ steered_by = "buttons", position_m = [0.0, -4.0, 0.0], lidar = {{ profile = "vlp16" }} }}
+"""
+
+
+@pytest.mark.parametrize("with_sensor", [False, True])
+def test_a_lived_session_of_driving_rovers_and_its_script_give_the_same_packets(daemon, tmp_path, receiver, with_sensor):
+    address = f"127.0.{95 + int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw'))}.1"
+    sensors = sensor("front", receiver().port, receiver().port) if with_sensor else ""
+    path = write_rig(tmp_path, ROVERS.format(address=address) + sensors + CONTROL)
+    running = daemon(path, "--record", str(tmp_path / "lived.pcap"))
+    rng, names = random.Random(23), ["gate"]  # noqa: S311 - no secret
+    control, answers = hilsim.connect(tmp_path / "control"), []
+    while len(answers) < 25:
+        change = random_change(rng, names, ["front"])
+        if change["kind"] != "sensor":
+            answers.append((change["kind"], control.change(**change)))
+            time.sleep(rng.uniform(0.0, 0.1))
+    for kind, times in answers:
+        assert (set(times.sensors) >= {"rover-1", "rover-2"}) == (kind != "weather")
+        assert all(begun_s >= times.at_s for begun_s in times.sensors.values())
+    script, lived_s = control.script(), control.state()["rig_s"]
+    time.sleep(0.5)
+    assert running.stop()[0] == 0
+    assert any(name.startswith("rover") for change in script for name in change.get("late_s", {}))
+    lines = tmp_path / "script.jsonl"
+    lines.write_text("".join(json.dumps(change) + "\n" for change in script))
+    hilsim.record(path, tmp_path / "played.pcap", duration_s=lived_s + 3.0, script=lines)
+    hilsim.record(path, tmp_path / "unchanged.pcap", duration_s=lived_s + 3.0)
+    for port in (9001, 10_001, 11_001, 9002, 10_002, 11_002):
+        lived, played, unchanged = (payloads(tmp_path / f"{name}.pcap", port) for name in ("lived", "played", "unchanged"))
+        assert len(lived) > 15
+        assert set(lived) <= set(played)
+        assert (set(lived) <= set(unchanged)) == (port not in {10_001, 10_002})
 
 
 OVERLAY = """

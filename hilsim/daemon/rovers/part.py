@@ -3,8 +3,9 @@
 The sending modules are imported only for a rig with a rover; most rigs have none, and start faster so.
 """
 
+import time
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import socket
 
     from hilsim.rovers.sender import RoverSender, RoverSource
+    from hilsim.scene.world import World
     from hilsim.transmit.ring import Rings
 
 log = structlog.get_logger("hilsim")
@@ -69,8 +71,25 @@ class Rovers(Part):
 
         rig = self.context.rig
         world = self.context.scenery(rig).world if any(rover.drive for rover in self._rovers) else None
-        self._sources = rover_sources(rig, world)
+        self._sources = rover_sources(rig, world, can_change=self.context.can_change)
         self._points = tuple(source.points for source in self._sources)
+        if world is not None:
+            self.context.viewers["rovers"] = self.see_later
+
+    def see_later(self, from_ns: int, world: "World") -> dict[str, int]:
+        """Set the world that driving rovers see from a rig time on; returns the rig time from which each sees it."""
+        from hilsim.rovers.sender import DrivenRover  # noqa: PLC0415
+
+        return {
+            rover.name: source.see_later(from_ns, world, rover.period_ns)
+            for rover, source in zip(self._rovers, self._sources, strict=True)
+            if isinstance(source, DrivenRover)
+        }
+
+    def return_to_file(self) -> None:
+        """Let the rovers see the scene of the rig's file again, after a reload."""
+        now_ns = time.monotonic_ns() - self.context.clock.epoch_ns
+        self.see_later(now_ns, self.context.scenery(self.context.rig).world)
 
     def needs(self) -> Needs:
         """Requirements of the rovers: three flows each, at the rates of their files' first scans."""
@@ -148,7 +167,7 @@ class Rovers(Part):
             )
         if any(rover.drive for rover in now.rover) and (rig.spec.scene != now.scene or asset_signature(rig) != self._signature):
             raise ConfigError(f"{rig.path}: [scene] cannot change while rovers drive through it; restart the service for that")
-        return Change()
+        return RoversChange(rovers=self) if any(rover.drive for rover in now.rover) else Change()
 
     def stop(self) -> None:
         """End the threads and close the ports; the transmitter closes its sockets."""
@@ -224,3 +243,19 @@ class Rovers(Part):
             if source.fault:
                 found.append(Fault(key="scans_ended", subject=rover.name, text=source.fault))
         return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RoversChange(Change):
+    """Change to another rig with the same rovers: timed changes of what they see are gone.
+
+    Attributes:
+        rovers: The rovers.
+    """
+
+    rovers: Rovers
+
+    def make(self) -> tuple[str, ...]:
+        """Let the rovers see the file's scene again."""
+        self.rovers.return_to_file()
+        return ()

@@ -152,11 +152,12 @@ class Changer:
             numbers = self._publish_inserted(prepared, at_ns)
             begun_ns = self._publish(prepared.lidars, at_ns)
             begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
+            seen_ns: dict[str, int] = {}
             if prepared.state.world is not prepared.former.world:
                 for see_later in dict(self.context.viewers).values():
-                    see_later(at_ns, prepared.state.world)
+                    seen_ns |= see_later(at_ns, prepared.state.world) or {}
             self._state, self.context.is_changed = prepared.state, True
-            made = _recorded(change, at_ns, begun_ns)
+            made = _recorded(change, at_ns, begun_ns, seen_ns)
             self.made.append(made)
             return made
 
@@ -165,7 +166,7 @@ class Changer:
             now_ns = self._now_ns()
             if change.at_ns is not None and change.at_ns < now_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {now_ns / 1e9:.6f} or later now, got {change.at_s}")
-            made = _recorded(change, *actor.make(change, now_ns))
+            made = _recorded(change, *actor.make(change, now_ns), {})
             self.made.append(made)
             return made
 
@@ -264,8 +265,10 @@ def _is_ahead(streaming: Streaming, begun_ns: int) -> bool:
     return begun_ns != REFUSED and _frontier_ns(streaming) < begun_ns
 
 
-def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int]) -> MadeChange:
-    late_s = {name: begin_ns / 1e9 for name, begin_ns in begun_ns.items() if begin_ns != at_ns}
-    if late_s and len(late_s) == len(begun_ns) and len(set(late_s.values())) == 1:
-        at_ns, late_s = next(iter(begun_ns.values())), {}
-    return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=dict(begun_ns))
+def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int], seen_ns: Mapping[str, int]) -> MadeChange:
+    """A change as it was made; ``begun_ns`` is of sensors and what acts, ``seen_ns`` of what sees the world beside them, at the change's time or later."""
+    all_ns = {**begun_ns, **seen_ns}
+    late_s = {name: begin_ns / 1e9 for name, begin_ns in all_ns.items() if begin_ns != at_ns}
+    if begun_ns and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1:
+        at_ns, late_s = next(iter(all_ns.values())), {}
+    return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=all_ns)

@@ -70,7 +70,9 @@ class Sensors(Part):
     def prepare(self) -> None:
         """Build the scene, if anything in the rig sees it."""
         rig = self.context.rig
-        if rig.spec.sensor or rig.spec.vehicle or rig.spec.rangefinder or rig.spec.gazebo or has_overlay(rig):
+        spec = rig.spec
+        drives = any(rover.drive for rover in spec.rover)
+        if spec.sensor or spec.vehicle or spec.rangefinder or spec.gazebo or drives or has_overlay(rig):
             check_script(rig, self.context.scenery(rig))
         else:
             check_script(rig, None)
