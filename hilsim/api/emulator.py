@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.analysis.returns_map import place_points
 from hilsim.api.labelled import labelled_packets
 from hilsim.api.packet import Packet
 from hilsim.api.points import POINT_DTYPE, Scan
@@ -177,6 +178,27 @@ class Emulator:
         lidar = self._lidar(sensor, time_ns)
         position_m, orientation = platform_state(lidar.platform, time_ns)
         return Pose(position_m=position_m, orientation=orientation) @ lidar.setting.setup.body_from_sensor
+
+    def world_points(self, points: npt.NDArray[Any], sensor: str | None = None) -> npt.NDArray[np.float64]:
+        """Compute the positions of points in the world, each from the sensor's pose when its firing left.
+
+        Args:
+            points: ``POINT_DTYPE[n]`` of this emulator.
+            sensor: Name of the lidar that measured them; optional for a single one.
+
+        Returns:
+            ``float64[n, 3]`` in metres.
+
+        Raises:
+            AssetError: a file of the scene cannot be used.
+            ConfigError: the rig's vehicle is flown by a controller.
+            ValueError: no sensor has this name.
+        """
+        lidar = self._lidar(sensor, int(points["time"].max(initial=0)))
+        mount = lidar.setting.setup.body_from_sensor
+        positions_m = np.stack([points["x"], points["y"], points["z"]], axis=1).astype(np.float64)
+        place_points(lidar.platform, np.array(mount.position_m), np.array(mount.orientation), np.ascontiguousarray(points["time"]), positions_m)
+        return positions_m
 
     def _stretches(self, start_ns: int, stop_ns: int) -> Iterator[tuple[int, int]]:
         """Divide a stretch of rig time without an end into parts, each as long as all before it, if a vehicle must be flown over it."""

@@ -74,6 +74,12 @@ class Shell:
             time.sleep(0.02)
 
 
+def _drive(shell):
+    """A capture of a sensor, and the poses of what carried it."""
+    shell.captures("drive.pcap")
+    (shell.here / "drive.csv").write_text("time_s,x,y,z,qw,qx,qy,qz\n0,0,0,0,1,0,0,0\n1,5,0,0,1,0,0,0\n")
+
+
 @contextmanager
 def shell_of(page, here, programs):
     """A shell for a page, with all that the page speaks of."""
@@ -219,6 +225,7 @@ PREPARED = {
     "gazebo.md": _gazebo,
     "ground-truth.md": _truth,
     "insert-into-recordings.md": _insert,
+    "map-returns.md": _drive,
     "overlay.md": _overlay,
     "record-what-was-sent.md": _record,
     "replay-captures.md": _replay,
