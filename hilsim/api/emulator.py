@@ -90,7 +90,7 @@ class Emulator:
         """
         for start_ns, stop_ns in self._stretches(*_stretch(start_s, stop_s)):
             offline = self._offline(stop_ns)
-            sources = [source for _, source in offline.sources()]
+            sources = [source for _, source in offline.sources(self._threads)]
             for span in spans(offline.lidars, sources, start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
                 yield from _packets(span.batch)
 

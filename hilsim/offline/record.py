@@ -91,7 +91,7 @@ def record(
         ConfigError: ground truth is requested for a rig without an emulated sensor, or a change of the script cannot be made.
     """
     offline = build_offline(rig, utc_epoch_ns=utc_epoch_ns, flight_ns=duration_ns, script=script)
-    sources, scenery = offline.sources(), offline.scenery
+    sources, scenery = offline.sources(threads), offline.scenery
     packets = written = done_ns = 0
     truth_file = None
     step_ms = batch_ms if truth is None else min(batch_ms, _TRUTH_BATCH_MS)

@@ -112,14 +112,16 @@ class OfflineRig:
     first_scenery: Scenery | None
     script: Script | None = None
 
-    def sources(self) -> list[tuple[str, OfflineSource]]:
-        """Names and sources of the rig's captures and rovers, each at its beginning.
+    def sources(self, threads: int = 1) -> list[tuple[str, OfflineSource]]:
+        """Names and sources of the rig's captures and rovers, each at its beginning; a number of threads puts objects into captures.
 
         Raises:
             AssetError: a rover's file has no scan.
             CaptureError: a capture cannot be replayed.
         """
-        found: list[tuple[str, OfflineSource]] = [(spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(), strict=True)]
+        found: list[tuple[str, OfflineSource]] = [
+            (spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(threads), strict=True)
+        ]
         if self.rig.spec.rover:
             from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415 - most rigs have none
             from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
@@ -137,11 +139,11 @@ class OfflineRig:
         names = [rover.name for rover in self.rig.spec.rover if rover.drive]
         return {name: [(change.sensor_ns(name), world) for change, world in changes] for name in names}
 
-    def _replays(self) -> list[OfflineReplay]:
+    def _replays(self, threads: int) -> list[OfflineReplay]:
         rig = self.rig
         sources = LoopbackSources(taken=taken_addresses(rig))
         replays = [
-            OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=self.utc_epoch_ns, inserter=self._inserter(number))
+            OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=self.utc_epoch_ns, inserter=self._inserter(number), threads=threads)
             for number, spec in enumerate(rig.spec.replay)
         ]
         begins_ns = begin_times_ns([(spec, offline.first_ns) for spec, offline in zip(rig.spec.replay, replays, strict=True)])

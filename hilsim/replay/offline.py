@@ -1,6 +1,8 @@
 """Replay without a real-time clock: batches in rig time, with the same packets and deadlines as the daemon's."""
 
 from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,14 +13,15 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.firings import MOST_FIRINGS, RETURNS
-from hilsim.emulator.insertion.insertion import Inserter, Insertion, insert_recorded
+from hilsim.emulator.insertion.insertion import Inserter, insert_recorded
 from hilsim.emulator.retime import StampClock, retime
 from hilsim.emulator.truth import Truth, allocate_truth
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.replay.actions.timed import Action, unscaled
 from hilsim.replay.flows import LoopbackSources
+from hilsim.replay.inserting.lanes import InsertionLanes
 from hilsim.replay.plan import look_over, plan_cut
-from hilsim.replay.reader import CaptureReader
+from hilsim.replay.reader import CaptureReader, Cues
 from hilsim.replay.seam import Cut, seam_note
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, link_framing
@@ -29,19 +32,12 @@ if TYPE_CHECKING:
 _PACKET_NS = 20_000_000
 """Longer than a packet's firings take."""
 _FOR_EVER_NS = 1 << 62
+_RUNS_AHEAD = 8
+"""Runs of 256 packets that are read beside the work on those before."""
 _UNCOUNTED, _HEADER_SIZE = constant(0), constant(HEADER_SIZE)
 
 
 _Times = npt.NDArray[np.int64]
-
-
-@kernel
-def _insert_into(
-    insertion: Insertion, payloads: npt.NDArray[np.uint8], size: npt.NDArray[np.int32], stamp_ns: _Times, capture_ns: _Times, key: _Times
-) -> None:
-    """Put objects into consecutive packets, one row of ``payloads`` each."""
-    for row in range(size.size):
-        insert_recorded(insertion, payloads[row], size[row], capture_ns[row], stamp_ns[row], key[row], row, None)
 
 
 @kernel
@@ -74,6 +70,19 @@ class _Pending(NamedTuple):
     passes: int
 
 
+def _read_ahead(runs: Iterator[Cues]) -> Iterator[Cues]:
+    """The same runs, read by another thread while the caller works on those before."""
+    with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as pool:
+        waiting: deque[Future[Cues | None]] = deque()
+        while True:
+            while len(waiting) < _RUNS_AHEAD:
+                waiting.append(pool.submit(next, runs, None))
+            cues = waiting.popleft().result()
+            if cues is None:
+                return
+            yield cues
+
+
 class TimedAction(NamedTuple):
     """A change of a replay at a rig time (``hilsim.replay.actions.timed`` does the same while packets flow).
 
@@ -100,8 +109,10 @@ class OfflineReplay:
         actions: Pauses and seeks, by time.
     """
 
-    def __init__(self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int, inserter: Inserter | None = None) -> None:
-        """Scan the capture; ``utc_epoch_ns`` is the UTC of rig time 0, and ``inserter`` puts objects into the points.
+    def __init__(
+        self, spec: ReplaySpec, path: Path, sources: LoopbackSources, *, utc_epoch_ns: int, inserter: Inserter | None = None, threads: int = 1
+    ) -> None:
+        """Scan the capture; ``utc_epoch_ns`` is the UTC of rig time 0, and ``inserter`` puts objects into the points, with a number of threads.
 
         Raises:
             CaptureError: the capture cannot be replayed.
@@ -109,6 +120,8 @@ class OfflineReplay:
         self._spec = spec
         self._sources = sources
         self._inserter = inserter
+        self._lanes = InsertionLanes(inserter, threads) if inserter is not None else None
+        self._threads = threads
         self.later_worlds: deque[tuple[int, World]] = deque()
         self.truth: list[tuple[int, Truth]] | None = None
         self._rows = allocate_truth(MOST_FIRINGS * RETURNS)
@@ -132,7 +145,7 @@ class OfflineReplay:
         self._framings: list[tuple[Framing, Flow]] = []
         self._played: list[int] = []
         self._pending: deque[_Pending] = deque()
-        self._runs = self._reader.runs()
+        self._runs: Iterator[Cues] | None = None
         self._has_ended = False
         self._held_ns: int | None = None
         self._moved_ns = 0
@@ -165,6 +178,8 @@ class OfflineReplay:
 
     def _fill(self) -> None:
         while not self._pending and not self._has_ended:
+            if self._runs is None:
+                self._runs = self._begun_runs()
             cues = next(self._runs, None)
             if cues is None:
                 self._has_ended = True
@@ -172,6 +187,12 @@ class OfflineReplay:
             columns = (column.tolist() for column in (cues.due_ns, cues.stamp_ns, cues.track, cues.capture_ns))
             for due_ns, stamp_ns, track, capture_ns, payload in zip(*columns, cues.payloads, strict=True):
                 self._pending.append(_Pending(due_ns, stamp_ns, track, capture_ns, stamp_ns, payload, cues.passes))
+
+    def _begun_runs(self) -> Iterator[Cues]:
+        """Runs from the beginning; read ahead beside insertion, unless a seek goes on where the reading has come to."""
+        runs = self._reader.runs()
+        is_ahead = self._lanes is not None and self._threads > 1 and all(action.action is not Action.SEEK for action in self.actions)
+        return _read_ahead(runs) if is_ahead else runs
 
     def _act(self, action: TimedAction) -> None:
         match action.action:
@@ -202,14 +223,16 @@ class OfflineReplay:
         due_ns, stamp_ns, capture_ns, key = (
             np.array(column, np.int64) for column in zip(*((cue.due_ns, cue.stamp_ns, cue.capture_ns, cue.key) for cue in cues), strict=True)
         )
-        if self._inserter is not None and self._reader.tracks[track].is_points:
-            self._insert(self._inserter, frames[:, HEADER_SIZE:], size, due_ns, stamp_ns, capture_ns, key)
+        if self._inserter is not None and self._lanes is not None and self._reader.tracks[track].is_points:
+            self._insert(self._inserter, self._lanes, frames[:, HEADER_SIZE:], size, due_ns, stamp_ns, capture_ns, key)
         first = self._played[track] + 1 if framing.counting_identification else _UNCOUNTED
         _finish(retiming, self._clock, stamp_ns, framing.template, first, framing.udp_checksum, frames, size)
         self._played[track] += len(cues)
         return DatagramBatch(flow, due_ns, np.zeros(len(cues), np.int64), size, frames)
 
-    def _insert(self, inserter: Inserter, payloads: npt.NDArray[np.uint8], size: npt.NDArray[np.int32], due_ns: _Times, *times: _Times) -> None:
+    def _insert(
+        self, inserter: Inserter, lanes: InsertionLanes, payloads: npt.NDArray[np.uint8], size: npt.NDArray[np.int32], due_ns: _Times, *times: _Times
+    ) -> None:
         """Put objects into the packets of a batch; ``times`` are their stamps', their capture times and their keys."""
         stamp_ns, row = times[0], 0
         while row < size.size:
@@ -218,7 +241,7 @@ class OfflineReplay:
             stop = max(int(np.searchsorted(stamp_ns, next_ns)), row + 1) if self.truth is None else row + 1
             chosen = slice(row, stop)
             if self.truth is None:
-                _insert_into(inserter.insertion, payloads[chosen], size[chosen], *(column[chosen] for column in times))
+                lanes.insert(payloads[chosen], size[chosen], *(column[chosen] for column in times))
             else:
                 place = inserter.insertion, payloads[row], int(size[row]), int(times[1][row]), int(stamp_ns[row]), int(times[2][row])
                 rows = insert_recorded(*place, self._points + row, self._rows)

@@ -5,7 +5,10 @@ import pytest
 
 import hilsim
 from hilsim.capture.pcap import CaptureFile
+from hilsim.config.rig import load_rig
+from hilsim.config.script import load_script
 from hilsim.errors import HilsimError
+from hilsim.offline.record import record as record_offline
 from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points
 from tests.compiled import compiled_only
 
@@ -209,3 +212,49 @@ def test_ground_truth_of_put_in_returns_names_their_objects_and_their_bytes(mode
     assert np.ptp(times_s[walker]) > 0.4
     where = np.stack([rows[f"position_{axis}_m"] for axis in "xyz"], 1)
     assert np.abs(where - where[0]).max() < 0.03  # lasers' origins
+
+
+CHANGES = """
+[[change]]
+at_s = 0.4003
+kind = "move"
+name = "crate"
+position_m = [4.0, 3.0, 1.0]
+[[change]]
+at_s = 0.4007
+kind = "move"
+name = "crate"
+position_m = [3.0, 3.5, 1.0]
+[[change]]
+at_s = 1.2
+kind = "remove"
+name = "walker"
+"""
+SEEK = '[[change]]\nat_s = 0.9\nkind = "replay"\nreplay = "lidar"\nseek_s = 0.1\n'
+
+
+@pytest.mark.parametrize(("profile", "mode"), [("vlp16", "dual"), ("hdl32e", "strongest")])
+@pytest.mark.parametrize("script", ["", CHANGES, CHANGES + SEEK])
+def test_any_number_of_threads_puts_the_same_objects_into_recorded_packets(profile, mode, script, tmp_path):
+    record(tmp_path, "recorded", ROOM + SENSOR.format(profile=profile, mode=mode, sub_rays=1))
+    room = ROOM.split("[[scene.plane]]", maxsplit=1)[0]
+    rig = tmp_path / "overlaid.toml"
+    rig.write_text(room + REPLAY.format(sub_rays=1, keys='loop = "plain"\n') + ADDED)
+    changes = tmp_path / "script.toml"
+    changes.write_text(script)
+    found = set()
+    for number, (threads, batch_ms) in enumerate([(1, 100), (1, 700), (2, 700), (3, 1300)]):
+        path = tmp_path / f"{number}.pcap"
+        record_offline(
+            load_rig(rig),
+            path,
+            duration_ns=2_000_000_000,
+            utc_epoch_ns=0,
+            batch_ms=batch_ms,
+            threads=threads,
+            progress=lambda _: None,
+            script=load_script(changes) if script else None,
+        )
+        found.add(path.read_bytes())
+    assert len(found) == 1
+    assert len(found.pop()) > 1_000_000
