@@ -1,4 +1,6 @@
-"""A world whose objects can be added, moved and removed: each edit gives another world, which shares static geometry with the former one.
+"""A world whose objects can be added, moved and removed: each edit gives another world.
+
+It shares static geometry with the former one, and the keys of objects that are moved from outside.
 
 Objects that stand still are merged into tiles when a world is built. The first edit of such an object builds the tiles anew without it, which takes as
 long as building the world; from then on it is a mover, as added objects are, and edits take a millisecond.
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from hilsim.errors import ConfigError
+from hilsim.geometry.live_keys import LivePlacement
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import SCENE_TRIANGLES
@@ -52,7 +55,7 @@ class EditableWorld:
             removed=unseen,
             still=frozenset(number for number, thing in enumerate(objects) if isinstance(thing.placement, Pose)) - unseen,
             materials=tuple(dict.fromkeys((*materials, *world_materials(objects)))),
-            movers={number: parts.mover(number, thing.mesh, thing.placement) for number, thing in moving if isinstance(thing.placement, PoseTrack)},
+            movers={number: parts.mover(number, thing.mesh, thing.placement) for number, thing in moving if not isinstance(thing.placement, Pose)},
             geometry_of=geometry_of,
             world=world,
         )
@@ -84,7 +87,7 @@ class EditableWorld:
         grown = replace(self, objects=(*self.objects, thing), materials=(*self.materials, *new))
         return _moving(grown, len(self.objects), thing)
 
-    def placed(self, number: int, placement: Pose | PoseTrack) -> "EditableWorld":
+    def placed(self, number: int, placement: Pose | PoseTrack | LivePlacement) -> "EditableWorld":
         """The world with an object at another place, or on another way."""
         thing = replace(self.objects[number], placement=placement)
         edited = replace(self, objects=(*self.objects[:number], thing, *self.objects[number + 1 :]))
@@ -104,7 +107,7 @@ def _lifted(edited: EditableWorld, number: int) -> EditableWorld:
     if number not in edited.still:
         return edited
     still = edited.still - {number}
-    tiles = build_world(edited.objects, frozenset(range(len(edited.objects))) - still, edited.materials)
+    tiles = build_world(edited.objects, frozenset(range(len(edited.objects))) - still, edited.materials, edited.world.live)
     parts = WorldParts.of(tiles, edited.materials, {})
     movers = {other: parts.mover(other, edited.objects[other].mesh, mover.track) for other, mover in edited.movers.items()}
     return _with_movers(replace(edited, still=still, is_lifted=True, world=tiles), movers, parts)

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from hilsim.collision.nearest import nearest_on_triangle, tile_triangle
 from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.geometry.frames import Vector
+from hilsim.geometry.live_keys import UNSEEN_M
 from hilsim.geometry.rotations import conjugate, rotate
-from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cpu import cast_rays
+from hilsim.render.movers import mover_pose
 from hilsim.render.truth import hit_normal, triangle_normal
 from hilsim.scene.world import World
 from hilsim.vehicle.contact import PLANE_SIZE, TOUCH_M
@@ -117,28 +118,15 @@ def _forget(planes: npt.NDArray[np.float64], row: int) -> None:
 
 
 @kernel
-def _mover_pose(world: World, mover: int, time_ns: int) -> tuple[Vector, tuple[float, float, float, float]]:
-    return keyed_pose(
-        world.key_time_ns,
-        world.key_position_m,
-        world.key_arrival_mps,
-        world.key_departure_mps,
-        world.key_orientation,
-        world.key_first[mover],
-        world.key_count[mover],
-        world.period_ns[mover],
-        time_ns,
-    )
-
-
-@kernel
 def surface_velocity(world: World, instance: int, point_m: Vector, time_ns: int) -> Vector:
     """Velocity (m/s) in the world of a mover's surface at a point; zero for a static instance."""
     mover = instance - world.tile_count
-    if mover < 0 or world.key_count[mover] < 2:
+    if mover < 0 or (world.key_first[mover] >= 0 and world.key_count[mover] < 2):
         return 0.0, 0.0, 0.0
-    (ax, ay, az), turn = _mover_pose(world, mover, time_ns)
-    (bx, by, bz), after = _mover_pose(world, mover, time_ns + _MOMENT_NS)
+    (ax, ay, az), turn = mover_pose(world, mover, time_ns)
+    (bx, by, bz), after = mover_pose(world, mover, time_ns + _MOMENT_NS)
+    if max(abs(az), abs(bz)) >= UNSEEN_M:  # it appears or disappears
+        return 0.0, 0.0, 0.0
     there = rotate(conjugate(turn), (point_m[0] - ax, point_m[1] - ay, point_m[2] - az))
     x, y, z = rotate(after, there)
     scale = 1e9 / _MOMENT_NS

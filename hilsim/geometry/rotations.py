@@ -15,6 +15,8 @@ from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import FRD_FROM_FLU, NED_FROM_ENU, Quaternion, Vector
 
 _NEARLY_PARALLEL = 1.0 - 1e-9  # cosine of half the angle above which slerp's sine loses precision and linear interpolation does not
+_SERIES_SQUARES = 1e-4  # squared half angle below which four terms of a series are exact to the last digit, and cheaper than a sine
+_SERIES_RATE_SQUARES = 0.25  # squared angle below which three terms of a rate's series are exact to 1e-8
 _SMALL_HALF_ANGLE = 1e-4  # below this, sin(x) / x is 1 - x^2 / 6 to the last digit
 
 
@@ -99,6 +101,72 @@ def turned_by(q: Quaternion, turn_rad: Vector) -> Quaternion:
     half = 0.5 * math.sqrt(x * x + y * y + z * z)
     ratio = 0.5 - half * half / 12.0 if half < _SMALL_HALF_ANGLE else 0.5 * math.sin(half) / half
     return normalise(multiply(q, (math.cos(half), ratio * x, ratio * y, ratio * z)))
+
+
+@kernel
+def rotation_vector(q: Quaternion) -> Vector:
+    """Rotation vector (rad) of a unit quaternion along the shorter path, the inverse of ``turned_by`` from the identity."""
+    w, x, y, z = q
+    if w < 0.0:
+        w, x, y, z = -w, -x, -y, -z
+    squares = x * x + y * y + z * z
+    if squares < _SERIES_SQUARES:
+        tangent = squares / (w * w)
+        ratio = 2.0 / w * (1.0 - tangent * (1.0 / 3.0 - tangent * (0.2 - tangent / 7.0)))
+    else:
+        sine = math.sqrt(squares)
+        ratio = 2.0 * math.atan2(sine, w) / sine
+    return ratio * x, ratio * y, ratio * z
+
+
+@kernel
+def _turn_rate(turn_rad: Vector, rates: Vector) -> Vector:
+    """Time derivative of a rotation vector at body rates: the inverse of the right Jacobian of the exponential, times the rates."""
+    x, y, z = turn_rad
+    a, b, c = rates
+    u, v, w = y * c - z * b, z * a - x * c, x * b - y * a
+    squares = x * x + y * y + z * z
+    second = 1.0 / 12.0 + squares * (1.0 / 720.0 + squares / 30240.0)
+    if squares > _SERIES_RATE_SQUARES:
+        half = 0.5 * math.sqrt(squares)
+        second = (1.0 - half * math.cos(half) / math.sin(half)) / squares
+    return (
+        a + 0.5 * u + second * (y * w - z * v),
+        b + 0.5 * v + second * (z * u - x * w),
+        c + 0.5 * w + second * (x * v - y * u),
+    )
+
+
+@kernel
+def turned_between(a: Quaternion, b: Quaternion, departure_rad: Vector, arrival_rad: Vector, s: float) -> Quaternion:
+    """Cubic Hermite curve of orientations along the shorter path from ``a`` (``s = 0``) to ``b`` (``s = 1``).
+
+    The curve is cubic in the rotation vector from ``a``; exact at a constant rate.
+
+    Args:
+        a: Unit quaternion.
+        b: Unit quaternion.
+        departure_rad: Body rates at ``a`` times the time from ``a`` to ``b``.
+        arrival_rad: Body rates at ``b`` times that time.
+        s: Ratio of the time that has passed, 0 to 1.
+    """
+    whole = rotation_vector(multiply(conjugate(a), b))
+    arrival = _turn_rate(whole, arrival_rad)
+    rise = s * s * (3.0 - 2.0 * s)
+    leave = s * (1.0 - s) * (1.0 - s)
+    arrive = s * s * (s - 1.0)
+    x = 0.5 * (rise * whole[0] + leave * departure_rad[0] + arrive * arrival[0])
+    y = 0.5 * (rise * whole[1] + leave * departure_rad[1] + arrive * arrival[1])
+    z = 0.5 * (rise * whole[2] + leave * departure_rad[2] + arrive * arrival[2])
+    squares = x * x + y * y + z * z
+    if squares < _SERIES_SQUARES:
+        cosine = 1.0 - squares * (0.5 - squares * (1.0 / 24.0 - squares / 720.0))
+        ratio = 1.0 - squares * (1.0 / 6.0 - squares * (1.0 / 120.0 - squares / 5040.0))
+    else:
+        half = math.sqrt(squares)
+        cosine = math.cos(half)
+        ratio = math.sin(half) / half
+    return normalise(multiply(a, (cosine, ratio * x, ratio * y, ratio * z)))
 
 
 def from_roll_pitch_yaw(roll_deg: float, pitch_deg: float, yaw_deg: float) -> Quaternion:

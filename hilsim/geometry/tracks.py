@@ -40,7 +40,7 @@ class PoseTrack(NamedTuple):
 
 
 @kernel
-def _between_keys(time_ns: npt.NDArray[np.int64], first: int, count: int, period_ns: int, at_ns: int) -> tuple[int, int, float, float]:
+def between_keys(time_ns: npt.NDArray[np.int64], first: int, count: int, period_ns: int, at_ns: int) -> tuple[int, int, float, float]:
     """Rows before and after a time, the ratio between them (0 to 1), and the time between them (s), which is 0 at the first row's own time."""
     last = first + count - 1
     t = at_ns
@@ -78,7 +78,7 @@ def _position(
     s: float,
     span_s: float,
 ) -> Vector:
-    """Position between two rows; the arguments are results of ``_between_keys``."""
+    """Position between two rows; the arguments are results of ``between_keys``."""
     if span_s == 0.0:
         return position_m[low, 0], position_m[low, 1], position_m[low, 2]
     # Increments from the first key keep a polyline straight, and world coordinates of 1e6 m exact to the last digit.
@@ -103,7 +103,7 @@ def keyed_position(
     at_ns: int,
 ) -> Vector:
     """Position of ``keyed_pose`` without the orientation, which costs most of a pose."""
-    low, follower, s, span_s = _between_keys(time_ns, first, count, period_ns, at_ns)
+    low, follower, s, span_s = between_keys(time_ns, first, count, period_ns, at_ns)
     return _position(position_m, arrival_mps, departure_mps, low, follower, s, span_s)
 
 
@@ -120,7 +120,7 @@ def keyed_pose(
     at_ns: int,
 ) -> tuple[Vector, Quaternion]:
     """Pose at ``at_ns`` of the track whose ``count`` keys start at row ``first``; many tracks may share the arrays."""
-    low, follower, s, span_s = _between_keys(time_ns, first, count, period_ns, at_ns)
+    low, follower, s, span_s = between_keys(time_ns, first, count, period_ns, at_ns)
     place = _position(position_m, arrival_mps, departure_mps, low, follower, s, span_s)
     a = (orientation[low, 0], orientation[low, 1], orientation[low, 2], orientation[low, 3])
     if span_s == 0.0:

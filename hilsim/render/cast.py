@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.geometry.rotations import conjugate, rotate
-from hilsim.geometry.tracks import keyed_pose, keyed_position
 from hilsim.render.intersect import INFINITY, Single, box_entry, greater, lesser, plane_distance, reciprocal
+from hilsim.render.movers import mover_sphere, pose_of_mover
 from hilsim.render.traverse import closest_triangle
 from hilsim.scene.bvh import STACK_SIZE
 from hilsim.scene.tiles import LATTICE_PER_M
@@ -92,20 +92,11 @@ def bound_movers(
     middle_x, middle_y, middle_z = 0.5 * (low_x + high_x), 0.5 * (low_y + high_y), 0.5 * (low_z + high_z)
     apart_m = math.sqrt((high_x - middle_x) ** 2 + (high_y - middle_y) ** 2 + (high_z - middle_z) ** 2)
     middle_ns = first_ns + (last_ns - first_ns) // 2
-    half_s = (last_ns - middle_ns + 1) * 1e-9
     count = 0
     for mover in range(world.key_first.shape[0]):
-        x, y, z = keyed_position(
-            world.key_time_ns,
-            world.key_position_m,
-            world.key_arrival_mps,
-            world.key_departure_mps,
-            world.key_first[mover],
-            world.key_count[mover],
-            world.period_ns[mover],
-            middle_ns,
-        )
-        radius = world.radius_m[mover] + world.speed_mps[mover] * half_s
+        x, y, z, radius = mover_sphere(world, mover, first_ns, middle_ns, last_ns)
+        if radius < 0.0:
+            continue
         away_x = max(low_x - x, x - high_x, 0.0)
         away_y = max(low_y - y, y - high_y, 0.0)
         away_z = max(low_z - z, z - high_z, 0.0)
@@ -170,6 +161,7 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
     key_first = world.key_first
     key_count = world.key_count
     period_ns = world.period_ns
+    live = world.live
     for ray in range(begin, end):
         ox = origin_m[ray, 0]
         oy = origin_m[ray, 1]
@@ -251,7 +243,7 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
             if apart > 0.0 and (along < 0.0 or apart > along * along * length):
                 continue
             mover = movers[candidate]
-            (px, py, pz), turn = keyed_pose(
+            (px, py, pz), turn = pose_of_mover(
                 key_time_ns,
                 key_position_m,
                 key_arrival_mps,
@@ -260,6 +252,7 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
                 key_first[mover],
                 key_count[mover],
                 period_ns[mover],
+                live,
                 time_ns[ray],
             )
             body_from_world = conjugate(turn)

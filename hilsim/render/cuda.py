@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import config, cuda, int32
 
 from hilsim.errors import DeviceError
+from hilsim.geometry.live_keys import LiveKeys
 from hilsim.render.cast import RAY_STACK_SIZE, bound_movers, cast_span
 from hilsim.render.intersect import INFINITY
 from hilsim.render.renderer import RaySlice
@@ -23,6 +24,7 @@ _THREADS_PER_BLOCK = 128
 _LEAST_RAYS = 4096
 _DeviceWorld: Any = namedtuple("_DeviceWorld", World._fields)  # type: ignore[misc]  # noqa: PYI024 - the fields of another
 """Passed by value, because the device has no address of a ``World``."""
+_DeviceKeys: Any = namedtuple("_DeviceKeys", LiveKeys._fields)  # type: ignore[misc]  # noqa: PYI024 - the fields of another
 
 
 class RayBatch(NamedTuple):
@@ -136,6 +138,8 @@ class CudaRenderer:
             return
         if world is not self._host_world:
             self._device_world, self._host_world = device_world(world), world
+        elif len(world.live.written):  # keys are written while the world is rendered
+            self._device_world = self._device_world._replace(live=device_keys(world.live))
         count = sum(len(part.range_m) for part in slices)
         buffers = self._buffers
         if buffers is None or not buffers.hold(count, world):
@@ -247,7 +251,12 @@ def device_name() -> str:
 
 def device_world(world: World) -> Any:
     """Copy a world to the device, as a tuple by value for ``cast_on_device``."""
-    return _DeviceWorld(*(_to_device(value) for value in world))
+    return _DeviceWorld(*(device_keys(value) if isinstance(value, LiveKeys) else _to_device(value) for value in world))
+
+
+def device_keys(live: LiveKeys) -> Any:
+    """Copy live keys to the device. The counts are copied first: keys that are written during the copy are not yet counted in it."""
+    return _DeviceKeys(*(_to_device(value) for value in live))
 
 
 def _to_device(value: Any) -> Any:

@@ -26,9 +26,9 @@ from hilsim.compilation.lanes import (
     store_lanes,
 )
 from hilsim.geometry.rotations import conjugate, rotate
-from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cast import AGREEMENT_M, RAY_STACK_SIZE, bound_movers
 from hilsim.render.intersect import INFINITY
+from hilsim.render.movers import pose_of_mover
 from hilsim.render.packet_walk import CHILD_0, CHILD_1, boxes_entered, closest_in_tree, planes_met, reciprocals, sides_entered
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
@@ -82,7 +82,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
     geometry_root, geometry_origin_m, instance_geometry = world.geometry_root, world.geometry_origin_m, world.instance_geometry
     key_time_ns, key_position_m, key_arrival_mps = world.key_time_ns, world.key_position_m, world.key_arrival_mps
     key_departure_mps, key_orientation = world.key_departure_mps, world.key_orientation
-    key_first, key_count, period_ns = world.key_first, world.key_count, world.period_ns
+    key_first, key_count, period_ns, live = world.key_first, world.key_count, world.period_ns, world.live
     stack = np.empty(2 * RAY_STACK_SIZE, dtype=np.int32)
     spheres = np.empty((key_first.shape[0], 4), dtype=np.float64)
     movers = np.empty(key_first.shape[0], dtype=np.int32)
@@ -182,7 +182,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
                 k = first_bit(left)
                 left &= left - 1
                 ray = order[packet, k]
-                (px, py, pz), turn = keyed_pose(
+                (px, py, pz), turn = pose_of_mover(
                     key_time_ns,
                     key_position_m,
                     key_arrival_mps,
@@ -191,6 +191,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
                     key_first[mover],
                     key_count[mover],
                     period_ns[mover],
+                    live,
                     time_ns[ray],
                 )
                 body_from_world = conjugate(turn)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import rotate
-from hilsim.geometry.tracks import keyed_pose
+from hilsim.render.movers import mover_pose
 from hilsim.scene.world import World
 
 
@@ -37,15 +37,5 @@ def hit_normal(world: World, instance: int, triangle: int, time_ns: int) -> Vect
     mover = instance - world.tile_count
     if mover < 0:
         return normal
-    _, turn = keyed_pose(
-        world.key_time_ns,
-        world.key_position_m,
-        world.key_arrival_mps,
-        world.key_departure_mps,
-        world.key_orientation,
-        world.key_first[mover],
-        world.key_count[mover],
-        world.period_ns[mover],
-        time_ns,
-    )
+    _, turn = mover_pose(world, mover, time_ns)
     return rotate(turn, normal)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
 from hilsim.errors import ConfigError
+from hilsim.geometry.live_keys import CURVE_RATIO, NO_LIVE_KEYS, LiveKeys, LivePlacement
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.geometry.tracks import PoseTrack, top_speed_mps
@@ -39,14 +40,14 @@ class SceneObject:
 
     Attributes:
         mesh: Surface in the object's own frame.
-        placement: ``PoseTrack`` of a moving object, ``Pose`` of a static one, world from object.
+        placement: ``PoseTrack`` of a moving object, ``LivePlacement`` of one that is moved by keys, ``Pose`` of a static one, world from object.
         label: Class for ground truth, 0 to 255; the rig defines the numbers.
         name: Name for messages and ground truth.
         stands_on_ground: Whether the object is put on what is static; no other object is put on it.
     """
 
     mesh: Mesh
-    placement: Pose | PoseTrack = field(default_factory=Pose)
+    placement: Pose | PoseTrack | LivePlacement = field(default_factory=Pose)
     label: int = 0
     name: str = ""
     stands_on_ground: bool = False
@@ -54,7 +55,7 @@ class SceneObject:
 
 @by_reference
 class World(NamedTuple):
-    """Arrays for kernels, made only by ``build_world`` and never written afterwards.
+    """Arrays for kernels, made only by ``build_world`` and never written afterwards, except ``live``.
 
     Instances are numbered tiles first, then movers: instance ``i`` is mover ``i - tile_count``. A tile never turns; its geometry's origin is
     its place in the world. A mover's geometry is ``geometry_origin_m`` from the origin of the mover's own frame.
@@ -75,14 +76,15 @@ class World(NamedTuple):
         instance_object: ``int32[i]``, object of a mover; -1 for a tile.
         radius_m: ``float64[k]``, radius of the sphere about a mover's origin that contains it.
         speed_mps: ``float64[k]``, upper bound of a mover's speed.
-        key_first: ``int32[k]``, first key of a mover's track.
-        key_count: ``int32[k]``, number of keys of a mover's track.
+        key_first: ``int32[k]``, first key of a mover's track; -1 - slot for a mover that is moved by keys of ``live``.
+        key_count: ``int32[k]``, number of keys of a mover's track; 0 for a mover that is moved by keys of ``live``.
         period_ns: ``int64[k]``, period of a mover's track, as in ``PoseTrack``.
         key_time_ns: ``int64[q]``, times of all movers' keys, one track after another, as in ``PoseTrack``.
         key_position_m: ``float64[q, 3]``, positions of the keys.
         key_arrival_mps: ``float64[q, 3]``, arriving velocities of the keys.
         key_departure_mps: ``float64[q, 3]``, leaving velocities of the keys.
         key_orientation: ``float64[q, 4]``, orientations of the keys.
+        live: Keys that are written while the world is rendered.
         object_label: ``uint8[o]``, label of each object.
         reflectivity: ``uint8[r]``, code of each material.
         optics: ``float32[r, 5]``, for each material: equivalent reflectivity, 1 for a retro-reflector, porosity, transmission, size of the gaps (m).
@@ -112,29 +114,35 @@ class World(NamedTuple):
     key_arrival_mps: npt.NDArray[np.float64]
     key_departure_mps: npt.NDArray[np.float64]
     key_orientation: npt.NDArray[np.float64]
+    live: LiveKeys
     object_label: npt.NDArray[np.uint8]
     reflectivity: npt.NDArray[np.uint8]
     optics: npt.NDArray[np.float32]
     is_opaque: bool
 
 
-def build_world(objects: Sequence[SceneObject], unseen: frozenset[int] = frozenset(), materials: Sequence[Material] = ()) -> World:
+def build_world(
+    objects: Sequence[SceneObject], unseen: frozenset[int] = frozenset(), materials: Sequence[Material] = (), live: LiveKeys = NO_LIVE_KEYS
+) -> World:
     """Build the world of ``objects``, which takes about 2 s a million triangles. An object's id is its index; an empty sequence gives a world without echoes.
 
     Args:
         objects: Objects of the world.
         unseen: Ids of objects to leave out; the others keep their ids.
         materials: Materials of the first rows of the world's tables, used or not.
+        live: Keys of the objects with a ``LivePlacement``.
 
     Raises:
         ConfigError: the objects have more triangles than ``SCENE_TRIANGLES``, or long ones that would be cut into more pieces than ``CUT_PIECES``.
-        ValueError: too many materials, a label that is not a byte, or triangles that overlap so badly that their tree is too deep.
+        ValueError: too many materials, a label that is not a byte, a slot that ``live`` lacks, or triangles that overlap so badly that their tree is too deep.
     """
     SCENE_TRIANGLES.enforce(sum(len(thing.mesh.triangles) for thing in objects), "scene", ConfigError)
     for number, thing in enumerate(objects):
         if not 0 <= thing.label <= 255:
             raise ValueError(f"object {number}: label must be 0 to 255, got {thing.label}")
-    parts = WorldParts(materials={material: row for row, material in enumerate(dict.fromkeys((*materials, *world_materials(objects))))})
+        if isinstance(thing.placement, LivePlacement) and not 0 <= thing.placement.slot < len(live.written):
+            raise ValueError(f"object {number}: slot must be 0 to {len(live.written) - 1}, got {thing.placement.slot}")
+    parts = WorldParts(live=live, materials={material: row for row, material in enumerate(dict.fromkeys((*materials, *world_materials(objects))))})
     origin_m = _add_tiles(parts, objects, unseen)
     tile_count = len(parts.instance_geometry)
     tile_root = _add_tile_tree(parts, origin_m)
@@ -160,14 +168,14 @@ class Mover(NamedTuple):
         geometry: Row of the geometry.
         radius_m: Radius of the sphere about the frame's origin that contains the instance.
         speed_mps: Upper bound of the instance's speed.
-        track: Pose track, world from object.
+        track: Pose track, world from object, or the slot of its keys.
     """
 
     object_id: int
     geometry: int
     radius_m: float
     speed_mps: float
-    track: PoseTrack
+    track: PoseTrack | LivePlacement
 
 
 @dataclass
@@ -188,6 +196,7 @@ class WorldParts:
     """Geometry of each tile."""
     geometry_of: dict[int, int] = field(default_factory=dict)
     """Row of the geometry of each mesh that moves, by the mesh's ``id``."""
+    live: LiveKeys = NO_LIVE_KEYS
 
     @classmethod
     def of(cls, world: World, materials: Sequence[Material], geometry_of: Mapping[int, int]) -> Self:
@@ -205,16 +214,18 @@ class WorldParts:
             geometry_origin_m=list(world.geometry_origin_m),
             instance_geometry=world.instance_geometry[: world.tile_count].tolist(),
             geometry_of=dict(geometry_of),
+            live=world.live,
         )
 
-    def mover(self, object_id: int, mesh: Mesh, track: PoseTrack) -> Mover:
+    def mover(self, object_id: int, mesh: Mesh, track: PoseTrack | LivePlacement) -> Mover:
         """Mover of a mesh in its own frame; the geometry is added unless it has been added before."""
         if id(mesh) not in self.geometry_of:
             self.geometry_of[id(mesh)] = len(self.geometry_root)
             middle_m = 0.5 * (mesh.vertices_m.min(axis=0) + mesh.vertices_m.max(axis=0))
             owner = np.full(len(mesh.triangles), -1, dtype=np.int64)
             self.add_geometry(mesh.vertices_m[mesh.triangles], middle_m, self.material_rows(mesh), owner, np.arange(len(mesh.triangles)))
-        return Mover(object_id, self.geometry_of[id(mesh)], float(np.linalg.norm(mesh.vertices_m, axis=1).max()), top_speed_mps(track), track)
+        speed_mps = CURVE_RATIO * track.speed_mps if isinstance(track, LivePlacement) else top_speed_mps(track)
+        return Mover(object_id, self.geometry_of[id(mesh)], float(np.linalg.norm(mesh.vertices_m, axis=1).max()), speed_mps, track)
 
     def world(
         self, objects: Sequence[SceneObject], movers: Sequence[Mover], *, origin_m: npt.NDArray[np.float64], tile_count: int, tile_root: int
@@ -245,6 +256,7 @@ class WorldParts:
             geometry_origin_m=np.array(self.geometry_origin_m, dtype=np.float64).reshape(-1, 3),
             instance_geometry=np.array([*self.instance_geometry, *(mover.geometry for mover in movers)], dtype=np.int32),
             instance_object=np.array([*(-1 for _ in range(tile_count)), *(mover.object_id for mover in movers)], dtype=np.int32),
+            live=self.live,
             object_label=np.array([thing.label for thing in objects], dtype=np.uint8),
             reflectivity=np.array([material.reflectivity for material in self.materials], dtype=np.uint8),
             optics=np.array(optics, dtype=np.float32).reshape(-1, 5),
@@ -345,14 +357,16 @@ def _add_tile_tree(parts: WorldParts, origin_m: npt.NDArray[np.float64]) -> int:
 
 def mover_tables(movers: Sequence[Mover]) -> dict[str, Any]:
     """The world's arrays of movers and of their tracks."""
-    tracks, radius_m = [mover.track for mover in movers], [mover.radius_m for mover in movers]
-    count = np.array([len(track.time_ns) for track in tracks], dtype=np.int32)
+    radius_m = [mover.radius_m for mover in movers]
+    tracks = [mover.track for mover in movers if isinstance(mover.track, PoseTrack)]
+    count = np.array([len(mover.track.time_ns) if isinstance(mover.track, PoseTrack) else 0 for mover in movers], dtype=np.int32)
+    slot = np.array([mover.track.slot if isinstance(mover.track, LivePlacement) else -1 for mover in movers], dtype=np.int32)
     return {
         "radius_m": np.array(radius_m, dtype=np.float64) * (1.0 + _RADIUS_MARGIN_RATIO) + _RADIUS_MARGIN_M,
         "speed_mps": np.array([mover.speed_mps for mover in movers], dtype=np.float64),
-        "key_first": (np.cumsum(count) - count).astype(np.int32),
+        "key_first": np.where(slot >= 0, -1 - slot, np.cumsum(count) - count).astype(np.int32),
         "key_count": count,
-        "period_ns": np.array([track.period_ns for track in tracks], dtype=np.int64),
+        "period_ns": np.array([mover.track.period_ns if isinstance(mover.track, PoseTrack) else 0 for mover in movers], dtype=np.int64),
         "key_time_ns": _joined([track.time_ns for track in tracks], (0,), np.int64),
         "key_position_m": _joined([track.position_m for track in tracks], (0, 3), np.float64),
         "key_arrival_mps": _joined([track.arrival_mps for track in tracks], (0, 3), np.float64),

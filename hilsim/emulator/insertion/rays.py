@@ -15,7 +15,8 @@ from hilsim.emulator.plan import Family
 from hilsim.emulator.workspace import LAYERS
 from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.rotations import conjugate, multiply, rotate
-from hilsim.geometry.tracks import PoseTrack, keyed_position, track_state
+from hilsim.geometry.tracks import PoseTrack, track_state
+from hilsim.render.movers import mover_sphere
 from hilsim.render.packets import cast_packets, packets_of
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
@@ -130,7 +131,6 @@ def find_objects(
     """
     begin_ns, stop_ns = recorded.time_ns[0], recorded.time_ns[count - 1]
     middle_ns = begin_ns + (stop_ns - begin_ns) // 2
-    half_s = (stop_ns - middle_ns + 1) * 1e-9
     (x0, y0, z0), start_q = track_state(track, capture_ns + begin_ns)
     (x1, y1, z1), stop_q = track_state(track, capture_ns + stop_ns)
     (x, y, z), body = track_state(track, capture_ns + middle_ns)
@@ -144,17 +144,9 @@ def find_objects(
     apart_m = math.sqrt((x1 - x0) ** 2 + (y1 - y0) ** 2 + (z1 - z0) ** 2) + turned_rad * arm_m + unit.highest_m + unit.beam.width_m
     found = 0
     for mover in range(world.key_first.size):
-        cx, cy, cz = keyed_position(
-            world.key_time_ns,
-            world.key_position_m,
-            world.key_arrival_mps,
-            world.key_departure_mps,
-            world.key_first[mover],
-            world.key_count[mover],
-            world.period_ns[mover],
-            rig_ns + middle_ns,
-        )
-        radius = world.radius_m[mover] + world.speed_mps[mover] * half_s
+        cx, cy, cz, radius = mover_sphere(world, mover, rig_ns + begin_ns, rig_ns + middle_ns, rig_ns + stop_ns)
+        if radius < 0.0:
+            continue
         x, y, z = cx - ox, cy - oy, cz - oz
         distance = math.sqrt(x * x + y * y + z * z)
         if distance > unit.cast_range_m + radius + apart_m:

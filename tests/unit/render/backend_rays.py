@@ -9,6 +9,7 @@ from threading import Thread
 
 import numpy as np
 
+from hilsim.geometry.live_keys import LivePlacement, build_live_keys, write_key
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import linear_track
 from hilsim.render.renderer import RaySlice
@@ -21,7 +22,7 @@ COUNT = 400
 
 
 def scene():
-    """Ground, four walls, two movers of one mesh."""
+    """Ground, four walls, two movers of one mesh, and two that keys move, of which one is seen for a while."""
     wood, grass = DEFAULTS["wood"], DEFAULTS["grass"]
     still = [SceneObject(mesh=plane((80.0, 80.0), grass), placement=Pose(position_m=(0.0, 0.0, -2.0)))]
     walls = [((15.0, 3.0, 0.0), (1.0, 9.0, 5.0)), ((-12.0, 0.0, 0.0), (1.0, 20.0, 5.0)), ((0.0, 18.0, 0.0), (7.0, 1.0, 5.0))]
@@ -32,7 +33,11 @@ def scene():
         SceneObject(mesh=car, placement=linear_track([0, 10**9], [[4, y, -0.3], [5, -y, -0.3]], turns, period_ns=3 * 10**9 * rounds))
         for y, rounds in ((4.0, 0), (-5.0, 1))
     ]
-    return build_world([*still, *moving])
+    keys = build_live_keys(2, 8)  # the second slot has none
+    for time_ns in range(0, 6 * 10**9, 2 * 10**9):
+        write_key(keys, 0, time_ns, np.array((-5.0, 1e-9 * time_ns, 0.0)), np.array((0.0, 1.0, 0.0)), np.array(turns[1]), time_ns != 2 * 10**9)
+    moving += [SceneObject(mesh=car, placement=LivePlacement(slot)) for slot in range(2)]
+    return build_world([*still, *moving], live=keys)
 
 
 def rays():

@@ -33,7 +33,7 @@ class Hopper:
 # Without a driver Numba cannot ask the GPU what it is; nothing else of the GPU is needed to compile for it.
 dispatcher.get_current_device = lambda: Hopper
 
-from hilsim.render.cuda import RayBatch, _DeviceWorld, cast_on_device
+from hilsim.render.cuda import RayBatch, _DeviceKeys, _DeviceWorld, cast_on_device
 from hilsim.render.traverse import closest_triangle
 from hilsim.scene.world import build_world
 
@@ -46,7 +46,9 @@ batch = RayBatch(
     np.zeros((1, 3)), np.zeros((1, 3), np.float32), np.zeros(1, np.int64), 1.0, np.zeros((1, 4)), np.zeros(1, np.int32), 0,
     np.zeros(1, np.float32), np.zeros(1, np.int32), np.zeros(1, np.int32), 1,
 )
-ptx, _ = cuda.compile_ptx(cast_on_device, (typeof(_DeviceWorld(*build_world([]))), typeof(batch)), cc=(9, 0))
+world = build_world([])
+world = _DeviceWorld(*world._replace(live=_DeviceKeys(*world.live)))
+ptx, _ = cuda.compile_ptx(cast_on_device, (typeof(world), typeof(batch)), cc=(9, 0))
 assert ".visible .entry" in ptx
 """
 

@@ -1,5 +1,6 @@
 """Poses of a vehicle in flight, between its states and a little ahead of them."""
 
+import math
 import threading
 
 import numpy as np
@@ -29,8 +30,8 @@ def circling(time_ns, radius_m=5.0, rate=2.0):
 def apart(found, expected):
     """Metres and radians between a pose and a state."""
     (position, turn), (x, y, z) = found, expected[:3]
-    alike = abs(sum(a * b for a, b in zip(turn, expected[6:10], strict=True)))
-    return np.linalg.norm(np.array(position) - (x, y, z)), 2.0 * np.arccos(min(alike, 1.0))
+    chord = min(np.linalg.norm(turn - expected[6:10]), np.linalg.norm(turn + expected[6:10]))
+    return np.linalg.norm(np.array(position) - (x, y, z)), 4.0 * np.arcsin(0.5 * chord)
 
 
 def test_before_the_first_state_a_vehicle_is_at_the_origin():
@@ -72,6 +73,44 @@ def test_states_older_than_half_of_what_is_kept_are_answered_by_the_oldest():
     oldest = 3 * SLOTS - SLOTS // 2
     assert live_state(live, 0)[0] == (oldest, 0.0, 0.0)
     assert live_state(live, (oldest + 7) * MS)[0] == (oldest + 7, 0.0, 0.0)
+
+
+def analytic(time_ns):
+    """State on a path with changing speed and a tumbling body: 20 m/s, up to 90 deg/s about an axis that turns."""
+    t = 1e-9 * time_ns
+    position = (30.0 * math.sin(0.66 * t), 20.0 * math.cos(0.66 * t), 2.0 * math.sin(1.5 * t))
+    velocity = (30.0 * 0.66 * math.cos(0.66 * t), -20.0 * 0.66 * math.sin(0.66 * t), 3.0 * math.cos(1.5 * t))
+    yaw, tilt = 1.2 * t, 0.6 * math.sin(1.7 * t)
+    turn = multiply(about_axis((0.0, 0.0, 1.0), yaw), about_axis((1.0, 0.0, 0.0), tilt))
+    rates = (0.6 * 1.7 * math.cos(1.7 * t), 1.2 * math.sin(tilt), 1.2 * math.cos(tilt))
+    return state(position, velocity, turn, rates)
+
+
+@pytest.mark.parametrize(("rate_hz", "most_m", "most_rad"), [(10, 2e-5, 2e-5), (100, 2e-9, 2e-9), (1000, 1e-12, 1e-12)])
+def test_between_states_the_pose_follows_a_smooth_path_to_the_fourth_order(rate_hz, most_m, most_rad):
+    live, step_ns = build_live_pose(), 1_000_000_000 // rate_hz
+    for step in range(400):
+        write_state(live, step * step_ns, analytic(step * step_ns))
+    errors = [apart(live_state(live, time_ns), analytic(time_ns)) for time_ns in range(150 * step_ns, 399 * step_ns, step_ns * 7 // 23)]
+    metres, radians = np.max(errors, axis=0)
+    assert metres < most_m
+    assert radians < most_rad
+
+
+def test_a_turn_of_almost_half_a_circle_between_states_keeps_its_rate():
+    live = build_live_pose()
+    for step in range(5):
+        write_state(live, step * 1000 * MS, state(turn=about_axis((0.0, 0.0, 1.0), 3.0 * step), rates=(0.0, 0.0, 3.0)))
+    for time_ns in range(0, 4000 * MS, 77 * MS):
+        assert apart(live_state(live, time_ns), state(turn=about_axis((0.0, 0.0, 1.0), 3e-9 * time_ns)))[1] < 1e-7
+
+
+def test_any_kept_state_is_found_in_a_large_ring():
+    live = build_live_pose(4096)
+    for step in range(2048):
+        write_state(live, step * MS, state((float(step), 0.0, 0.0), (1000.0, 0.0, 0.0)))
+    for time_ns in range(0, 2047 * MS, 3_333_333):
+        assert live_state(live, time_ns)[0][0] == pytest.approx(time_ns / MS)
 
 
 def test_a_platform_follows_its_vehicle():
