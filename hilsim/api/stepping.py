@@ -60,7 +60,7 @@ class Step:
         packets: Packets whose last firing is within the stretch, of all sensors, in the order of their deadlines.
         points: Points of each lidar's packets by its name, ``POINT_DTYPE[n]``; empty unless requested.
         hits: Returns of each lidar's packets by its name, ``HIT_DTYPE[n]``; empty unless requested.
-        reflections: The same as ASAM OSI messages: a ``SensorView`` with a ``lidar_sensor_view`` for each lidar; empty unless requested.
+        reflections: Hits as ASAM OSI messages: a ``SensorView`` with a ``lidar_sensor_view`` for each lidar; empty unless requested.
     """
 
     until_ns: int

@@ -5,11 +5,13 @@ velocities is put before the next one, so that the keys alone give the poses tha
 """
 
 import math
+import struct
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hilsim.errors import require
+from hilsim.geometry.frames import Vector
 from hilsim.geometry.live_keys import LiveKeys, write_key
 from hilsim.geometry.rotations import conjugate, multiply
 from hilsim.pose_sources.snapshot import STILL, Motion
@@ -168,10 +170,9 @@ class ObjectKeys(BodyKeys):
 
 
 def _with_velocities(before: Key | None, time_ns: int, motion: Motion) -> Motion:
-    if motion.velocity_mps is not None and motion.rates_radps is not None:
-        return motion
+    """Motion whose velocities are known, in float32 as recordings of poses have them."""
     velocity, rates = STILL, STILL
-    if before is not None:
+    if before is not None and (motion.velocity_mps is None or motion.rates_radps is None):
         passed_s = 1e-9 * (time_ns - before.time_ns)
         (x0, y0, z0), (x1, y1, z1) = before.motion.position_m, motion.position_m
         velocity = (x1 - x0) / passed_s, (y1 - y0) / passed_s, (z1 - z0) / passed_s
@@ -182,9 +183,14 @@ def _with_velocities(before: Key | None, time_ns: int, motion: Motion) -> Motion
         rates = scale * x, scale * y, scale * z
     return replace(
         motion,
-        velocity_mps=velocity if motion.velocity_mps is None else motion.velocity_mps,
-        rates_radps=rates if motion.rates_radps is None else motion.rates_radps,
+        velocity_mps=_rounded(velocity if motion.velocity_mps is None else motion.velocity_mps),
+        rates_radps=_rounded(rates if motion.rates_radps is None else motion.rates_radps),
     )
+
+
+def _rounded(vector: Vector) -> Vector:
+    x, y, z = struct.unpack("<3f", struct.pack("<3f", *vector))
+    return x, y, z
 
 
 def _carried_back(motion: Motion, passed_s: float) -> Motion:

@@ -24,7 +24,7 @@ from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.live_keys import LivePlacement, build_live_keys
 from hilsim.limits import STEPPED_OBJECTS, STEPPED_POSES
-from hilsim.offline.pose_keys import ObjectKeys, PlatformKeys
+from hilsim.offline.pose_keys import BodyKeys, ObjectKeys, PlatformKeys
 from hilsim.offline.spans import OfflineRig, OfflineSource
 from hilsim.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.protocols.osi import NO_OBJECT
@@ -180,7 +180,7 @@ class Stepper:
         state: The rig with all objects.
     """
 
-    def __init__(self, rig: Rig, *, utc_epoch_ns: int, is_carried: bool, speed_mps: float = SPEED_MPS) -> None:
+    def __init__(self, rig: Rig, *, utc_epoch_ns: int, is_carried: bool, speed_mps: float = SPEED_MPS, standing: Motion | None = None) -> None:
         """Build the scene and the lidars.
 
         Args:
@@ -188,6 +188,7 @@ class Stepper:
             utc_epoch_ns: UTC of rig time 0.
             is_carried: Whether the platform's poses come from outside; else it is the rig's own.
             speed_mps: Largest speed of an object.
+            standing: Pose of the platform at rig time 0 if the first step gives none; None: the first step must give one.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -207,10 +208,11 @@ class Stepper:
             self._live_pose = build_live_pose(PLATFORM_STATES)
             self.platform = PlatformKeys(self._live_pose)
             scenery = replace(scenery, platform=self._carried(self._live_pose), still_at=None)
-        self._scenery = scenery
+        self._scenery, self._standing = scenery, standing
         self.state = RigState.at_start(rig, scenery)
         self.objects: dict[str, ObjectKeys] = {}
         self._ids: dict[str, int] = {}
+        self._declared: dict[str, tuple[Mesh, int]] = {}
         self._streams = [_Stream(build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True)) for number in range(len(rig.lidars))]
         offline = OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=(), first_scenery=scenery)
         self._sources: list[OfflineSource] = [source for _, source in offline.sources()]
@@ -234,7 +236,26 @@ class Stepper:
         """Number that each object has at its source, by its number here; ``NO_OBJECT`` for the rig's own objects."""
         return np.array([self._ids.get(thing.name, NO_OBJECT) for thing in self.state.objects], np.uint64)
 
-    def commit(self, until_ns: int, platform: Poses = (), objects: Iterable[tuple[TrackedObject, Poses]] = (), removed: Iterable[str] = ()) -> None:
+    def declare(self, number: int, name: str, mesh: Mesh, label: int) -> None:
+        """Declare an object by its surface; it becomes part of the scene with its first pose.
+
+        Args:
+            number: Number of the object at its source.
+            name: Name of the object.
+            mesh: Surface in the object's own frame.
+            label: Label of the object.
+        """
+        self._declared[name] = mesh, label
+        self._ids[name] = number
+
+    def commit(
+        self,
+        until_ns: int,
+        platform: Poses = (),
+        objects: Iterable[tuple[TrackedObject, Poses]] = (),
+        removed: Iterable[str] = (),
+        faults: list[str] | None = None,
+    ) -> None:
         """Commit the poses up to a rig time; bodies without a pose stay where they are.
 
         Args:
@@ -242,21 +263,22 @@ class Stepper:
             platform: Poses of the platform after the stretch before, up to this one's end.
             objects: Objects and their poses. An object with a name that the rig has not is new, and must have a size.
             removed: Names of objects that are not seen from the end on.
+            faults: Where the faults of single poses are put, which are then left out; None: they are raised.
 
         Raises:
             ConfigError: an object is unknown, or there are too many.
             ValueError: a time or a pose is out of bounds.
         """
         listed = [(thing, poses) for thing, poses in objects if poses]
+        if self.platform is not None and self.platform.newest is None and not platform and self._standing is not None:
+            self.platform.commit(0, self._standing)
         self._check(until_ns, platform, listed)
         self._introduce([thing for thing, _ in listed], min((poses[0][0] for _, poses in listed), default=until_ns))
         if self.platform is not None:
-            for time_ns, motion in platform:
-                self.platform.commit(time_ns, motion)
+            _commit(self.platform, platform, faults)
             self.platform.stay(until_ns)
         for thing, poses in listed:
-            for time_ns, motion in poses:
-                self.objects[thing.name].commit(time_ns, motion)
+            _commit(self.objects[thing.name], poses, faults)
         for name in removed:
             if name not in self.objects:
                 raise ConfigError(f'name of a removed object must be one that had a pose, got "{name}"')
@@ -296,13 +318,16 @@ class Stepper:
             placement = LivePlacement(len(self.objects), self._speed_mps)
             if self.state.has(thing.name):
                 self.state = self.state.placed(thing.name, placement)
+            elif thing.name in self._declared:
+                mesh, label = self._declared[thing.name]
+                self.state = self.state.with_object(SceneObject(mesh=mesh, placement=placement, label=label, name=thing.name))
             else:
                 if thing.size_m is None:
                     raise ConfigError(f'an object without a size must be one of the rig\'s, got "{thing.name}"')
                 made = SceneObject(mesh=self._mesh(thing), placement=placement, label=int(thing.kind), name=thing.name)
                 self.state = self.state.with_object(made)
             self.objects[thing.name] = ObjectKeys(self._live, placement.slot, self._speed_mps, thing.name)
-            self._ids[thing.name] = thing.id
+            self._ids.setdefault(thing.name, thing.id)
         for number, stream in enumerate(self._streams):
             follow(stream.later, stream.lidar, former, self.state, number, from_ns)
 
@@ -335,6 +360,16 @@ class Stepper:
         for source in self._sources:
             for batch in source.span(until_ns + 1):
                 yield batch, None
+
+
+def _commit(keys: BodyKeys, poses: Poses, faults: list[str] | None) -> None:
+    for time_ns, motion in poses:
+        try:
+            keys.commit(time_ns, motion)
+        except ValueError as error:
+            if faults is None:
+                raise
+            faults.append(str(error))
 
 
 def _shape(thing: TrackedObject) -> ObjectSpec:
