@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from hilsim.api.recording import record
     from hilsim.api.replaying import ReplayReport, replay_capture
     from hilsim.api.rigs import load_rig
+    from hilsim.api.stepping import HIT_DTYPE, Step
     from hilsim.api.verification import VerifyReport, verify
     from hilsim.config.rig import Rig
     from hilsim.errors import AssetError, CaptureError, ConfigError, HilsimError, LinkError, PacketError, TransmitError
+    from hilsim.pose_sources.snapshot import Motion, ObjectClass, TrackedObject
 
 __all__ = [
+    "HIT_DTYPE",
     "POINT_DTYPE",
     "AssetError",
     "CaptureError",
@@ -39,6 +42,8 @@ __all__ = [
     "HilsimError",
     "LinkError",
     "Metrics",
+    "Motion",
+    "ObjectClass",
     "Packet",
     "PacketError",
     "ReplayReport",
@@ -46,6 +51,8 @@ __all__ = [
     "Rig",
     "RunningSensor",
     "Scan",
+    "Step",
+    "TrackedObject",
     "TransmitError",
     "VerifyReport",
     "connect",
@@ -58,6 +65,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "HIT_DTYPE": "hilsim.api.stepping",
     "POINT_DTYPE": "hilsim.api.points",
     "AssetError": "hilsim.errors",
     "CaptureError": "hilsim.errors",
@@ -73,6 +81,8 @@ _HOMES = {
     "HilsimError": "hilsim.errors",
     "LinkError": "hilsim.errors",
     "Metrics": "hilsim.api.metrics",
+    "Motion": "hilsim.pose_sources.snapshot",
+    "ObjectClass": "hilsim.pose_sources.snapshot",
     "Packet": "hilsim.api.packet",
     "PacketError": "hilsim.errors",
     "ReplayReport": "hilsim.api.replaying",
@@ -80,6 +90,8 @@ _HOMES = {
     "Rig": "hilsim.config.rig",
     "RunningSensor": "hilsim.api.daemon",
     "Scan": "hilsim.api.points",
+    "Step": "hilsim.api.stepping",
+    "TrackedObject": "hilsim.pose_sources.snapshot",
     "TransmitError": "hilsim.errors",
     "VerifyReport": "hilsim.api.verification",
     "connect": "hilsim.api.control",

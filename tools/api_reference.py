@@ -13,6 +13,7 @@ import hilsim
 GROUPS: dict[str, tuple[str, ...]] = {
     "Rigs": ("load_rig", "Rig"),
     "Without a clock": ("Emulator", "Packet", "Scan", "POINT_DTYPE"),
+    "Driven by a program": ("Step", "Motion", "TrackedObject", "ObjectClass", "HIT_DTYPE"),
     "Captures": ("read_capture", "decode", "verify", "VerifyReport", "record", "replay_capture", "ReplayReport"),
     "A running stream": (
         "Daemon",

@@ -3,7 +3,7 @@
 import heapq
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -19,14 +19,15 @@ from hilsim.api.packet import Packet
 from hilsim.api.points import POINT_DTYPE, Scan
 from hilsim.api.rigs import RigSource, as_rig
 from hilsim.api.scan_starts import scan_starts
+from hilsim.api.stepping import Objects, Step, Timed, committed, packets_of, step_ns, stepped
 from hilsim.config.rig import Rig
 from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.offline.epoch import START_UTC, utc_ns
-from hilsim.offline.spans import Merged, OfflineRig, build_offline, spans
-from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.offline.spans import OfflineRig, build_offline, spans
+from hilsim.offline.stepper import Stepper
 from hilsim.vehicle.platform import platform_state
 
 _BATCH_NS = 100_000_000
@@ -70,6 +71,7 @@ class Emulator:
         self._script = load_script(Path(script)) if script is not None else None
         self._built: OfflineRig | None = None
         self._flown_ns = 0
+        self._stepper: Stepper | None = None
 
     def packets(self, start_s: float = 0.0, stop_s: float | None = None) -> Iterator[Packet]:
         """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and rover, in the order of their deadlines.
@@ -92,7 +94,7 @@ class Emulator:
             offline = self._offline(stop_ns)
             sources = [source for _, source in offline.sources(self._threads)]
             for span in spans(offline.lidars, sources, start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
-                yield from _packets(span.batch)
+                yield from packets_of(span.batch)
 
     @overload
     def points(self, start_s: float = 0.0, stop_s: None = None, sensor: str | None = None) -> Iterator[npt.NDArray[Any]]: ...
@@ -149,13 +151,53 @@ class Emulator:
             self._lidar(name, start_ns if stop_s is None else stop_ns)
         return heapq.merge(*(self._scans(start_ns, stop_ns, name) for name in names), key=lambda scan: scan.stop_ns)
 
+    def step(
+        self,
+        until_s: float,
+        *,
+        platform: Timed | None = None,
+        objects: Objects = (),
+        removed: Iterable[str] = (),
+        points: bool = False,
+        truth: bool = False,
+    ) -> Step:
+        """Move the platform and objects, and make the packets of the next stretch of rig time, as fast as the machine can.
+
+        The packets are those whose last firing is after the end of the step before and at or before ``until_s``. Between two poses a body moves on a
+        cubic curve with their velocities; velocities that are not given are the mean ones since the pose before. A body without a pose in a step stays
+        where it is. The same poses at the same times give the same bytes; steps are independent of ``packets``, ``points`` and ``scans``.
+
+        Args:
+            until_s: End of the stretch in seconds of rig time; the first step may end at 0.
+            platform: Pose (``Motion`` or ``Pose``, world from body) at ``until_s``, or up to 100 pairs of rig times in seconds and poses. Given in the first
+                step it replaces the rig's platform; else the rig's platform is used in all steps.
+            objects: Poses of objects of the rig's scene by their names, as for ``platform``; or ``TrackedObject`` values, each with its pose at
+                ``until_s``. A ``TrackedObject`` with a name that the rig does not have is a new object; it needs a size.
+            removed: Names of objects that are not seen any more from ``until_s`` on, until their next poses.
+            points: Whether to give the points of the packets.
+            truth: Whether to give what each return hit.
+
+        Raises:
+            AssetError: a file of the scene cannot be used.
+            ConfigError: the rig has a vehicle, an object is unknown, or there are too many.
+            ValueError: times are not in order, a pose is out of bounds, an object is faster than 100 m/s, or the emulator has a script.
+        """
+        until_ns = step_ns(until_s)
+        if self._stepper is None:
+            require((self._script is None, "an emulator that is stepped must have no script"))
+            self._stepper = Stepper(self.rig, utc_epoch_ns=self._utc_epoch_ns, is_carried=platform is not None)
+        committed(self._stepper, until_ns, platform, objects, removed)
+        return stepped(self._stepper, until_ns, points=points, truth=truth)
+
     def object_names(self) -> tuple[str, ...]:
-        """Names of the objects in the rig's scene; a point's ``instance`` is an index into them.
+        """Names of the objects in the rig's scene, and of those that steps have added; a point's ``instance`` is an index into them.
 
         Raises:
             AssetError: a file of the scene cannot be used.
             ConfigError: the rig's vehicle is flown by a controller.
         """
+        if self._stepper is not None:
+            return self._stepper.object_names
         scenery = self._offline(0).scenery
         return scenery.object_names if scenery else ()
 
@@ -257,26 +299,6 @@ def _stretch(start_s: float, stop_s: float | None) -> tuple[int, int]:
         (start_s <= stop_s < math.inf, f"stop_s must not be before start_s, got {stop_s} after {start_s}"),
     )
     return round(start_s * 1e9), round(stop_s * 1e9)
-
-
-def _packets(batch: Merged) -> Iterator[Packet]:
-    """Datagrams of whole frames one by one."""
-    named = []
-    for flow in batch.flows:
-        sensor, _, stream = flow.name.partition("/")
-        named.append((sensor, stream, (flow.source, flow.source_port), (flow.destination, flow.destination_port)))
-    for time_ns, number, size, row in zip(batch.deadline_ns.tolist(), batch.flow.tolist(), batch.size.tolist(), batch.payload, strict=True):
-        sensor, stream, source, destination = named[number]
-        frame = row[:size].tobytes()
-        yield Packet(
-            time_ns=time_ns,
-            sensor=sensor,
-            stream=stream,
-            source=source,
-            destination=destination,
-            payload=frame[HEADER_SIZE:],
-            headers=frame[:HEADER_SIZE],
-        )
 
 
 def _scans(lidar: LidarEmulator, start_ns: int, stop_ns: int, threads: int) -> Iterator[Scan]:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from hilsim.analysis.decode import decode_packets
 from hilsim.api.points import POINT_DTYPE, public_points
+from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.truth import packets_with_truth
+from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.protocols.cepton.stdv import POINTS_MAX, PointFlag, decode_stdv_points
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -29,6 +30,11 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
         Payloads ``uint8[count, size]``, and points ``POINT_DTYPE[n]`` in the order of their bytes.
     """
     packets, truth = packets_with_truth(lidar, first, count)
+    return labelled_points(lidar, first, packets, truth)
+
+
+def labelled_points(lidar: LidarEmulator, first: int, packets: DatagramBatch, truth: Truth) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
+    """Payloads and points of rendered packets with their ground truth; arguments and results as in ``labelled_packets``."""
     payloads = np.ascontiguousarray(packets.payload[:, lidar.data_framing.header_size :])
     spec = lidar.setting.spec
     decoded = decode_packets(payloads, spec)

@@ -29,6 +29,7 @@ from hilsim.config.script import (
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
+from hilsim.geometry.live_keys import LivePlacement
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.limits import INSERTED_OBJECTS
 from hilsim.scene.materials import Material
@@ -130,6 +131,26 @@ class RigState:
 
     def _in_worlds(self, edit: Any) -> Self:
         return replace(self, worlds={number: edit(world) for number, world in self.worlds.items()})
+
+    def has(self, name: str) -> bool:
+        """Whether an object has a name."""
+        return self.worlds[_SHARED].has(name)
+
+    def placed(self, name: str, placement: LivePlacement) -> Self:
+        """The state in which an object is moved by keys.
+
+        Raises:
+            ConfigError: no object has the name, or several.
+        """
+        return self._in_worlds(lambda world: world.placed(world.find(name), placement))
+
+    def with_object(self, thing: SceneObject) -> Self:
+        """The state with another object.
+
+        Raises:
+            ConfigError: the scene has too many triangles then.
+        """
+        return self._in_worlds(lambda world: world.added(thing))
 
     def _with_added(self, change: AddChange) -> Self:
         spec, scene = change.shape, self.rig.spec.scene

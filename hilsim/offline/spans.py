@@ -67,6 +67,10 @@ class Merged(NamedTuple):
 
 def merged(batches: list[DatagramBatch]) -> Merged:
     """Merge the datagrams of several flows by deadline; equal deadlines are in the order of the flows."""
+    if len(batches) == 1:
+        (only,) = batches
+        order = np.argsort(only.deadline_ns, kind="stable")
+        return Merged(only.deadline_ns[order], np.zeros(order.size, np.int64), only.size[order], only.payload[order], (only.flow,))
     capacity = max(batch.payload.shape[1] for batch in batches)
     counts = [batch.size.size for batch in batches]
     payload = np.zeros((sum(counts), capacity), np.uint8)
