@@ -19,6 +19,7 @@ from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.fused import render_data_packets, render_info_packet
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.schedule import stop_sequence_of
 from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import ConfigError, require
@@ -129,8 +130,7 @@ class _Stream:
         size = np.zeros(count, np.int32)
         datagrams = np.zeros((count, lidar.data_framing.header_size + lidar.data_size), np.uint8)
         render_data_packets(plan, lidar.platform, lidar.world, lidar.data_framing, taken.first, self.workspace, size, datagrams)
-        starts = [packet_start_of(plan, packet + 1) for packet in range(taken.first, taken.stop)]
-        stamp = np.array(starts, np.int64)
+        stamp = np.array([packet_end_ns(plan, packet) for packet in range(taken.first, taken.stop)], np.int64)
         return DatagramBatch(lidar.data_flow, stamp + plan.data_latency_ns, stamp, size, datagrams)
 
     def _following_info(self) -> tuple[int, int, int]:
@@ -158,15 +158,21 @@ class _Stream:
         return DatagramBatch(lidar.position_flow, stamp + plan.position.latency_ns + plan.data_latency_ns, stamp, np.array(sizes, np.int32), payload)
 
 
-def packet_start_of(plan: LidarPlan, packet: int) -> int:
-    """``emulator.schedule.packet_start_ns`` without handing a kernel the whole plan, which takes longer than the sum."""
-    first = int(plan.origin_sequence) + packet * int(plan.sequences_per_packet)
-    return int(rig_from_device(plan.clock, first * int(plan.sequence_ns)))
+def _stop_sequence(plan: LidarPlan, packet: int) -> int:
+    """``emulator.schedule.stop_sequence_of``; of a whole turn without handing a kernel the whole plan, which takes longer than the sum."""
+    if plan.field_of_view.is_limited:
+        return int(stop_sequence_of(plan, packet))
+    return int(plan.origin_sequence) + (packet + 1 - int(plan.origin_packet)) * int(plan.sequences_per_packet)
+
+
+def packet_end_ns(plan: LidarPlan, packet: int) -> int:
+    """Rig time at which the last firing sequence of a data packet ends."""
+    return int(rig_from_device(plan.clock, _stop_sequence(plan, packet) * int(plan.sequence_ns)))
 
 
 def last_firing_ns(plan: LidarPlan, packet: int) -> int:
     """Rig time of the last firing of a data packet."""
-    last = int(plan.origin_sequence) + (packet + 1) * int(plan.sequences_per_packet) - 1
+    last = _stop_sequence(plan, packet) - 1
     return int(rig_from_device(plan.clock, last * int(plan.sequence_ns) + int(plan.firing_offset_ns.max())))
 
 

@@ -239,3 +239,15 @@ def test_vehicles_and_scripts_are_refused(tmp_path):
     script.write_text('[[change]]\nat_s = 1.0\nkind = "weather"\nweather = {}\n')
     with pytest.raises(ValueError, match="an emulator that is stepped must have no script"):
         hilsim.Emulator(room(tmp_path), script=script).step(0.1)
+
+
+def test_a_limited_field_of_view_gives_the_packets_of_the_whole_stretch(tmp_path):
+    rig = room(tmp_path, more=SECOND_SENSOR.replace("[sensor.network]", "field_of_view_deg = [300, 40]\n[sensor.network]"))
+    emulator = hilsim.Emulator(rig)
+    steps = [emulator.step(round(0.03 * number, 9)) for number in range(1, 16)]
+    got = frames(itertools.chain.from_iterable(step.packets for step in steps))
+    expected = frames(hilsim.Emulator(rig).packets(0.0, 0.5))
+    assert expected["second", "data"]
+    for stream, packets in got.items():
+        assert packets == expected[stream][: len(packets)]
+        assert len(packets) > 0.8 * len(expected[stream])
