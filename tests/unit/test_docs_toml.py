@@ -88,7 +88,7 @@ def with_a_drive(block, directory, request):
 
 
 def with_poses(block, directory, request):
-    """The recording of poses is beside the rig: the platform stands."""
+    """The recording of poses is beside the rig: the platform does not move."""
     state = np.zeros((1, 13))
     state[0, 6] = 1.0
     (directory / "drive.poses").write_bytes(key_records([0], [0], [True], state).tobytes())

@@ -73,7 +73,7 @@ def test_an_objects_name_that_the_scene_has_and_an_unknown_material_are_refused(
     assert "external.object[0]: material must be built in or in the rig's materials, got 'cheese'" in str(caught.value)
 
 
-def test_a_platform_stands_where_the_rig_has_it_and_objects_have_slots(tmp_path):
+def test_a_platform_is_where_the_rig_has_it_and_objects_have_slots(tmp_path):
     scenery = build_scenery(load_rig(rig(tmp_path, "[external]\n" + BOX.format(id=5, name="a") + BOX.format(id=9, name="b"))))
     assert platform_state(scenery.platform, 10**10)[0] == (1.0, 2.0, 3.0)
     assert scenery.world.key_first.tolist()[-2:] == [-1, -2]
