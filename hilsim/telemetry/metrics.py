@@ -36,6 +36,8 @@ UNITS = (
     "scans",
     "messages",
     "lines",
+    "poses",
+    "keys",
     "meters",
     "meters_per_second",
     "radians",
