@@ -69,7 +69,7 @@ FAULTY = {
         "must be given, got 2",
     ),
     "a shape without a name": ({"kind": "add", "box": {"size_m": [1.0, 1.0, 1.0]}}, "name of the object must be given"),
-    "nothing to change": ({"kind": "sensor", "sensor": "roof"}, "window, laser, rotation_rate_rpm or return_mode must be given"),
+    "nothing to change": ({"kind": "sensor", "sensor": "roof"}, "window, laser, rotation_rate_rpm, return_mode or field_of_view_deg must be given"),
     "nothing for a replay": ({"kind": "replay", "replay": "front"}, "pause or seek_s must be given"),
     "a capture time before the first packet": ({"kind": "replay", "seek_s": -0.5}, "seek_s must be 0 to 1e\\+08, got -0.5"),
     "nothing for a vehicle": ({"kind": "vehicle"}, "wind, position_m or reset must be given"),
