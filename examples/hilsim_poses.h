@@ -18,7 +18,7 @@
 
 enum hilsim_kind { HILSIM_POSES = 1, HILSIM_OBJECTS = 2, HILSIM_REMOVE = 3, HILSIM_STEP = 4, HILSIM_DONE = 5, HILSIM_BYE = 6 };
 enum hilsim_shape { HILSIM_BOX = 1, HILSIM_CYLINDER = 2, HILSIM_SPHERE = 3, HILSIM_MODEL = 4 };
-enum hilsim_pose_flags { HILSIM_HAS_VELOCITY = 1, HILSIM_HAS_RATES = 2 };
+enum hilsim_pose_flags { HILSIM_HAS_VELOCITY = 1, HILSIM_HAS_RATES = 2, HILSIM_IS_HIDDEN = 4 };
 
 #pragma pack(push, 1)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
+from hilsim.assembly.external_scene import NOTHING_MOVED, external_scene
 from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
@@ -55,7 +56,7 @@ class Scenery:
         sdf: The scene's SDF file; None without.
         worlds: Worlds that replace ``world``, by the sensor's index in the rig: for sensors at the pose of a lidar within a solid.
         still_at: Pose of a fixed platform; None: it moves.
-        live: Poses of the flying vehicle; None without one.
+        live: Poses of the flying vehicle, or of a platform that another simulator moves; None without.
         unseen: Ids of the objects that are missing in each of ``worlds``.
     """
 
@@ -91,10 +92,15 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     """
     sdf = scene_sdf(rig.spec.scene, rig.directory)
     objects, notes = scene_objects(rig.spec.scene, rig.directory, sdf)
-    world = build_world(objects)
+    moved = external_scene(rig, objects) if rig.spec.external is not None else NOTHING_MOVED
+    objects = [*objects, *moved.objects]
+    world = build_world(objects, live=moved.keys)
     backgrounds = load_backgrounds(rig)
     live = None
-    if rig.spec.vehicle is None or rig.vehicle is None:
+    if rig.spec.platform.kind == "external" and moved.live is not None:
+        live = moved.live
+        platform = live_platform(live, _disturbance(rig))
+    elif rig.spec.vehicle is None or rig.vehicle is None:
         platform = build_platform(rig.spec.platform, rig, backgrounds)
     elif flight_ns is None:
         live = standing(rig.spec.vehicle, rig.vehicle)
@@ -110,7 +116,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         still_at=pose_at_start(platform) if is_still else None,
         overlays={background.sensor: background.overlay for background in backgrounds},
         sdf=sdf,
-        worlds={number: build_world(objects, around) for number, around in unseen.items()},
+        worlds={number: build_world(objects, around, live=moved.keys) for number, around in unseen.items()},
         unseen=unseen,
         notes=notes,
         objects=tuple(objects),
@@ -192,8 +198,8 @@ def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]
             return load_trajectory(rig.directory / spec.file, loop=spec.loop)
         case "street":
             return street_platform_track(rig.spec.scene)
-        case "vehicle":
-            raise AssertionError("a vehicle has no track of its own")
+        case "vehicle" | "external":
+            raise AssertionError(f'platform.kind "{spec.kind}" has no track of its own')
 
 
 class SensorFlow(NamedTuple):
@@ -289,6 +295,9 @@ def asset_files(rig: Rig) -> tuple[Path, ...]:
     names += [item.file for item in scene.sdf_motion if item.file]
     if rig.spec.platform.file:
         names.append(rig.spec.platform.file)
+    if rig.spec.external is not None:
+        names += [each.mesh.file for each in rig.spec.external.object if each.mesh is not None]
+        names += [rig.spec.external.file] if rig.spec.external.file else []
     return tuple(rig.directory / name for name in names)
 
 

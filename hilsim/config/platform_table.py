@@ -15,16 +15,16 @@ class PlatformSpec:
     """The carrier of the sensors, and its motion.
 
     Attributes:
-        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (at the pose of the background's capture), or
-            ``vehicle`` (the vehicle of ``[vehicle]``).
-        position_m: Position of a fixed platform in the world.
-        rotation_deg: Roll, pitch and yaw of a fixed platform.
+        kind: ``fixed``, ``trajectory`` (from ``file``), ``street`` (the built-in street's own route), ``background`` (at the pose of the background's capture),
+            ``vehicle`` (the vehicle of ``[vehicle]``), or ``external`` (moved by another simulator, see ``[external]``).
+        position_m: Position of a fixed platform in the world; of an external one before its first pose.
+        rotation_deg: Roll, pitch and yaw of a fixed platform; of an external one before its first pose.
         file: Trajectory file (CSV or TUM), relative to the rig.
         loop: Whether to repeat the trajectory; its first and last pose must be equal.
         disturbance: Disturbance between platform and sensors.
     """
 
-    kind: Literal["fixed", "trajectory", "street", "background", "vehicle"] = "fixed"
+    kind: Literal["fixed", "trajectory", "street", "background", "vehicle", "external"] = "fixed"
     position_m: Vector = (0.0, 0.0, 0.0)
     rotation_deg: Vector = (0.0, 0.0, 0.0)
     file: str = ""

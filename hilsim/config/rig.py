@@ -23,6 +23,7 @@ from hilsim.config.sinks import SinkSetting, sink_settings
 from hilsim.config.toml_file import read_toml
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
+from hilsim.external.specs import ExternalSpec
 from hilsim.gazebo.specs import GazeboSpec
 from hilsim.limits import SENSORS
 from hilsim.links.line import SerialSpec
@@ -112,11 +113,12 @@ class RigSpec:
         name: Name in messages and logs.
         seed: Seed of all random numbers, 0 to 2^63 - 1.
         lead_ms: Time before its deadline at which a packet is rendered, 1 to 1000; pose-to-wire latency is slightly more. 0: 40, and up to 60 if packets are late; with a
-            vehicle 2.5, and up to 12.
+            vehicle 2.5, and up to 12; so also with ``external`` poses that are followed live.
         scene: Scene of the sensors.
         weather: Weather of the scene.
         platform: Carrier of the sensors.
         vehicle: Vehicle, flown by a flight controller or the position hold.
+        external: Another simulator that moves the platform and objects.
         sensor: The lidars.
         rangefinder: Range sensors on serial ports of their own.
         replay: Captures that are replayed.
@@ -137,6 +139,7 @@ class RigSpec:
     weather: WeatherSpec = field(default_factory=WeatherSpec)
     platform: PlatformSpec = field(default_factory=PlatformSpec)
     vehicle: VehicleRigSpec | None = None
+    external: ExternalSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
     rangefinder: tuple[AnyRangefinderSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
@@ -165,6 +168,11 @@ class RigSpec:
             (
                 self.vehicle is None or self.platform.kind == "vehicle" or not (self.sensor or self.rangefinder),
                 f'platform.kind must be "vehicle" where a vehicle carries the sensors, got "{self.platform.kind}"',
+            ),
+            (self.platform.kind != "external" or self.external is not None, 'platform.kind "external" needs an [external], got none'),
+            (
+                self.external is None or self.platform.kind == "external" or bool(self.external.object),
+                'external must move the platform (platform.kind = "external") or have at least one object',
             ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),

@@ -219,6 +219,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
         "replays": [asdict(replay) for replay in reading.replays],
         "objects": running.changer.object_names(),
         "vehicle": None if reading.vehicle is None else asdict(reading.vehicle),
+        **({} if reading.external is None else {"external": asdict(reading.external)}),
         **health_answer(reading, now_ns),
     }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.gazebo.part import Gazebo
 from hilsim.daemon.parts import Part, RigContext
@@ -11,9 +12,9 @@ from hilsim.daemon.sinks.part import Sinks
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 
-PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, Sensors, SerialDevices, Rovers, Gazebo, Replays)
+PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, ExternalPoses, Sensors, SerialDevices, Rovers, Gazebo, Replays)
 """Kinds of parts in the order in which they are prepared, opened and started; they are stopped in the opposite order.
 
-Sinks are first, so that they miss no packet; the vehicle flies before its sensors measure; replays start reading ahead last, because reading would disturb
+Sinks are first, so that they miss no packet; the vehicle flies, and poses are received, before sensors measure; replays start reading ahead last, because reading would disturb
 the measurement of the rendering cost.
 """

@@ -177,7 +177,7 @@ class _Shown(NamedTuple):
 
 
 def _scene_key(rig: Rig) -> tuple[object, ...]:
-    return rig.spec.scene, rig.spec.platform, rig.spec.seed, rig.spec.vehicle, rig.vehicle, asset_signature(rig)
+    return rig.spec.scene, rig.spec.platform, rig.spec.seed, rig.spec.vehicle, rig.vehicle, rig.spec.external, asset_signature(rig)
 
 
 class Change:

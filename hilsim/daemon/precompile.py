@@ -62,6 +62,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.rangefinder else set()
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
+    needs |= {"external"} if spec.external else set()
     needs |= {"rangefinders"} if spec.rangefinder else set()
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()

@@ -20,7 +20,7 @@ offset  size  header
 offset  size  record of poses
 ======  ====  ==========================================================================================
 0       4     id; 0 is the platform
-4       4     flags: bit 0 the velocity is given, bit 1 the rates are given
+4       4     flags: bit 0 the velocity is given, bit 1 the rates are given, bit 2 it is not seen from here on
 8       24    position x, y, z, float64, m in the world
 32      32    orientation w, x, y, z, float64, world from body
 64      12    velocity x, y, z, float32, m/s in the world
@@ -64,7 +64,7 @@ MOST_RECORDS = 682
 """A UDP datagram has at most 65,507 bytes."""
 DATAGRAM_SIZE = HEADER_SIZE + MOST_RECORDS * RECORD_SIZE
 PLATFORM_ID = 0
-HAS_VELOCITY, HAS_RATES = 1, 2
+HAS_VELOCITY, HAS_RATES, IS_HIDDEN = 1, 2, 4
 UNIT_TOLERANCE = 1e-3
 """Largest difference of a quaternion's length from 1; it is normalised."""
 

@@ -19,6 +19,7 @@ from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
+from hilsim.errors import ConfigError
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
 from hilsim.render.renderer import Renderer
 from hilsim.replay.actions.timed import Action
@@ -181,6 +182,11 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         AssetError: the rig's files cannot be used.
         ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
+    external = rig.spec.external
+    if external is not None and external.time == "live":
+        raise ConfigError(
+            f'{rig.path}: external.time must be "replay" or "lockstep" where nothing runs in real time, got "live"; external.record records what was live'
+        )
     is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover) or has_overlay(rig)
     flies = rig.spec.vehicle is not None and bool(rig.spec.sensor)
     scenery = build_scenery(rig, flight_ns=flight_ns if flies and script is None else None) if is_seen else None

@@ -35,6 +35,8 @@ UNITS = (
     "scans",
     "messages",
     "lines",
+    "poses",
+    "keys",
     "meters",
     "meters_per_second",
     "radians",

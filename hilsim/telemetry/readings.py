@@ -31,6 +31,7 @@ from hilsim.telemetry.metrics import (
 )
 from hilsim.telemetry.samples import (
     by_backend,
+    by_external_state,
     by_fault,
     by_interface,
     by_key,
@@ -268,6 +269,58 @@ class RoverReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExternalReading:
+    """Poses from another simulator.
+
+    Attributes:
+        message_age_s: Age of the newest message; None before the first.
+    """
+
+    state: Annotated[
+        str,
+        state(
+            "hilsim_external_state",
+            "1 for the state of poses from another simulator, 0 for the others: settling until the sender's clock is known",
+            labels=("state",),
+            samples=by_external_state,
+        ),
+    ]
+    message_age_s: Annotated[float | None, gauge("hilsim_external_message_age_seconds", "Time since the last message of another simulator")]
+    messages: Annotated[int, counter("hilsim_external_messages_total", "Datagrams received from another simulator, refused ones too")]
+    refused_messages: Annotated[
+        Mapping[str, int],
+        counter(
+            "hilsim_external_refused_messages_total",
+            "Datagrams refused: malformed, from a second sender, or of objects of which too many wait",
+            labels=("reason",),
+            samples=by_key,
+        ),
+    ]
+    lost_messages: Annotated[int, counter("hilsim_external_lost_messages_total", "Datagrams missing by their sequence")]
+    reordered_messages: Annotated[int, counter("hilsim_external_reordered_messages_total", "Datagrams that came after a later one")]
+    sender_changes: Annotated[
+        int, counter("hilsim_external_sender_changes_total", "Times that another sender followed, or the sender's clock was set")
+    ]
+    poses: Annotated[int, counter("hilsim_external_poses_total", "Poses accepted, those that came too late for a key too")]
+    refused_poses: Annotated[
+        Mapping[str, int],
+        counter(
+            "hilsim_external_refused_poses_total",
+            "Poses that became no key: late for their time, older than the newest, far ahead, too dense, too far away, of an unknown id, or malformed",
+            labels=("reason",),
+            samples=by_key,
+        ),
+    ]
+    keys: Annotated[int, counter("hilsim_external_keys_total", "Keys committed for rendering")]
+    extrapolated_keys: Annotated[int, counter("hilsim_external_extrapolated_keys_total", "Keys extrapolated, because no pose had come in time")]
+    stalls: Annotated[
+        int,
+        counter("hilsim_external_stalls_total", "Times that keys were committed so late that sensors may have been rendered beyond the newest one"),
+    ]
+    unrecorded_keys: Annotated[int, counter("hilsim_external_unrecorded_keys_total", "Keys missing from the recording of poses")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class GazeboReading:
     """One lidar published to Gazebo's subscribers.
 
@@ -304,6 +357,7 @@ class Reading:
         vehicle: Reading of the vehicle; None without one.
         serial_devices: Devices on serial ports.
         rovers: All rovers of the rig.
+        external: Poses from another simulator; None without.
         gazebo: All lidars published to Gazebo's subscribers.
         scheduling: Mode obtained, by thread: ``{"transmit": "fifo"}``.
         loop_turn_age_s: Age of the sending loop's last turn; None before its first.
@@ -322,6 +376,7 @@ class Reading:
     vehicle: VehicleReading | None = None
     serial_devices: tuple[SerialDeviceReading, ...] = ()
     rovers: tuple[RoverReading, ...] = ()
+    external: ExternalReading | None = None
     gazebo: tuple[GazeboReading, ...] = ()
     scheduling: Annotated[
         Mapping[str, str],

@@ -34,7 +34,8 @@ AUTO_LEAD = LeadBounds(40_000_000, 60_000_000, 0.0)
 """Bounds if the rig leaves the lead to hilsim: stalls of a virtual machine's host are shorter."""
 
 AUTO_LEAD_FLYING = LeadBounds(2_500_000, 12_000_000, 0.01)
-"""Bounds if a vehicle flies: poses are known only up to now, so a longer lead gives older poses, which is worse than an occasional late packet."""
+"""Bounds if a vehicle flies, or another simulator moves the rig: poses are known only up to now, so a longer lead gives older poses, which is worse than an
+occasional late packet."""
 
 _SLOTS = (64, 4096)
 _SLOTS_PER_LEAD = 1.25
@@ -64,7 +65,9 @@ def lead_bounds(rig: Rig) -> LeadBounds:
     if rig.spec.lead_ms != AUTO_LEAD_MS:
         lead_ns = round(rig.spec.lead_ms * 1e6)
         return LeadBounds(lead_ns, lead_ns, 0.0)
-    return AUTO_LEAD if rig.spec.vehicle is None else AUTO_LEAD_FLYING
+    external = rig.spec.external
+    is_live = rig.spec.vehicle is not None or (external is not None and external.time == "live")
+    return AUTO_LEAD_FLYING if is_live else AUTO_LEAD
 
 
 def ring_slots(rig: Rig) -> int:

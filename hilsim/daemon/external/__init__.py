@@ -1,0 +1,1 @@
+"""Poses from another simulator as a part of the running rig."""

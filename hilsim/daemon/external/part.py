@@ -1,0 +1,137 @@
+"""Poses from another simulator as a part: the socket, the thread that receives, the recording, and what is reported of them.
+
+The receiving modules are imported only for a rig with ``[external]``; most rigs have none, and start faster so.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import structlog
+
+from hilsim.assembly.build import asset_signature
+from hilsim.config.rig import Rig
+from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.errors import ConfigError
+from hilsim.external.specs import ExternalSpec
+from hilsim.telemetry.faults import Fault, Level
+from hilsim.telemetry.readings import Reading
+
+if TYPE_CHECKING:
+    from hilsim.daemon.external.receiving import ReceivedPoses
+
+log = structlog.get_logger("hilsim")
+
+
+class ExternalPoses(Part):
+    """Poses that are followed live, if the rig has such; replayed ones need no thread."""
+
+    def __init__(self, context: RigContext) -> None:
+        super().__init__(context)
+        self._received: ReceivedPoses | None = None
+        self._signature = asset_signature(context.rig)
+        self._reported = "waiting"
+
+    @property
+    def _spec(self) -> ExternalSpec | None:
+        return self.context.rig.spec.external
+
+    def prepare(self) -> None:
+        """Build the bodies that are moved.
+
+        Raises:
+            AssetError: a file cannot be used.
+            ConfigError: poses must be released by the other side, which the daemon does not offer.
+        """
+        spec = self._spec
+        if spec is None or spec.time == "replay":
+            return
+        if spec.time == "lockstep":
+            raise ConfigError(f'{self.context.rig.path}: external.time must be "live" or "replay" for a rig that runs in real time, got "lockstep"')
+        from hilsim.daemon.external.receiving import ReceivedPoses  # noqa: PLC0415
+
+        self._signature = asset_signature(self.context.rig)
+        self._received = ReceivedPoses(self.context.rig, spec, self.context.scenery(self.context.rig))
+
+    def open(self) -> None:
+        """Open the socket, and create the recording.
+
+        Raises:
+            CaptureError: the recording cannot be created.
+            LinkError: the socket cannot be opened.
+        """
+        if self._received is not None:
+            self._received.open()
+
+    def warm(self) -> None:
+        """Load or compile the receiving loop."""
+        if self._received is not None:
+            self._received.warm()
+
+    def rehearse(self) -> None:
+        """Load or compile the receiving loop."""
+        self.warm()
+
+    def start(self) -> None:
+        """Start receiving."""
+        if self._received is not None:
+            self._received.start(self.context.clock.epoch_ns, self.context.clock.utc_epoch_ns)
+
+    def change(self, rig: Rig) -> Change:
+        """Refuse a change of what another simulator moves, or of the scene around it.
+
+        Raises:
+            ConfigError: it changes.
+        """
+        new, now = rig.spec, self.context.rig.spec
+        if new.external is None and now.external is None:
+            return Change()
+        is_same = (new.external, new.scene, new.platform, new.seed) == (now.external, now.scene, now.platform, now.seed)
+        if not (is_same and asset_signature(rig) == self._signature):
+            raise ConfigError(
+                f"{rig.path}: [external], [scene], [platform] and seed cannot change while another simulator moves the rig; restart the service for that"
+            )
+        return Change()
+
+    def stop(self) -> None:
+        """End the threads, and close the socket and the recording."""
+        if self._received is not None:
+            self._received.stop()
+        self._received = None
+
+    def pace(self, now_ns: int) -> None:
+        """Log when the sender is first followed, falls silent, or is followed again."""
+        received = self._received
+        if received is None:
+            return
+        state = received.state(now_ns)
+        if state != self._reported:
+            report = log.warning if state == "silent" else log.info
+            report(f"external.{state}", former=self._reported)
+            self._reported = state
+
+    @property
+    def summary(self) -> str:
+        """Text that names the other simulator, empty for none."""
+        return "poses from outside" if self._received is not None else ""
+
+    def add_reading(self, reading: Reading, now_ns: int) -> Reading:
+        """Add the values of poses, and the scheduling of their thread."""
+        received = self._received
+        if received is None:
+            return reading
+        return replace(reading, external=received.reading(now_ns), scheduling={**reading.scheduling, "poses": received.scheduling_mode})
+
+    def faults(self, now_ns: int) -> tuple[Fault, ...]:
+        """Faults of the thread, of the sender and of the recording."""
+        received, spec = self._received, self._spec
+        if received is None or spec is None:
+            return ()
+        found = []
+        if not received.alive:
+            found.append(Fault(key="poses_ended", text="the thread that receives poses has ended"))
+        if received.state(now_ns) == "silent":
+            text = f"no message at {spec.listen} for more than {spec.extrapolate_ms:g} ms"
+            found.append(Fault(key="poses_silent", text=text, level=Level.DEGRADED))
+        if received.recording_fault:
+            found.append(Fault(key="poses_unrecorded", text=received.recording_fault, level=Level.DEGRADED))
+        return tuple(found)
