@@ -170,7 +170,7 @@ class Emulator:
         Args:
             until_s: End of the stretch in seconds of rig time; the first step may end at 0.
             platform: Pose (``Motion`` or ``Pose``, world from body) at ``until_s``, or up to 100 pairs of rig times in seconds and poses. Given in the first
-                step it replaces the rig's platform; else the rig's platform is used in all steps.
+                step it replaces the rig's platform; else the rig's own platform is used in all steps, unless it is ``external``.
             objects: Poses of objects of the rig's scene by their names, as for ``platform``; or ``TrackedObject`` values, each with its pose at
                 ``until_s``. A ``TrackedObject`` with a name that the rig does not have is a new object; it needs a size.
             removed: Names of objects that are not seen any more from ``until_s`` on, until their next poses.

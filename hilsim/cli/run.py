@@ -104,6 +104,14 @@ def run(
     overrides = {name: value for name, value in options.items() if value is not None}
     changed = replace(changes(settings, to), no_noise=no_noise)
     source = RigFile(path=rig, changes=changed, recording=overrides, directory=directory.absolute() if directory else None, script=script)
+    from hilsim.cli.lockstep import lockstep_rig, run_in_lockstep  # noqa: PLC0415
+
+    stepped = lockstep_rig(source, {"--record": record, "--script": script, "--no-noise": no_noise})
+    if stepped is not None:
+        if person:
+            screen.close()
+        run_in_lockstep(stepped, duration_s=duration_s, ready_file=ready_file.absolute() if ready_file else None)
+        return
     if ready_file is None:
         ending = asyncio.run(serve(source, console, duration_s=duration_s))
     else:

@@ -81,6 +81,8 @@ class ExternalSpec:
         on_silence: Behaviour of the platform while the sender is silent: ``hold``: it stops; ``coast``: it goes on with its last velocity and rates.
             Objects are not seen meanwhile.
         speed_max_mps: Largest speed of the platform; a pose that is farther away is refused.
+        pace: Sending in lockstep. ``real``: packets leave as far apart as they are due, later where the other side is late; ``at once``: when they are rendered.
+        restart: Effect of a new sender in lockstep. ``continue``: its time begins where rig time is; ``again``: rig time begins again at 0.
         file: Recording to replay, relative to the rig.
         record: Recording of the poses that sensors saw, for a later replay; relative to the rig, replaced at each start.
         object: Objects that are moved.
@@ -93,6 +95,8 @@ class ExternalSpec:
     extrapolate_ms: float = 200.0
     on_silence: Literal["hold", "coast"] = "hold"
     speed_max_mps: float = 100.0
+    pace: Literal["real", "at once"] = "real"
+    restart: Literal["continue", "again"] = "continue"
     file: str = ""
     record: str = ""
     object: tuple[ExternalObjectSpec, ...] = ()

@@ -27,7 +27,7 @@ from hilsim.transmit.specs import FrameSocketSpec
 
 log = structlog.get_logger("hilsim")
 
-Pace = Literal["real", "once"]
+Pace = Literal["real", "at once"]
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _POLL_S = 0.2
 _LONGEST_LAG_NS = 100_000_000
@@ -40,7 +40,7 @@ class LockstepSpec:
     Attributes:
         endpoint: Address and port to listen at; None: a Unix socket.
         path: Path of the Unix socket (datagrams), which is replaced if it exists; None: UDP.
-        pace: ``real``: packets leave at their deadlines, of which the first is now; when the other side is late, the rest is later by as much. ``once``:
+        pace: ``real``: packets leave at their deadlines, of which the first is now; when the other side is late, the rest is later by as much. ``at once``:
             packets leave as soon as they are rendered.
         restart: Effect of a new sender, as in ``LockstepSession``.
     """
@@ -174,6 +174,11 @@ class Lockstep:
         """Counts since the start."""
         return self._session.counts
 
+    @property
+    def not_sent(self) -> int:
+        """Packets that the kernel refused to send."""
+        return self._sender.not_sent
+
     def stop(self) -> None:
         """Let ``run`` end; any thread or a signal handler may call it."""
         os.write(self._wake_write, b"\0")
@@ -207,3 +212,19 @@ class Lockstep:
             if answer.reply and sender:
                 with suppress(OSError):  # the other side is gone
                     self._link.sendto(answer.reply, sender)
+
+
+def lockstep_of(rig: Rig, utc_epoch_ns: int, *, say: Callable[[str], None] = lambda _text: None) -> Lockstep:
+    """The rig with ``[external] time = "lockstep"``, ready to run; arguments and errors as in ``Lockstep``."""
+    external = rig.spec.external
+    if external is None:
+        raise AssertionError("a rig in lockstep must have [external]")
+    is_unix = bool(external.path)
+    spec = LockstepSpec(
+        endpoint=None if is_unix else external.endpoint,
+        path=rig.directory / external.path if is_unix else None,
+        pace=external.pace,
+        restart=external.restart,
+    )
+    ids = {each.id: each.shape.name for each in external.object}
+    return Lockstep(rig, spec, lambda: Stepper(rig, utc_epoch_ns=utc_epoch_ns), ids, say=say)

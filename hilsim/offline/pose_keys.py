@@ -6,17 +6,23 @@ velocities is put before the next one, so that the keys alone give the poses tha
 
 import math
 import struct
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from hilsim.errors import require
+from hilsim.errors import CaptureError, require
+from hilsim.external.messages import PLATFORM_ID
+from hilsim.external.recording import key_records
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.live_keys import LiveKeys, write_key
 from hilsim.geometry.rotations import conjugate, multiply
 from hilsim.pose_sources.snapshot import STILL, Motion
 from hilsim.vehicle.live import STATE_SIZE, LivePose, write_state
 
+_LARGEST_ID = (1 << 32) - 1
 _SPEED_MARGIN = 1.0 + 1e-9
 
 
@@ -35,6 +41,44 @@ class Key:
     is_seen: bool = True
 
 
+Record = Callable[[int, Key], None]
+"""Writer of a key of a body of a number."""
+
+
+class KeyFile:
+    """Recording of committed keys, which ``external.file`` replays.
+
+    Args:
+        path: File, which is created or overwritten.
+
+    Raises:
+        CaptureError: it cannot be created.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = path.open("wb", buffering=0)
+        except OSError as error:
+            raise CaptureError(f"{path}: external.record must be a file that can be written, got {error.strerror}") from error
+        self._path = path
+        weakref.finalize(self, self._file.close)
+
+    def write(self, number: int, key: Key) -> None:
+        """Add a key of a body.
+
+        Raises:
+            CaptureError: the file cannot be written.
+        """
+        if number > _LARGEST_ID:
+            return
+        motion = key.motion
+        state = np.array([[*motion.position_m, *(motion.velocity_mps or STILL), *motion.orientation, *(motion.rates_radps or STILL)]])
+        try:
+            self._file.write(key_records([number], [key.time_ns], [key.is_seen], state).tobytes())
+        except OSError as error:
+            raise CaptureError(f"{self._path}: cannot be written: {error.strerror}") from error
+
+
 class BodyKeys:
     """Keys of one body in the order of their times.
 
@@ -42,8 +86,9 @@ class BodyKeys:
         newest: The newest key; None before the first one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, number: int, record: Record | None) -> None:
         self.newest: Key | None = None
+        self._number, self._record = number, record
         self._held_ns = -1
 
     def _write(self, key: Key) -> None:
@@ -76,6 +121,8 @@ class BodyKeys:
 
     def _put(self, key: Key) -> Key:
         self._write(key)
+        if self._record is not None:
+            self._record(self._number, key)
         self.newest = key
         return key
 
@@ -87,10 +134,11 @@ class PlatformKeys(BodyKeys):
 
     Args:
         live: States to write.
+        record: Writer of a recording.
     """
 
-    def __init__(self, live: LivePose) -> None:
-        super().__init__()
+    def __init__(self, live: LivePose, record: Record | None = None) -> None:
+        super().__init__(PLATFORM_ID, record)
         self._live, self._state = live, np.zeros(STATE_SIZE)
 
     def commit(self, time_ns: int, motion: Motion) -> None:
@@ -118,10 +166,12 @@ class ObjectKeys(BodyKeys):
         slot: Slot of the object.
         speed_mps: Largest speed of the object, which its renderers rely on.
         name: Name of the object for messages.
+        number: Id of the object in messages and recordings.
+        record: Writer of a recording.
     """
 
-    def __init__(self, live: LiveKeys, slot: int, speed_mps: float, name: str) -> None:
-        super().__init__()
+    def __init__(self, live: LiveKeys, slot: int, speed_mps: float, name: str, number: int, record: Record | None = None) -> None:
+        super().__init__(number, record)
         self._live, self._slot, self._most_mps, self._name = live, slot, speed_mps, name
 
     def commit(self, time_ns: int, motion: Motion) -> None:

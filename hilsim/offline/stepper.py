@@ -24,8 +24,9 @@ from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import ConfigError, require
 from hilsim.geometry.live_keys import LivePlacement, build_live_keys
-from hilsim.limits import STEPPED_OBJECTS, STEPPED_POSES
-from hilsim.offline.pose_keys import BodyKeys, ObjectKeys, PlatformKeys
+from hilsim.geometry.poses import mounting
+from hilsim.limits import EXTERNAL_OBJECTS, STEPPED_POSES
+from hilsim.offline.pose_keys import BodyKeys, KeyFile, ObjectKeys, PlatformKeys
 from hilsim.offline.spans import OfflineRig, OfflineSource
 from hilsim.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.protocols.osi import NO_OBJECT
@@ -186,25 +187,34 @@ class Stepper:
         state: The rig with all objects.
     """
 
-    def __init__(self, rig: Rig, *, utc_epoch_ns: int, is_carried: bool, speed_mps: float = SPEED_MPS, standing: Motion | None = None) -> None:
+    def __init__(self, rig: Rig, *, utc_epoch_ns: int, is_carried: bool = False) -> None:
         """Build the scene and the lidars.
 
         Args:
-            rig: The rig.
+            rig: The rig. With ``platform.kind = "external"`` the platform's poses come from outside, and it waits at the pose that the rig gives until the first one;
+                objects of ``[external]`` are there from the start, unseen until their first poses; and ``external.record`` is written.
             utc_epoch_ns: UTC of rig time 0.
-            is_carried: Whether the platform's poses come from outside; else it is the rig's own.
-            speed_mps: Largest speed of an object.
-            standing: Pose of the platform at rig time 0 if the first step gives none; None: the first step must give one.
+            is_carried: Whether the platform's poses come from outside whatever its kind; the first step must then have one.
 
         Raises:
             AssetError: a file of the scene cannot be used.
-            ConfigError: the rig has a vehicle, or captured backgrounds and a platform from outside.
+            CaptureError: the recording cannot be created.
+            ConfigError: the rig has a vehicle or replays poses, or it has captured backgrounds and a platform from outside.
         """
         if rig.spec.vehicle is not None:
             raise ConfigError(f"{rig.path}: a rig that is stepped must have no [vehicle]: the program that steps it moves the platform")
-        self.rig, self.now_ns, self._speed_mps = rig, -1, speed_mps
+        external = rig.spec.external
+        if external is not None and external.time == "replay":
+            raise ConfigError(f'{rig.path}: external.time of a rig that is stepped must be "lockstep" or "live", got "replay"')
+        self.rig, self.now_ns = rig, -1
+        standing: Motion | None = None
+        if rig.spec.platform.kind == "external":
+            pose = mounting(rig.spec.platform.position_m, rig.spec.platform.rotation_deg)
+            standing, is_carried = Motion(position_m=pose.position_m, orientation=pose.orientation), True
         scenery = build_scenery(rig)
-        self._live = build_live_keys(int(STEPPED_OBJECTS.bound))
+        recorder = KeyFile(rig.directory / external.record) if external is not None and external.record else None
+        self._record = recorder.write if recorder else None
+        self._live = build_live_keys(int(EXTERNAL_OBJECTS.bound))
         worlds = {number: world._replace(live=self._live) for number, world in scenery.worlds.items()}
         scenery = replace(scenery, world=scenery.world._replace(live=self._live), worlds=worlds)
         self.platform: PlatformKeys | None = None
@@ -212,7 +222,7 @@ class Stepper:
             if scenery.overlays:
                 raise ConfigError(f"{rig.path}: a platform with captured backgrounds must stand still, got poses from outside")
             self._live_pose = build_live_pose(PLATFORM_STATES)
-            self.platform = PlatformKeys(self._live_pose)
+            self.platform = PlatformKeys(self._live_pose, self._record)
             scenery = replace(scenery, platform=self._carried(self._live_pose), still_at=None)
         self._scenery, self._standing = scenery, standing
         self.state = RigState.at_start(rig, scenery)
@@ -222,6 +232,9 @@ class Stepper:
         self._streams = [_Stream(build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True)) for number in range(len(rig.lidars))]
         offline = OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=(), first_scenery=scenery)
         self._sources: list[OfflineSource] = [source for _, source in offline.sources()]
+        for slot, each in enumerate(external.object if external is not None else ()):
+            self.objects[each.shape.name] = ObjectKeys(self._live, slot, each.speed_max_mps, each.shape.name, each.id, self._record)
+            self._ids[each.shape.name] = each.id
         self._meshes: dict[tuple[object, ...], Mesh] = {}
 
     def _carried(self, live: LivePose) -> Platform:
@@ -318,10 +331,10 @@ class Stepper:
         new = [thing for thing in things if thing.name not in self.objects]
         if not new:
             return
-        STEPPED_OBJECTS.enforce(len(self.objects) + len(new), str(self.rig.path), ConfigError)
+        EXTERNAL_OBJECTS.enforce(len(self.objects) + len(new), str(self.rig.path), ConfigError)
         former = self.state
         for thing in new:
-            placement = LivePlacement(len(self.objects), self._speed_mps)
+            placement = LivePlacement(len(self.objects), SPEED_MPS)
             if self.state.has(thing.name):
                 self.state = self.state.placed(thing.name, placement)
             elif thing.name in self._declared:
@@ -332,10 +345,10 @@ class Stepper:
                     raise ConfigError(f'an object without a size must be one of the rig\'s, got "{thing.name}"')
                 made = SceneObject(mesh=self._mesh(thing), placement=placement, label=int(thing.kind), name=thing.name)
                 self.state = self.state.with_object(made)
-            self.objects[thing.name] = ObjectKeys(self._live, placement.slot, self._speed_mps, thing.name)
-            self._ids.setdefault(thing.name, thing.id)
-        for number, stream in enumerate(self._streams):
-            follow(stream.later, stream.lidar, former, self.state, number, from_ns)
+            number = self._ids.setdefault(thing.name, thing.id)
+            self.objects[thing.name] = ObjectKeys(self._live, placement.slot, SPEED_MPS, thing.name, number, self._record)
+        for place, stream in enumerate(self._streams):
+            follow(stream.later, stream.lidar, former, self.state, place, from_ns)
 
     def _mesh(self, thing: TrackedObject) -> Mesh:
         """Surface of an object; objects of one size and class share it."""

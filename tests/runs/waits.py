@@ -103,6 +103,8 @@ LISTED = {
     "tests/unit/daemon/test_rangefinder_port.py::test_a_port_that_is_not_there_is_reported_once_and_waited_for": SILENCE,
     "tests/unit/daemon/test_running_rig.py::test_nothing_is_sent_before_the_rings_are_full": SILENCE,
     "tests/unit/gazebo/test_transport.py::test_topics_without_a_subscriber_are_not_measured": SILENCE,
+    "tests/unit/pose_sources/test_mavlink.py::test_datagrams_of_a_socket_are_read": EXPECTED,
+    "tests/unit/pose_sources/test_osi.py::test_datagrams_are_messages": EXPECTED,
     "tests/unit/replay/test_source.py::test_seeking_while_it_is_paused_takes_effect_when_it_goes_on": SILENCE,
     "tests/unit/runs/test_standstills.py::test_a_stopped_watcher_shows_its_gap_when_it_goes_on": ON_PURPOSE,
     "tests/unit/telemetry/test_guarded.py::run": "a task that sleeps, and is awaited",

@@ -69,7 +69,7 @@ def test_packets_are_those_of_a_rig_whose_keys_are_all_known_beforehand(tmp_path
     for at_s in times:
         platform.commit(round(at_s * 1e9), circling(at_s))
     things = (*scenery.objects, SceneObject(mesh=box((0.8, 0.6, 1.2), DEFAULTS["paint_silver"]), placement=LivePlacement(0), label=1, name="crate"))
-    keys = ObjectKeys(live, 0, 100.0, "crate")
+    keys = ObjectKeys(live, 0, 100.0, "crate", 41)
     for at_s in times:
         if at_s >= 0.1:
             keys.commit(round(at_s * 1e9), crate(at_s).motion)
@@ -251,3 +251,40 @@ def test_a_limited_field_of_view_gives_the_packets_of_the_whole_stretch(tmp_path
     for stream, packets in got.items():
         assert packets == expected[stream][: len(packets)]
         assert len(packets) > 0.8 * len(expected[stream])
+
+
+EXTERNAL = """[platform]
+kind = "external"
+position_m = [0.1, 0.0, 0.0]
+[external]
+time = "{time}"
+{more}
+[[external.object]]
+id = 4
+box = {{ name = "cart", size_m = [0.5, 0.5, 1.0], label = 6 }}
+[[external.object]]
+id = 5
+box = {{ name = "never moved", size_m = [1.0, 1.0, 1.0] }}
+"""
+
+
+def test_packets_of_steps_are_those_of_the_recording_of_their_poses(tmp_path):
+    rig = room(tmp_path, more=SECOND_SENSOR + EXTERNAL.format(time="lockstep", more='record = "poses.bin"'))
+    emulator = hilsim.Emulator(rig)
+    stepped = []
+    for number in range(41):
+        at_s = round(0.01 * number, 9)
+        cart = {"cart": replace(crate(at_s).motion, velocity_mps=None)} if 5 <= number < 15 or number > 25 else {}
+        removed = ["cart"] if number == 20 else []
+        stepped.extend(emulator.step(at_s, platform=circling(at_s) if number > 2 and number % 7 else None, objects=cart, removed=removed).packets)
+    replayed = room(tmp_path, more=SECOND_SENSOR + EXTERNAL.format(time="replay", more='file = "poses.bin"'))
+    expected = frames(hilsim.Emulator(replayed).packets(0.0, 0.5))
+    for stream, packets in frames(stepped).items():
+        assert packets == expected[stream][: len(packets)]
+        assert len(packets) > (250 if stream[1] == "data" else 40)
+
+
+def test_recordings_are_not_stepped(tmp_path):
+    rig = room(tmp_path, more=EXTERNAL.format(time="replay", more='file = "poses.bin"'))
+    with pytest.raises(hilsim.ConfigError, match=r'external\.time of a rig that is stepped must be "lockstep" or "live", got "replay"'):
+        hilsim.Emulator(rig).step(0.1)

@@ -244,7 +244,7 @@ def sent_to(directory, ports):
 def test_packets_leave_over_sockets_whatever_the_partners_speed(tmp_path, expected, heard, kind):
     ports, found = heard
     rig = sent_to(tmp_path, ports)
-    spec = LockstepSpec(endpoint=("127.0.0.1", 0), pace="once") if kind == "udp" else LockstepSpec(path=tmp_path / "poses.sock", pace="once")
+    spec = LockstepSpec(endpoint=("127.0.0.1", 0), pace="at once") if kind == "udp" else LockstepSpec(path=tmp_path / "poses.sock", pace="at once")
     lockstep = Lockstep(rig, spec, maker(rig), {})
     thread = threading.Thread(target=lockstep.run)
     thread.start()

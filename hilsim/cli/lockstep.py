@@ -1,0 +1,106 @@
+"""``hilsim run`` of a rig in lockstep: the other side's messages take the place of the clock."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from hilsim.config.rig_table import rig_table
+from hilsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hilsim.assembly.rig_sources import RigFile
+    from hilsim.config.rig import Rig
+    from hilsim.offline.lockstep import Lockstep
+
+log = structlog.get_logger("hilsim")
+
+
+def lockstep_rig(source: "RigFile", unsupported: dict[str, Any]) -> "Rig | None":
+    """The rig if it is in lockstep; None for others.
+
+    Args:
+        source: The rig's source.
+        unsupported: Values of the options that a rig in lockstep does not have, by their names.
+
+    Raises:
+        ConfigError: the rig is invalid, or such an option is given.
+    """
+    if "external" not in rig_table(source.path) and not any("external" in setting for setting in source.changes.settings):
+        return None
+    rig = source.load()
+    if rig.spec.external is None or rig.spec.external.time != "lockstep":
+        return None
+    given = [name for name, value in unsupported.items() if value]
+    if given:
+        raise ConfigError(f'{source.path}: {", ".join(given)} must not be given for external.time = "lockstep"')
+    return rig
+
+
+def run_in_lockstep(rig: "Rig", *, duration_s: float | None, ready_file: Path | None) -> None:
+    """Follow the other side until SIGINT, SIGTERM or the end of the time.
+
+    Raises:
+        HilsimError: the rig cannot be built, or a socket cannot be opened.
+    """
+    from hilsim.offline.epoch import START_UTC, utc_ns  # noqa: PLC0415 - imports kernels
+    from hilsim.offline.lockstep import lockstep_of  # noqa: PLC0415
+
+    log.info("lockstep.preparing", rig=rig.name)
+    lockstep = lockstep_of(rig, utc_ns(START_UTC))
+    try:
+        with _stopped_by_signals(lockstep), _ready(ready_file, lockstep):
+            log.info("lockstep.started", rig=rig.name, address=_shown(lockstep))
+            lockstep.run(duration_s)
+    finally:
+        lockstep.close()
+        counts = lockstep.counts
+        log.info(
+            "lockstep.stopped",
+            steps=counts.steps,
+            packets=counts.packets,
+            partners=counts.partners,
+            refused=counts.refused,
+            repeated=counts.repeated,
+            incomplete=counts.incomplete,
+            not_sent=lockstep.not_sent,
+        )
+
+
+def _shown(lockstep: "Lockstep") -> str:
+    address = lockstep.address
+    return f"unix:{address}" if isinstance(address, str) else f"udp:{address[0]}:{address[1]}"
+
+
+@contextmanager
+def _stopped_by_signals(lockstep: "Lockstep") -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    former = [signal.signal(number, lambda _number, _frame: lockstep.stop()) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, former, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _ready(path: Path | None, lockstep: "Lockstep") -> Iterator[None]:
+    """A file that exists while messages are followed."""
+    if path is None:
+        yield
+        return
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        written.write_text(json.dumps({"pid": os.getpid(), "external": _shown(lockstep)}) + "\n", encoding="utf-8")
+        written.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: --ready-file must be a file that can be written, got {error.strerror}") from error
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
