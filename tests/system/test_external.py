@@ -102,7 +102,7 @@ def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packet
     sender, control = Sender(address), hilsim.connect(tmp_path / "control")
     sender.start()
     until(lambda: control.state()["external"]["state"] == "following")
-    time.sleep(2.0)
+    until(lambda: control.state()["external"]["poses"] > 1000)
     state = control.state()["external"]
     sender.stop()
     until(lambda: control.state()["external"]["state"] == "silent")
