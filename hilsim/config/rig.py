@@ -266,6 +266,12 @@ class Rig:
         return self.path.parent
 
 
+def takes_timed_changes(rig: Rig) -> bool:
+    """Whether sensors of a rig, and what they see, can be changed at rig times."""
+    is_moved = rig.spec.external is not None and rig.spec.external.time == "live"
+    return rig.spec.control.takes_changes or rig.script is not None or is_moved
+
+
 def load_rig(path: Path, changes: Changes | None = None) -> Rig:
     """Read and check a rig and the profiles it names.
 
