@@ -21,6 +21,8 @@ FASTER_NS = 20_000_000
 _BUCKETS = 8
 _BUCKET_NS = 250_000_000
 _SLEW_DIVISOR = 20_000  # 50 ppm
+_LONGEST_STEP_NS = 100_000_000
+"""Time for which one message may adjust the mapping: the first one after a silence says little."""
 
 
 class ClockWord(IntEnum):
@@ -96,7 +98,7 @@ def note_arrival(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -
         least = min(least, words[_LEAST + other])
     away = least - words[_OFFSET]
     if arrival_ns - words[_BEGUN] >= SETTLING_NS:
-        most = (arrival_ns - words[_ADJUSTED]) // _SLEW_DIVISOR
+        most = min(arrival_ns - words[_ADJUSTED], _LONGEST_STEP_NS) // _SLEW_DIVISOR
         away = min(max(away, -most), most)
         if most > 0:
             words[_ADJUSTED] = arrival_ns

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hilsim.assembly.build import Scenery
+from hilsim.assembly.recorded_units import has_overlay
 from hilsim.compilation.atomics import publish
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import lead_bounds
@@ -18,6 +19,7 @@ from hilsim.external.recording import KeyRecorder
 from hilsim.external.specs import ExternalSpec
 from hilsim.geometry.live_keys import LivePlacement
 from hilsim.links.sockets import open_udp
+from hilsim.replay.player import AHEAD_NS
 from hilsim.telemetry.readings import ExternalReading
 from hilsim.transmit.packet_queue import take
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -52,7 +54,7 @@ class ReceivedPoses:
             scenery.world.live,
             speed_mps=spec.speed_max_mps,
             extrapolate_ns=round(spec.extrapolate_ms * 1e6),
-            ahead_ns=lead_bounds(rig).longest_ns + _PACKET_NS,
+            ahead_ns=max(lead_bounds(rig).longest_ns, AHEAD_NS if has_overlay(rig) else 0) + _PACKET_NS,
             margin_ns=_MARGIN_NS,
             delay_ns=round(spec.delay_ms * 1e6),
             coasts=spec.on_silence == "coast",

@@ -260,6 +260,13 @@ def test_a_mapping_that_began_with_messages_that_had_waited_begins_again():
     assert seconds < 0.2e-3
 
 
+def test_the_first_message_after_a_silence_does_not_move_the_mapping():
+    clock = build_clock()
+    for number in range(3000):
+        note_arrival(clock, number * MS, number * MS + 200_000 + number % 7 * MS)
+    assert note_arrival(clock, 60_000 * MS, 60_004 * MS) - 60_000 * MS < 206_000
+
+
 def test_the_mapping_follows_a_clock_that_drifts_and_does_not_follow_jitter():
     clock, rng, offsets = build_clock(), np.random.default_rng(3), []
     for number in range(60_000):
