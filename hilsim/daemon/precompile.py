@@ -28,7 +28,7 @@ from hilsim.compilation.cache import module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.config.rig import Rig
+from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import FAMILIES
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
@@ -68,7 +68,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"replay"} if spec.replay else set()
     needs |= {"rovers"} if spec.rover else set()
     needs |= {"gazebo"} if spec.gazebo else set()
-    can_change = spec.control.takes_changes or rig.script is not None
+    can_change = takes_timed_changes(rig)
     needs |= {"changes"} if rig.lidars and can_change else set()
     needs |= {"rovers-change"} if can_change and any(rover.drive for rover in spec.rover) else set()
     needs |= {"record"} if spec.record.file or spec.sink else set()
