@@ -23,7 +23,7 @@ _IN_USE_NS = 250_000_000
 
 
 class MovedScene(NamedTuple):
-    """What another simulator moves.
+    """Objects, keys and states that another simulator moves.
 
     Attributes:
         objects: Objects of the world, in the order of ``external.object``.
@@ -64,7 +64,7 @@ def external_scene(rig: Rig, others: Sequence[SceneObject]) -> MovedScene:
 
 
 def _standing(rig: Rig, slots: int) -> LivePose:
-    """States of a platform that stands where the rig has it."""
+    """States of a platform at rest at the pose of the rig's table."""
     live, state = build_live_pose(slots), np.zeros(STATE_SIZE)
     pose = mounting(rig.spec.platform.position_m, rig.spec.platform.rotation_deg)
     state[0:3], state[6:10] = pose.position_m, pose.orientation

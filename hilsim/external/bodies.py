@@ -131,7 +131,7 @@ def build_bodies(
     coasts: bool = False,
     is_logged: bool = False,
 ) -> Bodies:
-    """Allocate the platform's body, which stands where ``live`` has it, and room for one of each slot of keys."""
+    """Allocate the platform's body, at rest at the first state of ``live``, and room for one of each slot of keys."""
     rows = 1 + len(keys.written)
     bodies = Bodies(
         words=shared_words(BodyWord, rows),
@@ -156,7 +156,7 @@ def build_bodies(
     )
     bodies.log_count[2] = is_logged
     bodies.words[0, _SLOT] = -1
-    bodies.committed[0] = live.state[0]  # where it stands until its first pose
+    bodies.committed[0] = live.state[0]  # where it is until its first pose
     bodies.known[0] = 1
     return bodies
 

@@ -69,7 +69,7 @@ _FAULTS = len(Fault)
 
 @by_reference
 class Receiver(NamedTuple):
-    """What the receiving loop uses.
+    """Arrays and settings of the receiving loop.
 
     Attributes:
         words: ``int64[8]``, ``LoopWord``.

@@ -57,7 +57,7 @@ class KeyRecorder:
             raise CaptureError(f"{path}: external.record must be a file that can be written, got {error.strerror}") from error
         self._path = path
         state = bodies.committed[:1]
-        self._file.write(key_records([0], [0], [True], state).tobytes())  # where the platform stands until its first pose
+        self._file.write(key_records([0], [0], [True], state).tobytes())  # where the platform is until its first pose
         self._thread = threading.Thread(target=self._run, name="external-record", daemon=True)
         self._thread.start()
 

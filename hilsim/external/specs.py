@@ -78,7 +78,7 @@ class ExternalSpec:
         clock: Clock of the time in messages: ``sender``: any, of which the fastest message of two seconds counts as sent when it arrives; ``utc`` or
             ``monotonic``: that of this host, in nanoseconds.
         extrapolate_ms: Longest time without a message for which motion is carried on; then the sender counts as silent.
-        on_silence: Behaviour of the platform while the sender is silent: ``hold``: it stands still; ``coast``: it goes on with its last velocity and rates.
+        on_silence: Behaviour of the platform while the sender is silent: ``hold``: it stops; ``coast``: it goes on with its last velocity and rates.
             Objects are not seen meanwhile.
         speed_max_mps: Largest speed of the platform; a pose that is farther away is refused.
         pace: Sending in lockstep. ``real``: packets leave as far apart as they are due, later where the other side is late; ``at once``: when they are rendered.

@@ -13,6 +13,7 @@ from hilsim.background.files.archive import write_archive
 from hilsim.background.files.bitmap import write_bitmap
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
+from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
 from tests.conftest import CAPTURES
@@ -189,6 +190,17 @@ def _headers(datagram) -> bytes:
 
 def mavlink(_: Path) -> list[bytes]:
     return [b"".join(mixture()), *mixture()]
+
+
+def poses(_: Path) -> list[bytes]:
+    """Messages of poses of every kind."""
+    several = poses_of([0, 7, 9, 99], [(1.0, 2.0, 3.0)] * 4, [(1.0, 0.0, 0.0, 0.0)] * 4)
+    several["flags"], several["velocity_mps"] = [0, 1, 3, 4], 2.0
+    things = np.zeros(2, OBJECT_DTYPE)
+    things["id"], things["shape"], things["size_m"], things["name"] = [7, 9], Shape.BOX, 1.0, [b"one", b"two"]
+    kinds = [(MessageKind.POSES, several), (MessageKind.POSES, several[:1]), (MessageKind.OBJECTS, things), (MessageKind.REMOVE, things)]
+    kinds += [(MessageKind.STEP, None), (MessageKind.DONE, None), (MessageKind.BYE, None)]
+    return [encode(kind, records, time_ns=1_000_000 * number, sender=1, sequence=number) for number, (kind, records) in enumerate(kinds)]
 
 
 def servos(_: Path) -> list[bytes]:

@@ -33,7 +33,11 @@ from hilsim.daemon.control import obey
 from hilsim.daemon.control_requests import parse_request
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, PacketError
+from hilsim.external.bodies import add_body, build_bodies, extend
+from hilsim.external.loop import ClockKind, LoopWord, Receiver, build_receiver, take_message
+from hilsim.external.messages import decode
 from hilsim.gazebo.lidar import fan_of
+from hilsim.geometry.live_keys import build_live_keys, live_pose
 from hilsim.geometry.poses import Pose
 from hilsim.pose_sources.osi import osi_snapshot
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
@@ -54,6 +58,7 @@ from hilsim.scene.tiles import cut_long_edges, fits_one_tile, snap
 from hilsim.sdf.reading import read_sdf
 from hilsim.sdf.specs import SdfShape
 from hilsim.telemetry.server import serve_metrics
+from hilsim.vehicle.live import build_live_pose, live_state
 from hilsim.vehicle.specs import VehicleSpec
 from tests.fuzz import corpus
 from tests.fuzz.harness import Target
@@ -218,6 +223,31 @@ def _mavlink(data: bytes, _: Path) -> None:
                 raise AssertionError(f"a frame must lie in its buffer, got {found}")
 
 
+@lru_cache(maxsize=1)
+def _pose_receiver() -> tuple[Receiver, list[int]]:
+    bodies = build_bodies(
+        build_live_pose(64), build_live_keys(2, 64), speed_mps=100.0, extrapolate_ns=10**8, ahead_ns=10**7, margin_ns=10**6, delay_ns=3 * 10**7
+    )
+    add_body(bodies, 7, 0, 100.0)
+    add_body(bodies, 9, 1, 100.0)
+    return build_receiver(bodies, ClockKind.SENDER), [0]
+
+
+def _poses(data: bytes, _: Path) -> None:
+    """The reading kernel, whose state goes on from one input to the next; then the reader in Python."""
+    receiver, clock = _pose_receiver()
+    clock[0] += 1_000_000
+    size = min(len(data), len(receiver.buffer))
+    receiver.buffer[:size] = np.frombuffer(data[:size], np.uint8)
+    take_message(receiver, size, clock[0], 0, 0)
+    if clock[0] % 4_000_000 == 0:
+        extend(receiver.bodies, clock[0], bool(receiver.words[LoopWord.FOLLOWS]), receiver.state)
+    for pose in (live_state(receiver.bodies.live, clock[0]), *(live_pose(receiver.bodies.keys, slot, clock[0]) for slot in range(2))):
+        if not np.isfinite([*pose[0], *pose[1]]).all():
+            raise AssertionError(f"poses must be finite, got {pose}")
+    decode(data)
+
+
 def _servos(data: bytes, _: Path) -> None:
     motor_commands(decode_servos(data).pwm_us)
 
@@ -345,6 +375,7 @@ TARGETS = {
         Target(name="bmp", corpus=corpus.bitmaps, mutate=spoil_trailer, run=partial(_map, "bmp"), suffix=".bmp"),
         Target(name="npz", corpus=corpus.archives, mutate=spoil_npz, run=partial(_map, "npz"), suffix=".npz"),
         Target(name="mavlink", corpus=corpus.mavlink, mutate=spoil_bytes, run=_mavlink, needs_kernels=True, cpu_s=120.0),
+        Target(name="poses", corpus=corpus.poses, mutate=spoil_bytes, run=_poses),
         Target(name="servos", corpus=corpus.servos, mutate=spoil_bytes, run=_servos),
         Target(name="sf45", corpus=corpus.sf45, mutate=spoil_bytes, run=_sf45),
         Target(name="nmea", corpus=corpus.sentences, mutate=spoil_text, run=_sentence),

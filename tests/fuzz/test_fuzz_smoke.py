@@ -30,6 +30,7 @@ COUNTS = {
     "trajectory": 300,
     "bmp": 300,
     "npz": 300,
+    "poses": 1000,
     "servos": 1000,
     "sf45": 300,
     "nmea": 300,

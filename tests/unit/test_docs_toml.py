@@ -8,6 +8,7 @@ import tarfile
 import tomllib
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import trimesh
 from click.testing import CliRunner
@@ -20,6 +21,7 @@ from hilsim.cli.check import check
 from hilsim.config.places import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.config.script import load_script
+from hilsim.external.recording import key_records
 from hilsim.rangefinders.registry import RANGEFINDERS
 from tests.edited import edited_copy
 from tests.pages import ROOT, blocks
@@ -82,6 +84,14 @@ def with_a_capture(block, directory, request):
 def with_a_drive(block, directory, request):
     """The recording is beside the rig."""
     hilsim.record(write_rig(directory, wall_rig(), "wall.toml"), directory / "drive.pcap", duration_s=0.3)
+    a_rig(block, directory, request)
+
+
+def with_poses(block, directory, request):
+    """The recording of poses is beside the rig: the platform does not move."""
+    state = np.zeros((1, 13))
+    state[0, 6] = 1.0
+    (directory / "drive.poses").write_bytes(key_records([0], [0], [True], state).tobytes())
     a_rig(block, directory, request)
 
 
@@ -167,6 +177,7 @@ SPECIAL = {
     ("overlay.md", 0): with_a_map,
     ("overlay.md", 1): with_a_map,
     ("replay-captures.md", 0): with_a_capture,
+    ("external-poses.md", 1): with_poses,
     ("fly-with-an-autopilot.md", 3): beside_a_controller,
     ("rovers.md", 0): with_scans,
     ("gazebo.md", 0): with_a_world,

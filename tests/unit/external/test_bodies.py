@@ -119,7 +119,7 @@ def test_the_platform_follows_a_path_with_jitter_and_loss_at_the_declared_delay(
     assert bench.count("LOST") > 0
 
 
-def test_a_platform_stands_where_the_rig_has_it_until_its_first_pose_and_waits_there_until_the_clock_is_known():
+def test_a_platform_is_where_the_rig_has_it_until_its_first_pose_and_waits_there_until_the_clock_is_known():
     bench = Bench()
     assert {found[1][0] for found in bench.run(100 * MS)} == {(1.0, 2.0, 3.0)}
     for number in range(200):

@@ -1,0 +1,141 @@
+"""A real daemon whose platform and objects are moved by datagrams, and the replay of what its sensors saw."""
+
+import json
+import math
+import random
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import hilsim
+from hilsim.errors import HilsimError
+from hilsim.external.messages import MessageKind, encode, poses_of
+from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from tests.support import write_rig
+from tests.system.conftest import SCENE
+from tests.system.test_changes import payloads, sensor
+
+pytestmark = pytest.mark.system
+
+MOVED = """
+[platform]
+kind = "external"
+position_m = [0.5, 0.0, 0.2]
+[external]
+listen = "{listen}"
+{keys}
+[[external.object]]
+id = 7
+box = {{ name = "cart", size_m = [0.6, 0.6, 1.0] }}
+[[external.object]]
+id = 8
+sphere = {{ name = "ball", radius_m = 0.3 }}
+"""
+CONTROL = '[control]\nsocket = "control"\n'
+
+
+class Sender(threading.Thread):
+    """Sends poses of the platform at 200 Hz and of two objects at 60 Hz, with jitter and loss."""
+
+    def __init__(self, address, seed=3):
+        super().__init__()
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        self.address, self.link, self.ends = address, socket.socket(family, socket.SOCK_DGRAM), threading.Event()
+        self.random = random.Random(seed)  # noqa: S311 - no secret
+
+    def run(self):
+        begun_ns, number, waiting = time.monotonic_ns(), 0, []
+        while not self.ends.wait(0.001):
+            now_ns = time.monotonic_ns()
+            while begun_ns + number * 5_000_000 <= now_ns:
+                stamp_ns = begun_ns + number * 5_000_000
+                ids = [0] if number % 3 else [0, 7, 8]
+                if self.random.random() > 0.03:
+                    waiting.append((stamp_ns + round(5e6 * self.random.random()), number, self.message(ids, stamp_ns, number)))
+                number += 1
+            due = sorted(each for each in waiting if each[0] <= now_ns)
+            waiting = [each for each in waiting if each[0] > now_ns]
+            for _, _, payload in due:
+                self.link.sendto(payload, self.address)
+        self.link.close()
+
+    @staticmethod
+    def message(ids, stamp_ns, number):
+        """Everything on circles."""
+        t = 1e-9 * (stamp_ns % 10**12)
+        places = [
+            (0.5 * math.cos(t + each), 0.5 * math.sin(t + each), 0.2) if each == 0 else (1.5 * math.cos(t + each), 1.5 * math.sin(t + each), 0.0)
+            for each in ids
+        ]
+        poses = poses_of(ids, places, [(math.cos(0.5 * t), 0.0, 0.0, math.sin(0.5 * t))] * len(ids))
+        return encode(MessageKind.POSES, poses, time_ns=stamp_ns, sender=5, sequence=number)
+
+    def stop(self):
+        self.ends.set()
+        self.join()
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def until(condition, timeout_s=20.0):
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("kind", ["udp", "unix"])
+def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packets(daemon, tmp_path, receiver, kind):
+    port = free_port()
+    listen, address = (f"udp:127.0.0.1:{port}", ("127.0.0.1", port)) if kind == "udp" else ("unix:poses", str(tmp_path / "poses"))
+    front, rear = receiver(), receiver()
+    sensors = sensor("front", front.port, receiver().port) + sensor("rear", rear.port, receiver().port, "", "[-0.2, 0.1, 0.2]", 202)
+    path = write_rig(tmp_path, SCENE + MOVED.format(listen=listen, keys='record = "keys"') + sensors + CONTROL)
+    running = daemon(path, "--record", str(tmp_path / "lived.pcap"))
+    sender, control = Sender(address), hilsim.connect(tmp_path / "control")
+    sender.start()
+    until(lambda: control.state()["external"]["state"] == "following")
+    time.sleep(2.0)
+    state = control.state()["external"]
+    sender.stop()
+    until(lambda: control.state()["external"]["state"] == "silent")
+    time.sleep(0.5)
+    lived_s = control.state()["rig_s"]
+    assert running.stop()[0] == 0
+    assert state["poses"] > 400
+    assert state["lost_messages"] > 0
+    for event in ("external.settling", "external.silent"):
+        assert event in running.text()
+    replayed = write_rig(tmp_path, SCENE + MOVED.format(listen=listen, keys='time = "replay"\nfile = "keys"') + sensors, "replayed.toml")
+    hilsim.record(replayed, tmp_path / "played.pcap", duration_s=lived_s + 1.0)
+    different = 0
+    for of in (front.port, rear.port):
+        lived, played = payloads(tmp_path / "lived.pcap", of), payloads(tmp_path / "played.pcap", of)
+        stamps = np.frombuffer(b"".join(lived), DATA_PACKET_DTYPE)["timestamp"]
+        is_gapless = (np.diff(stamps.astype(np.int64)) % 3_600_000_000 < 1400).all()
+        assert len(lived) > 1000
+        if state["stalls"] == 0:  # a machine that stands still may render beyond the newest key, which is counted
+            assert lived == played[: len(lived)] if is_gapless else set(lived) <= set(played)
+        different += len(set(lived) - set(played))
+    assert different <= 10 * state["stalls"]
+
+
+def test_a_live_rig_is_refused_where_nothing_runs_in_real_time(tmp_path):
+    path = write_rig(tmp_path, SCENE + MOVED.format(listen="udp:127.0.0.1:2400", keys="") + sensor("front", 2368, 8308))
+    with pytest.raises(HilsimError, match=r'external\.time must be "replay" or "lockstep" where nothing runs in real time, got "live"'):
+        hilsim.record(path, tmp_path / "a.pcap", duration_s=1.0)
+
+
+def test_an_external_port_that_is_in_use_is_named(daemon, tmp_path, receiver):
+    taken = receiver()
+    path = write_rig(tmp_path, SCENE + MOVED.format(listen=f"udp:127.0.0.1:{taken.port}", keys="") + sensor("front", 2368, 8308))
+    running = daemon(path, wait=False)
+    assert running.process.wait(200) == 1
+    assert f"udp port 127.0.0.1:{taken.port}: the port must be free" in json.dumps(running.text())
