@@ -18,7 +18,7 @@ from hilsim.transmit.packet_queue import PacketQueue, allocate_packet_queue, put
 EARLIEST_NS = 100_000_000
 """Longest time before which a pose may arrive, beyond the delay: keys farther ahead would push those in use out of the rings."""
 LONGEST_WAIT_NS = 5_000_000
-_STALL_NS = 1_000_000
+_WINDOW = 64
 DECLARATIONS = 16
 """Messages of objects that wait to be handled."""
 
@@ -34,6 +34,8 @@ class LoopWord(IntEnum):
     FOLLOWS = 5
     """Whether bodies follow their poses."""
     EXTENDED_NS = 6
+    SEEN = 7
+    """Bit n: whether the datagram n before the newest one has come."""
 
 
 class LoopCount(IntEnum):
@@ -59,7 +61,7 @@ class ClockKind(IntEnum):
     UTC = 2
 
 
-_STOP, _HAS_SENDER, _SENDER, _SEQUENCE, _ARRIVED, _FOLLOWS, _EXTENDED = map(int, LoopWord)
+_STOP, _HAS_SENDER, _SENDER, _SEQUENCE, _ARRIVED, _FOLLOWS, _EXTENDED, _SEEN = map(int, LoopWord)
 _MESSAGES, _MALFORMED, _REFUSED, _UNKNOWN, _STRANGERS, _LOST, _REORDERED, _RESTARTS, _STALLS, _UNDECLARED = map(int, LoopCount)
 _SENDER_CLOCK, _UTC_CLOCK = int(ClockKind.SENDER), int(ClockKind.UTC)
 _POSES_KIND, _REMOVE_KIND, _BYE_KIND = int(MessageKind.POSES), int(MessageKind.REMOVE), int(MessageKind.BYE)
@@ -140,14 +142,24 @@ def _is_stranger(receiver: Receiver, sender: int, now_ns: int) -> bool:
 
 @kernel
 def _note_sequence(receiver: Receiver, sequence: int) -> None:
-    """Count datagrams that are missing, and those that come after a later one."""
+    """Count datagrams that come after a later one, and those that have not come when the 64th after them does."""
     words = receiver.words
-    if words[_SEQUENCE] >= 0:
-        step = (sequence - words[_SEQUENCE]) & 0xFFFFFFFF
-        if step == 0 or step >= 1 << 31:
-            receiver.counts[_REORDERED] += 1
-            return
-        receiver.counts[_LOST] += step - 1
+    step = (sequence - words[_SEQUENCE]) & 0xFFFFFFFF
+    if words[_SEQUENCE] < 0:
+        words[_SEEN] = -1
+        step = 1
+    if step == 0 or step >= 1 << 31:
+        receiver.counts[_REORDERED] += 1
+        before = -step & 0xFFFFFFFF
+        if before < _WINDOW:
+            words[_SEEN] |= np.int64(1) << before
+        return
+    receiver.counts[_LOST] += max(step - _WINDOW, 0)
+    for _ in range(min(step, _WINDOW)):
+        if words[_SEEN] >= 0:  # the bit that leaves is 0
+            receiver.counts[_LOST] += 1
+        words[_SEEN] = words[_SEEN] << 1
+    words[_SEEN] |= 1
     words[_SEQUENCE] = sequence
 
 

@@ -206,6 +206,27 @@ def test_a_datagram_with_a_fault_and_a_record_with_a_fault_are_counted_by_their_
     assert [int(bench.receiver.faults[fault]) for fault in (Fault.SHORT, Fault.VERSION, Fault.NOT_FINITE)] == [1, 1, 1]
 
 
+def test_lost_datagrams_are_those_that_do_not_come_even_late():
+    bench, rng = Bench(), np.random.default_rng(6)
+    lost, latest = 0, 900 * MS
+    for number in range(1000):
+        if number < 900 and number % 9 == 4:
+            lost += 1
+        else:
+            bench.send(pose(number * MS, sequence=(number + 2**32 - 500) % 2**32), number * MS + round(20 * MS * rng.random()))
+    bench.run(latest + 200 * MS)
+    assert bench.count("LOST") == lost
+    assert bench.count("REORDERED") > 300
+
+
+def test_a_gap_of_many_datagrams_is_counted_whole():
+    bench = Bench()
+    for sequence in (0, 1000, 1001, 1100):
+        bench.send(pose(0, sequence=sequence), sequence * MS)
+    bench.run(1200 * MS)
+    assert bench.count("LOST") == 999 + 98 - 63  # those of the last 64 may still come
+
+
 def test_a_pose_far_ahead_is_refused():
     bench = Bench(clock=ClockKind.MONOTONIC)
     bench.send(pose(10**9), 0)
