@@ -67,7 +67,7 @@ def test_address_must_be_one_of_two_kinds(to):
 
 
 def ground_truth(number):
-    """A car drives, a walker passes and vanishes, a house stands."""
+    """A car drives, a walker passes and vanishes, and there is a house."""
 
     def vector(*values):
         return b"".join(double(row, value) for row, value in enumerate(values, start=1))
