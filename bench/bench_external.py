@@ -41,6 +41,7 @@ seconds, objects, port, foreign_ns = float(sys.argv[1]), int(sys.argv[2]), int(s
 speed, turn = 20.0, math.radians(90.0)
 radius, chance = speed / turn, random.Random(7)
 link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+encode(MessageKind.POSES, poses_of([0], [(0.0, 0.0, 0.0)], [(1.0, 0.0, 0.0, 0.0)]), time_ns=0)  # loads its kernels
 begun = time.monotonic_ns()
 print(begun, flush=True)
 platform, things, number, waiting = begun, begun, 0, []
@@ -136,7 +137,7 @@ def poses_at(live, time_ns, position_m, orientation):
 
 def followed(folder, epoch_ns, stretches, objects):
     """Errors at each firing of the stretches (monotonic nanoseconds): across (m), of the delay (s), of the turn about the path's (deg)."""
-    live = load_recording(folder / "keys", {number: number - 1 for number in range(1, objects + 1)}).live
+    live = load_recording(folder / "keys", range(1, objects + 1)).live
     across, delay_s, turned = [], [], []
     for begin_ns, end_ns in stretches:
         firing_ns = np.arange(begin_ns - epoch_ns, end_ns - epoch_ns, FIRING_NS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
-from hilsim.assembly.external_scene import NOTHING_MOVED, external_scene
+from hilsim.assembly.external_scene import NOTHING_MOVED, ObjectSlots, external_scene
 from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
@@ -58,6 +58,7 @@ class Scenery:
         still_at: Pose of a fixed platform; None: it moves.
         live: Poses of the flying vehicle, or of a platform that another simulator moves; None without.
         unseen: Ids of the objects that are missing in each of ``worlds``.
+        slots: Slots of objects that another simulator moves; None without one.
     """
 
     world: World
@@ -71,6 +72,7 @@ class Scenery:
     still_at: Pose | None = None
     live: LivePose | None = None
     unseen: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    slots: ObjectSlots | None = None
 
     @property
     def object_names(self) -> tuple[str, ...]:
@@ -118,6 +120,7 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
         sdf=sdf,
         worlds={number: build_world(objects, around, live=moved.keys) for number, around in unseen.items()},
         unseen=unseen,
+        slots=moved.slots,
         notes=notes,
         objects=tuple(objects),
         materials=world_materials(objects),

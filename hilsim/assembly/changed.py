@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
+from hilsim.assembly.external_scene import ObjectSlots
 from hilsim.assembly.recorded_units import has_overlay, moving_world
 from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes
 from hilsim.assets.scenes import Assets, placed_object
@@ -33,6 +34,7 @@ from hilsim.geometry.live_keys import LivePlacement
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.limits import INSERTED_OBJECTS
 from hilsim.scene.materials import Material
+from hilsim.scene.object_specs import ObjectSpec
 from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
@@ -54,12 +56,14 @@ class RigState:
         worlds: World by the number of the sensor that sees it; the key -1: the world of all other sensors; -2: the world that is put into recorded points.
         settings: Each sensor's, by its place in the rig.
         dark: Places of sensors whose lasers do not fire.
+        slots: Slots of objects that another simulator moves; None without one.
     """
 
     rig: Rig
     worlds: Mapping[int, EditableWorld]
     settings: tuple[LidarSetting, ...]
     dark: frozenset[int] = frozenset()
+    slots: ObjectSlots | None = None
 
     @classmethod
     def at_start(cls, rig: Rig, scenery: Scenery) -> Self:
@@ -68,8 +72,8 @@ class RigState:
         for number, world in scenery.worlds.items():
             worlds[number] = EditableWorld.of(scenery.objects, world, scenery.unseen[number])
         if has_overlay(rig):
-            worlds[_INSERTED] = moving_world(scenery.objects)
-        return cls(rig=rig, worlds=worlds, settings=rig.lidars)
+            worlds[_INSERTED] = moving_world(scenery.objects, scenery.world.live)
+        return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots)
 
     @property
     def world(self) -> World:
@@ -154,19 +158,45 @@ class RigState:
 
     def _with_added(self, change: AddChange) -> Self:
         spec, scene = change.shape, self.rig.spec.scene
-        if self.worlds[_SHARED].has(spec.name):
-            raise ConfigError(f'name must be new, got "{spec.name}", which an object has')
+        if self.worlds[_SHARED].has(change.object_name):
+            raise ConfigError(f'name must be new, got "{change.object_name}", which an object has')
+        if change.external_id:
+            return self._with_moved(change)
+        if spec is None:
+            raise AssertionError("an object that is like another has an external_id")
+        thing = self._placed(spec)
+        self._enforce_inserted()
+        if thing.stands_on_ground:
+            thing = stood(thing, self.worlds[_SHARED].world, self.objects, scene)
+        return self._in_worlds(lambda world: world.added(thing))
+
+    def _enforce_inserted(self) -> None:
+        if _INSERTED in self.worlds:
+            INSERTED_OBJECTS.enforce(len(self.worlds[_INSERTED].movers) + 1, "scene", ConfigError)
+
+    def _with_moved(self, change: AddChange) -> Self:
+        """The state with another object that is moved by keys."""
+        if self.slots is None:
+            raise ConfigError("external_id must be 0 for a rig without [external]")
+        if change.shape is None:
+            shared = self.worlds[_SHARED]
+            model = shared.objects[shared.find(change.like)]
+        else:
+            placed = self._placed(change.shape)
+            model = replace(placed, mesh=placed.mesh.placed(mounting(change.shape.position_m, change.shape.rotation_deg)))
+        self._enforce_inserted()
+        placement = LivePlacement(self.slots.slot_of(change.external_id))
+        thing = replace(model, placement=placement, name=change.object_name, stands_on_ground=False)
+        return self._in_worlds(lambda world: world.added(thing))
+
+    def _placed(self, spec: ObjectSpec) -> SceneObject:
+        scene = self.rig.spec.scene
         materials = scene.material_table()
         for name in spec.material_names():
             if name not in materials:
                 raise ConfigError(f"material must be built in or in the rig's materials, got {name!r}")
         assets = Assets(directory=self.rig.directory, materials=materials)
-        thing = placed_object(spec, assets.shape(spec), scene.origin_m, spec.name)
-        if _INSERTED in self.worlds:
-            INSERTED_OBJECTS.enforce(len(self.worlds[_INSERTED].movers) + 1, "scene", ConfigError)
-        if thing.stands_on_ground:
-            thing = stood(thing, self.worlds[_SHARED].world, self.objects, scene)
-        return self._in_worlds(lambda world: world.added(thing))
+        return placed_object(spec, assets.shape(spec), scene.origin_m, spec.name)
 
     def _with_sensor(self, change: SensorChange) -> Self:
         names = [setting.name for setting in self.settings]

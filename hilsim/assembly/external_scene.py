@@ -1,6 +1,6 @@
 """From ``[external]`` of a rig to what it moves: objects with slots of keys, and the states of the platform."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +16,42 @@ from hilsim.geometry.poses import mounting
 from hilsim.scene.world import SceneObject
 from hilsim.vehicle.live import SLOTS, STATE_SIZE, LivePose, build_live_pose, write_state
 
-SPARE_SLOTS = 64
+SPARE_SLOTS = 256
 """Slots for objects that are declared while the rig runs."""
 _IN_USE_NS = 250_000_000
 """Time for which keys are readable, beyond the delay."""
+
+
+class ObjectSlots:
+    """Slots of the objects that another simulator moves, by their ids; an id keeps its slot.
+
+    Attributes:
+        listeners: Callbacks for the id and the slot of each further object.
+    """
+
+    def __init__(self, declared: Sequence[int], capacity: int) -> None:
+        """Give the declared ids the first slots of ``capacity``."""
+        self._slots = {identity: slot for slot, identity in enumerate(declared)}
+        self._capacity = capacity
+        self.listeners: list[Callable[[int, int], object]] = []
+
+    def slot_of(self, identity: int) -> int:
+        """Slot of an id; a new id gets the next one.
+
+        Raises:
+            ConfigError: all slots are taken.
+        """
+        if identity not in self._slots:
+            if len(self._slots) == self._capacity:
+                raise ConfigError(f"external_id must be one of the {self._capacity} that were moved so far, got another one ({identity})")
+            self._slots[identity] = len(self._slots)
+            for listener in self.listeners:
+                listener(identity, self._slots[identity])
+        return self._slots[identity]
+
+    def items(self) -> dict[int, int]:
+        """Slots by ids."""
+        return dict(self._slots)
 
 
 class MovedScene(NamedTuple):
@@ -29,11 +61,13 @@ class MovedScene(NamedTuple):
         objects: Objects of the world, in the order of ``external.object``.
         keys: Keys of objects; the slot of an object is its place in ``external.object``.
         live: States of the platform; None if it is not moved.
+        slots: Slots of the objects.
     """
 
     objects: tuple[SceneObject, ...] = ()
     keys: LiveKeys = NO_LIVE_KEYS
     live: LivePose | None = None
+    slots: ObjectSlots | None = None
 
 
 NOTHING_MOVED = MovedScene()
@@ -56,11 +90,12 @@ def external_scene(rig: Rig, others: Sequence[SceneObject]) -> MovedScene:
     objects = _objects(rig, spec, {thing.name for thing in others})
     moves_platform = rig.spec.platform.kind == "external"
     if spec.time == "replay":
-        recorded = load_recording(rig.directory / spec.file, {each.id: slot for slot, each in enumerate(spec.object)})
-        return MovedScene(objects, recorded.keys, recorded.live if moves_platform else None)
+        recorded = load_recording(rig.directory / spec.file, [each.id for each in spec.object])
+        return MovedScene(objects, recorded.keys, recorded.live if moves_platform else None, ObjectSlots(recorded.ids, len(recorded.keys.written)))
     in_use_ns = round(spec.delay_ms * 1e6) + _IN_USE_NS
     keys = build_live_keys(len(objects) + SPARE_SLOTS, max(KEYS, 2 * (in_use_ns // OBJECT_SPACING_NS)))
-    return MovedScene(objects, keys, _standing(rig, max(SLOTS, 2 * (in_use_ns // SPACING_NS))) if moves_platform else None)
+    live = _standing(rig, max(SLOTS, 2 * (in_use_ns // SPACING_NS))) if moves_platform else None
+    return MovedScene(objects, keys, live, ObjectSlots([each.id for each in spec.object], len(keys.written)))
 
 
 def _standing(rig: Rig, slots: int) -> LivePose:

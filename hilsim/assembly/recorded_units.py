@@ -19,6 +19,7 @@ from hilsim.config.toml_file import read_toml
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit, build_cepton_unit, build_velodyne_unit
 from hilsim.errors import CaptureError, ConfigError
+from hilsim.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import INSERTED_OBJECTS
@@ -40,7 +41,7 @@ _MEASURED_PACKETS = 4000
 _POINTS = {PacketKind.VELODYNE_DATA: Kind.VELODYNE, PacketKind.CEPTON_STDV: Kind.STDV}
 
 
-def moving_world(objects: Sequence[SceneObject]) -> EditableWorld:
+def moving_world(objects: Sequence[SceneObject], live: LiveKeys = NO_LIVE_KEYS) -> EditableWorld:
     """The objects of a scene as a world of which each is a mover, also what stands still: recorded firings are compared with the objects one by one.
 
     Raises:
@@ -48,7 +49,7 @@ def moving_world(objects: Sequence[SceneObject]) -> EditableWorld:
     """
     INSERTED_OBJECTS.enforce(len(objects), "scene", ConfigError)
     movers = [replace(thing, placement=fixed_track(thing.placement)) if isinstance(thing.placement, Pose) else thing for thing in objects]
-    return EditableWorld.of(movers, build_world(movers))
+    return EditableWorld.of(movers, build_world(movers, live=live))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,7 @@ def build_inserter(rig: Rig, number: int, scenery: Scenery) -> Inserter:
     recording = _read(rig, spec, where)
     mount = extrinsics(spec.mount_position_m, spec.mount_rotation_deg)
     unit = _unit(rig, spec, _STREAMS + number, recording, mount, where)
-    return Inserter(unit, _track(rig, spec, scenery, where), moving_world(scenery.objects).world)
+    return Inserter(unit, _track(rig, spec, scenery, where), moving_world(scenery.objects, scenery.world.live).world)
 
 
 def _track(rig: Rig, spec: ReplaySpec, scenery: Scenery, where: str) -> PoseTrack:

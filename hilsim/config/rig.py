@@ -174,6 +174,10 @@ class RigSpec:
                 self.external is None or self.platform.kind == "external" or bool(self.external.object),
                 'external must move the platform (platform.kind = "external") or have at least one object',
             ),
+            (
+                self.external is None or self.external.time == "replay" or not any(rover.drive for rover in self.rover),
+                "rover.drive must not be given with external poses that are followed live: rovers measure 60 ms ahead",
+            ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
             (
@@ -264,6 +268,12 @@ class Rig:
     def directory(self) -> Path:
         """Directory that the rig's file names are relative to."""
         return self.path.parent
+
+
+def takes_timed_changes(rig: Rig) -> bool:
+    """Whether sensors of a rig, and what they see, can be changed at rig times."""
+    is_moved = rig.spec.external is not None and rig.spec.external.time == "live"
+    return rig.spec.control.takes_changes or rig.script is not None or is_moved
 
 
 def load_rig(path: Path, changes: Changes | None = None) -> Rig:

@@ -73,6 +73,9 @@ class AddChange(ChangeSpec):
         cone: An upright cone.
         capsule: An upright capsule.
         ellipsoid: An ellipsoid.
+        like: Name of an object of the scene whose mesh and label it has, in place of a shape; only with ``external_id``.
+        name: Name of an object with ``like``.
+        external_id: Id of the object in messages of another simulator (``[external]``), which moves it from its first pose on; 0: it is not moved by one.
     """
 
     kind: Literal["add"] = "add"
@@ -84,22 +87,35 @@ class AddChange(ChangeSpec):
     cone: ConeSpec | None = None
     capsule: CapsuleSpec | None = None
     ellipsoid: EllipsoidSpec | None = None
+    like: str = ""
+    name: str = ""
+    external_id: int = 0
 
     def _given(self) -> tuple[ObjectSpec, ...]:
         shapes = (self.mesh, self.plane, self.box, self.cylinder, self.sphere, self.cone, self.capsule, self.ellipsoid)
         return tuple(shape for shape in shapes if shape is not None)
 
     @property
-    def shape(self) -> ObjectSpec:
-        """The object."""
-        return self._given()[0]
+    def shape(self) -> ObjectSpec | None:
+        """The object; None for one that is like another."""
+        return None if self.like else self._given()[0]
+
+    @property
+    def object_name(self) -> str:
+        """Name of the object."""
+        return self.name if self.shape is None else self.shape.name
 
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
         given = self._given()
-        yield len(given) == 1, f"one of mesh, plane, box, cylinder, sphere, cone, capsule and ellipsoid must be given, got {len(given)}"
-        yield all(shape.name.strip() for shape in given), "name of the object must be given"
+        count = len(given) + bool(self.like)
+        yield count == 1, f"one of mesh, plane, box, cylinder, sphere, cone, capsule, ellipsoid and like must be given, got {count}"
+        yield all(shape.name.strip() for shape in given) and bool(self.like) == bool(self.name.strip()), "name of the object must be given"
+        yield 0 <= self.external_id < 1 << 32, f"external_id must be 0 to {(1 << 32) - 1}, got {self.external_id}"
+        yield not self.like or self.external_id > 0, "external_id must be given with like"
+        is_free = all(shape.motion is None and not shape.stand_on_ground for shape in given)
+        yield self.external_id == 0 or is_free, "motion and stand_on_ground must not be given with external_id: another simulator moves the object"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ A part is one component that a rig requests and that runs while packets flow: th
 A part defines only the steps that it needs: the default of each does nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.autopilot.obstacle_map import ObstacleMap
 from hilsim.config.rig import Rig
+from hilsim.config.script import ChangeSpec
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
 from hilsim.replay.source import ReplaySource
@@ -101,6 +102,7 @@ class RigContext:
         overlaid: Replays with the scene in their points, by name.
         viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
         actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
+        make_change: Function that makes a timed change at its time; available while the parts serve.
         is_changed: Whether timed changes have made another rig of it than its file has.
         can_change: Whether sensors and what they see can be changed at rig times.
     """
@@ -114,6 +116,7 @@ class RigContext:
     overlaid: dict[str, ReplaySource] = field(default_factory=dict)
     viewers: dict[str, Callable[[int, World], None]] = field(default_factory=dict)
     actors: dict[str, Actor] = field(default_factory=dict)
+    make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
     is_changed: bool = False
     can_change: bool = False
     transmitter_or_none: Transmitter | None = None

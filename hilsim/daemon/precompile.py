@@ -28,7 +28,7 @@ from hilsim.compilation.cache import module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.config.rig import Rig
+from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import FAMILIES
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
@@ -68,7 +68,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"replay"} if spec.replay else set()
     needs |= {"rovers"} if spec.rover else set()
     needs |= {"gazebo"} if spec.gazebo else set()
-    needs |= {"changes"} if rig.lidars and (spec.control.takes_changes or rig.script is not None) else set()
+    needs |= {"changes"} if rig.lidars and takes_timed_changes(rig) else set()
     needs |= {"record"} if spec.record.file or spec.sink else set()
     return tuple(sorted(needs))
 

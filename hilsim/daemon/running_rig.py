@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from hilsim.config.rig import Rig
+from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.daemon.change_queue import ChangeQueue
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.health import HealthMonitor
@@ -60,7 +60,7 @@ class RunningRig:
         self.health = HealthMonitor()
         self.commands = CommandCounts()
         self.http = HttpCounts()
-        self._context = RigContext(rig=rig, say=say, can_change=rig.spec.control.takes_changes or rig.script is not None)
+        self._context = RigContext(rig=rig, say=say, can_change=takes_timed_changes(rig))
         self._parts = tuple(make(self._context) for make in PARTS)
         self._open = ExitStack()
         self._changing = threading.Lock()
@@ -177,6 +177,7 @@ class RunningRig:
     async def serve(self) -> AsyncIterator[None]:
         """Run the parts' tasks on the event loop while the block runs."""
         async with AsyncExitStack() as served:
+            self._context.make_change = self.changes.make
             for part in self._parts:
                 await served.enter_async_context(part.serve())
             await served.enter_async_context(self.changes.serve())

@@ -15,10 +15,14 @@ from hilsim.compilation.jit import kernel
 SETTLING_NS = 500_000_000
 """Time from the first message during which the mapping follows the fastest message at once, and no pose is followed."""
 JUMP_NS = 1_000_000_000
-"""Difference of a stamp from its expected value above which the sender's clock has been set."""
+"""Lateness of a message above which the sender's clock has been set."""
+FASTER_NS = 20_000_000
+"""Time by which a message is faster than the fastest so far above which the mapping is wrong: it began with messages that had waited."""
 _BUCKETS = 8
 _BUCKET_NS = 250_000_000
 _SLEW_DIVISOR = 20_000  # 50 ppm
+_LONGEST_STEP_NS = 100_000_000
+"""Time for which one message may adjust the mapping: the first one after a silence says little."""
 
 
 class ClockWord(IntEnum):
@@ -50,15 +54,16 @@ def restart_clock(words: npt.NDArray[np.int64]) -> None:
 
 
 @kernel
-def has_jumped(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -> bool:
-    """Whether a stamp is so far from the mapping that the sender's clock must have been set."""
-    return bool(words[_HAS_BEGUN] != 0 and abs(arrival_ns - stamp_ns - words[_OFFSET]) > JUMP_NS)
-
-
-@kernel
 def is_settled(words: npt.NDArray[np.int64], arrival_ns: int) -> bool:
     """Whether the mapping is exact enough for poses to be followed."""
     return bool(words[_HAS_BEGUN] != 0 and arrival_ns - words[_BEGUN] >= SETTLING_NS)
+
+
+@kernel
+def has_jumped(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -> bool:
+    """Whether a stamp is so far from the mapping that another one must begin: the clock was set, or the first messages had waited."""
+    late_ns = arrival_ns - stamp_ns - words[_OFFSET]
+    return bool(words[_HAS_BEGUN] != 0 and (late_ns > JUMP_NS or (late_ns < -FASTER_NS and is_settled(words, arrival_ns)) or late_ns < -JUMP_NS))
 
 
 @kernel
@@ -93,7 +98,7 @@ def note_arrival(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -
         least = min(least, words[_LEAST + other])
     away = least - words[_OFFSET]
     if arrival_ns - words[_BEGUN] >= SETTLING_NS:
-        most = (arrival_ns - words[_ADJUSTED]) // _SLEW_DIVISOR
+        most = min(arrival_ns - words[_ADJUSTED], _LONGEST_STEP_NS) // _SLEW_DIVISOR
         away = min(max(away, -most), most)
         if most > 0:
             words[_ADJUSTED] = arrival_ns

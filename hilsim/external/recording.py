@@ -4,7 +4,7 @@ The list of committed keys is all that sensors knew, so a rig that replays it se
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,18 +97,20 @@ class RecordedKeys(NamedTuple):
     Attributes:
         live: States of the platform, all readable.
         keys: Keys of objects, all readable.
+        ids: Id of the object of each slot.
     """
 
     live: LivePose
     keys: LiveKeys
+    ids: tuple[int, ...]
 
 
-def load_recording(path: Path, slots: Mapping[int, int]) -> RecordedKeys:
+def load_recording(path: Path, declared: Sequence[int]) -> RecordedKeys:
     """Read a recording.
 
     Args:
         path: The file.
-        slots: Slot of each object's keys, by the object's id.
+        declared: Ids of the first slots; those of the file that are not among them follow.
 
     Raises:
         AssetError: it cannot be read, has no key of the platform, or has faults; the message names the first of each kind.
@@ -116,9 +118,7 @@ def load_recording(path: Path, slots: Mapping[int, int]) -> RecordedKeys:
     records = _read(path)
     identity, time_ns = records["pose"]["id"], records["header"]["time_ns"]
     faults = _faults(records)
-    unknown = sorted(set(identity.tolist()) - {0, *slots})
-    if unknown:
-        faults.append(f"ids must be those of external.object ({', '.join(map(str, sorted(slots))) or 'there is none'}), got {unknown[0]}")
+    slots = {each: slot for slot, each in enumerate(dict.fromkeys((*declared, *(each for each in identity.tolist() if each != 0))))}
     rows_of = {each: np.flatnonzero(identity == each) for each in (0, *slots)}
     for each, rows in rows_of.items():
         late = np.flatnonzero(np.diff(time_ns[rows]) <= 0)
@@ -137,7 +137,7 @@ def load_recording(path: Path, slots: Mapping[int, int]) -> RecordedKeys:
         for row, state in zip(rows_of[each], _states(records[rows_of[each]]), strict=True):
             is_seen = not int(records["pose"]["flags"][row]) & IS_HIDDEN
             write_key(keys, slot, int(time_ns[row]), state[:3], state[3:6], state[6:10], is_seen)
-    return RecordedKeys(live, keys)
+    return RecordedKeys(live, keys, tuple(slots))
 
 
 def _read(path: Path) -> npt.NDArray[Any]:

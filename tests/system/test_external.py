@@ -12,7 +12,7 @@ import pytest
 
 import hilsim
 from hilsim.errors import HilsimError
-from hilsim.external.messages import MessageKind, encode, poses_of
+from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.support import write_rig
 from tests.system.conftest import SCENE
@@ -139,3 +139,43 @@ def test_an_external_port_that_is_in_use_is_named(daemon, tmp_path, receiver):
     running = daemon(path, wait=False)
     assert running.process.wait(200) == 1
     assert f"udp port 127.0.0.1:{taken.port}: the port must be free" in json.dumps(running.text())
+
+
+def test_objects_are_declared_and_removed_by_messages_and_their_script_gives_the_same_packets(daemon, tmp_path, receiver):
+    port, front = free_port(), receiver()
+    lidar = sensor("front", front.port, receiver().port)
+    path = write_rig(tmp_path, SCENE + MOVED.format(listen=f"udp:127.0.0.1:{port}", keys='record = "keys"\nclock = "monotonic"') + lidar + CONTROL)
+    running = daemon(path, "--record", str(tmp_path / "lived.pcap"))
+    control, link = hilsim.connect(tmp_path / "control"), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    link.connect(("127.0.0.1", port))
+    things = np.zeros(3, OBJECT_DTYPE)
+    things["id"], things["shape"], things["size_m"] = (
+        [20, 21, 22],
+        [Shape.BOX, Shape.SPHERE, Shape.MODEL],
+        [(0.8, 0.8, 0.8), (0.6, 0.6, 0.6), (0.0, 0.0, 0.0)],
+    )
+    things["name"], things["model"] = [b"crate", b"", b"second cart"], [b"", b"", b"cart"]
+    link.send(encode(MessageKind.OBJECTS, things, time_ns=0, sender=1))
+    until(lambda: {"crate", "object 21", "second cart"} <= set(control.state()["objects"]))
+    for number in range(200):
+        places = [(1.5, 0.004 * number, 0.0), (-1.5, 0.0, 0.0), (0.0, 1.5, 0.0)]
+        poses = poses_of([20, 21, 22], places, [(1.0, 0.0, 0.0, 0.0)] * 3)
+        link.send(encode(MessageKind.POSES, poses, time_ns=time.monotonic_ns(), sender=1, sequence=number + 1))
+        time.sleep(0.01)
+    link.send(encode(MessageKind.REMOVE, things[:1], time_ns=0, sender=1, sequence=201))
+    until(lambda: "crate" not in control.state()["objects"])
+    state, script = control.state(), control.script()
+    link.close()
+    assert running.stop()[0] == 0
+    assert state["external"]["refused_poses"]["unknown"] == 0
+    assert [(change["kind"], change.get("external_id", 0)) for change in script] == [("add", 20), ("add", 21), ("add", 22), ("remove", 0)]
+    lines = tmp_path / "script.jsonl"
+    lines.write_text("".join(json.dumps(change) + "\n" for change in script))
+    replayed = write_rig(tmp_path, SCENE + MOVED.format(listen="udp:127.0.0.1:1", keys='time = "replay"\nfile = "keys"') + lidar, "replayed.toml")
+    plain = tmp_path / "plain.pcap"
+    hilsim.record(replayed, tmp_path / "played.pcap", duration_s=state["rig_s"] + 3.0, script=lines)
+    hilsim.record(replayed, plain, duration_s=state["rig_s"] + 3.0)
+    lived, played = payloads(tmp_path / "lived.pcap", front.port), payloads(tmp_path / "played.pcap", front.port)
+    assert len(set(lived) - set(payloads(plain, front.port))) > 500  # sensors saw the objects
+    if state["external"]["stalls"] == 0:
+        assert set(lived) <= set(played)

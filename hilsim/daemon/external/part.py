@@ -3,6 +3,9 @@
 The receiving modules are imported only for a rig with ``[external]``; most rigs have none, and start faster so.
 """
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,16 +13,20 @@ import structlog
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
+from hilsim.config.script import AddChange
 from hilsim.daemon.parts import Change, Part, RigContext
-from hilsim.errors import ConfigError
+from hilsim.errors import ConfigError, HilsimError
 from hilsim.external.specs import ExternalSpec
 from hilsim.telemetry.faults import Fault, Level
+from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.readings import Reading
 
 if TYPE_CHECKING:
     from hilsim.daemon.external.receiving import ReceivedPoses
 
 log = structlog.get_logger("hilsim")
+
+_DECLARATION_POLL_S = 0.02
 
 
 class ExternalPoses(Part):
@@ -30,6 +37,8 @@ class ExternalPoses(Part):
         self._received: ReceivedPoses | None = None
         self._signature = asset_signature(context.rig)
         self._reported = "waiting"
+        external = context.rig.spec.external
+        self._names = {each.id: each.shape.name for each in external.object} if external is not None else {}
 
     @property
     def _spec(self) -> ExternalSpec | None:
@@ -91,6 +100,42 @@ class ExternalPoses(Part):
                 f"{rig.path}: [external], [scene], [platform] and seed cannot change while another simulator moves the rig; restart the service for that"
             )
         return Change()
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[None]:
+        """Make timed changes of messages that declare and remove objects."""
+        if self._received is None:
+            yield
+            return
+        task = asyncio.create_task(guarded("declarations", self._make_declared), name="declarations")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _make_declared(self) -> None:
+        while True:
+            await asyncio.sleep(_DECLARATION_POLL_S)
+            for payload in self._received.declarations() if self._received is not None else ():
+                try:
+                    await self._declare(payload)
+                except HilsimError as error:
+                    log.warning("external.declaration_refused", reasons=str(error).split("\n"))
+
+    async def _declare(self, payload: bytes) -> None:
+        from hilsim.daemon.external.declarations import declared_changes  # noqa: PLC0415
+        from hilsim.external.messages import decode  # noqa: PLC0415
+
+        if self.context.make_change is None:
+            raise AssertionError("changes can be made while parts serve")
+        for identity, change in declared_changes(decode(payload), self._names, self.context.rig.spec.scene.material_table()):
+            await self.context.make_change(change)
+            if isinstance(change, AddChange):
+                self._names[identity] = change.object_name
+            else:
+                del self._names[identity]
 
     def stop(self) -> None:
         """End the threads, and close the socket and the recording."""

@@ -8,16 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from hilsim.assembly.build import Scenery
+from hilsim.assembly.recorded_units import has_overlay
 from hilsim.compilation.atomics import publish
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.errors import LinkError
 from hilsim.external.bodies import BodyCount, BodyWord, add_body, build_bodies
-from hilsim.external.loop import ClockKind, LoopCount, LoopWord, build_receiver, receive_poses
+from hilsim.external.loop import DECLARATIONS, ClockKind, LoopCount, LoopWord, build_receiver, receive_poses
 from hilsim.external.recording import KeyRecorder
 from hilsim.external.specs import ExternalSpec
+from hilsim.geometry.live_keys import LivePlacement
 from hilsim.links.sockets import open_udp
+from hilsim.replay.player import AHEAD_NS
 from hilsim.telemetry.readings import ExternalReading
+from hilsim.transmit.packet_queue import take
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import build_live_pose
 
@@ -50,7 +54,7 @@ class ReceivedPoses:
             scenery.world.live,
             speed_mps=spec.speed_max_mps,
             extrapolate_ns=round(spec.extrapolate_ms * 1e6),
-            ahead_ns=lead_bounds(rig).longest_ns + _PACKET_NS,
+            ahead_ns=max(lead_bounds(rig).longest_ns, AHEAD_NS if has_overlay(rig) else 0) + _PACKET_NS,
             margin_ns=_MARGIN_NS,
             delay_ns=round(spec.delay_ms * 1e6),
             coasts=spec.on_silence == "coast",
@@ -60,6 +64,8 @@ class ReceivedPoses:
             self._bodies.words[0, BodyWord.ID] = _NO_ID
         for slot, each in enumerate(spec.object):
             add_body(self._bodies, each.id, slot, each.speed_max_mps)
+        if scenery.slots is not None:
+            scenery.slots.listeners.append(lambda identity, slot: add_body(self._bodies, identity, slot, LivePlacement(slot).speed_mps))
         self._receiver = build_receiver(self._bodies, ClockKind[spec.clock.upper()])
         self._epoch_ns = self._utc_epoch_ns = 0
         self._socket: socket.socket | None = None
@@ -120,6 +126,11 @@ class ReceivedPoses:
             self._socket = None
             if self._spec.path:
                 (self._rig.directory / self._spec.path).unlink(missing_ok=True)
+
+    def declarations(self) -> list[bytes]:
+        """Messages of objects that have come since the last call."""
+        taken = take(self._receiver.declarations, DECLARATIONS)
+        return [payload[:size].tobytes() for payload, size in zip(taken.payload, taken.size.tolist(), strict=True)]
 
     @property
     def alive(self) -> bool:

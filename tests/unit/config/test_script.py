@@ -63,7 +63,7 @@ FAULTY = {
     "an unknown key": ({"kind": "remove", "name": "a", "colour": 1}, "colour: unknown key"),
     "a wrong type": ({"kind": "move", "name": "a", "position_m": [1.0, 2.0]}, "position_m must have 3 entries, got"),
     "no number": ({"kind": "move", "name": "a", "position_m": [1.0, 2.0, float("inf")]}, "position_m"),
-    "no shape": ({"kind": "add"}, "one of mesh, plane, box, cylinder, sphere, cone, capsule and ellipsoid must be given, got 0"),
+    "no shape": ({"kind": "add"}, "one of mesh, plane, box, cylinder, sphere, cone, capsule, ellipsoid and like must be given, got 0"),
     "two shapes": (
         {"kind": "add", "box": {"name": "a", "size_m": [1.0, 1.0, 1.0]}, "sphere": {"name": "b", "radius_m": 1.0}},
         "must be given, got 2",

@@ -242,11 +242,29 @@ def test_a_recording_gives_every_pose_that_was_readable_to_the_last_bit(tmp_path
             bench.send(pose(number * MS, sequence=number, identity=(0, 7)[number % 2]), number * MS + round(15 * MS * rng.random() ** 3))
     seen = bench.run(2000 * MS)
     recorder.close()
-    recorded = load_recording(tmp_path / "keys", {7: 0, 9: 1})
+    recorded = load_recording(tmp_path / "keys", [7, 9])
     for at_ns, platform, thing in seen:
         assert live_state(recorded.live, at_ns) == platform
         assert live_pose(recorded.keys, 0, at_ns) == thing
     assert recorder.fault == ""
+
+
+def test_a_mapping_that_began_with_messages_that_had_waited_begins_again():
+    bench = Bench()
+    for number in range(2000):
+        bench.send(pose(number * MS, sequence=number), number * MS + (60 * MS if number < 800 else 100_000))
+    seen = bench.run(2000 * MS)
+    assert bench.count("RESTARTS") >= 1
+    metres, _, seconds = errors(seen, 40 * MS, 1700 * MS)
+    assert metres < 1e-3
+    assert seconds < 0.2e-3
+
+
+def test_the_first_message_after_a_silence_does_not_move_the_mapping():
+    clock = build_clock()
+    for number in range(3000):
+        note_arrival(clock, number * MS, number * MS + 200_000 + number % 7 * MS)
+    assert note_arrival(clock, 60_000 * MS, 60_004 * MS) - 60_000 * MS < 206_000
 
 
 def test_the_mapping_follows_a_clock_that_drifts_and_does_not_follow_jitter():

@@ -1,0 +1,104 @@
+"""Poses from another simulator as a part: its life, what it reports, and what it refuses."""
+
+import socket
+import time
+from dataclasses import replace
+
+import pytest
+
+from hilsim.config.rig import load_rig
+from hilsim.daemon.external.part import ExternalPoses
+from hilsim.daemon.parts import RigClock, RigContext
+from hilsim.errors import ConfigError, LinkError
+from hilsim.external.messages import MessageKind, encode, poses_of
+from hilsim.telemetry.readings import Reading
+from tests.unit.external.test_specs import BOX, rig
+
+EXTERNAL = '[external]\nlisten = "unix:poses"\nextrapolate_ms = 50.0\nclock = "monotonic"\nrecord = "keys"\n' + BOX.format(id=5, name="a")
+
+
+def until(condition):
+    deadline = time.monotonic() + 10.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_a_part_receives_reports_and_ends(tmp_path):
+    context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL)))
+    part = ExternalPoses(context)
+    part.prepare()
+    part.open()
+    part.warm()
+    context.clock = RigClock(time.monotonic_ns(), 10**18)
+    part.start()
+    try:
+        assert part.add_reading(Reading(), time.monotonic_ns()).external.state == "waiting"
+        assert part.faults(time.monotonic_ns()) == ()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+            link.connect(str(tmp_path / "poses"))
+            link.send(encode(MessageKind.POSES, poses_of([0, 5, 9], [(1.0, 0.0, 0.0)] * 3, [(1.0, 0.0, 0.0, 0.0)] * 3), time_ns=time.monotonic_ns()))
+        until(lambda: part.add_reading(Reading(), time.monotonic_ns()).external.poses == 2)
+        until(lambda: [fault.key for fault in part.faults(time.monotonic_ns())] == ["poses_silent"])
+        part.pace(time.monotonic_ns())
+        reading = part.add_reading(Reading(), time.monotonic_ns())
+        assert (reading.external.messages, reading.external.refused_poses["unknown"], reading.external.state) == (1, 1, "silent")
+        assert reading.external.message_age_s > 0.05
+        assert "poses" in reading.scheduling
+        assert part.summary == "poses from outside"
+    finally:
+        part.stop()
+    part.stop()
+    assert not (tmp_path / "poses").exists()
+    assert (tmp_path / "keys").stat().st_size % 128 == 0 < (tmp_path / "keys").stat().st_size
+
+
+def test_a_socket_of_a_process_that_has_ended_is_replaced_and_another_file_is_not(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as former:
+        former.bind(str(tmp_path / "poses"))
+    context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL)))
+    part = ExternalPoses(context)
+    part.prepare()
+    part.open()
+    other = ExternalPoses(context)
+    other.prepare()
+    with pytest.raises(LinkError, match=r"poses: external\.listen must be a path at which a socket can be made, got Address already in use"):
+        other.open()
+    part.stop()
+    (tmp_path / "poses").write_text("a file")
+    other.prepare()
+    with pytest.raises(LinkError, match="Address already in use"):
+        other.open()
+    assert (tmp_path / "poses").read_text() == "a file"
+
+
+def test_a_rig_that_is_moved_otherwise_is_refused_while_it_runs(tmp_path):
+    loaded = load_rig(rig(tmp_path, EXTERNAL))
+    part = ExternalPoses(RigContext(rig=loaded))
+    part.change(loaded)
+    moved = replace(loaded, spec=replace(loaded.spec, external=replace(loaded.spec.external, delay_ms=70.0)))
+    with pytest.raises(ConfigError, match=r"\[external\], \[scene\], \[platform\] and seed cannot change while another simulator moves the rig"):
+        part.change(moved)
+
+
+def test_a_rig_in_lockstep_is_refused_by_what_runs_in_real_time(tmp_path):
+    part = ExternalPoses(RigContext(rig=load_rig(rig(tmp_path, '[external]\ntime = "lockstep"\n'))))
+    with pytest.raises(ConfigError, match=r'external\.time must be "live" or "replay" for a rig that runs in real time, got "lockstep"'):
+        part.prepare()
+
+
+def test_a_replayed_recording_needs_no_thread(tmp_path):
+    part = ExternalPoses(RigContext(rig=load_rig(rig(tmp_path, '[external]\ntime = "replay"\nfile = "keys"\n'))))
+    part.prepare()
+    part.open()
+    part.start()
+    assert (part.summary, part.faults(0), part.add_reading(Reading(), 0).external) == ("", (), None)
+    part.stop()
+
+
+DRIVE = '[[rover]]\nname = "a"\nnumber = 1\n[rover.drive]\nsteered_by = "buttons"\n'
+
+
+def test_rovers_that_drive_beside_live_poses_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"rover\.drive must not be given with external poses that are followed live"):
+        load_rig(rig(tmp_path, EXTERNAL + DRIVE))
