@@ -28,6 +28,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.offline.spans import OfflineRig, build_offline, spans
 from hilsim.offline.stepper import Stepper
+from hilsim.pose_sources.snapshot import Snapshot
 from hilsim.vehicle.platform import platform_state
 
 _BATCH_NS = 100_000_000
@@ -188,6 +189,31 @@ class Emulator:
             self._stepper = Stepper(self.rig, utc_epoch_ns=self._utc_epoch_ns, is_carried=platform is not None)
         committed(self._stepper, until_ns, platform, objects, removed)
         return stepped(self._stepper, until_ns, points=points, truth=truth)
+
+    def follow(self, snapshots: Iterable[Snapshot], *, points: bool = False, truth: bool = False) -> Iterator[Step]:
+        """Step through the snapshots of another program (``hilsim.pose_sources``), each the end of a step; the first one is at rig time 0.
+
+        Objects that are missing in a snapshot are not seen from its time on.
+
+        Args:
+            snapshots: Snapshots with increasing times.
+            points: As for ``step``.
+            truth: As for ``step``.
+
+        Raises:
+            HilsimError: as for ``step``.
+            ValueError: as for ``step``.
+        """
+        first_ns: int | None = None
+        present: set[str] = set()
+        for snapshot in snapshots:
+            first_ns = snapshot.time_ns if first_ns is None else first_ns
+            names = {thing.name for thing in snapshot.objects}
+            until_s = (snapshot.time_ns - first_ns) / 1e9
+            yield self.step(
+                until_s, platform=snapshot.platform, objects=snapshot.objects, removed=sorted(present - names), points=points, truth=truth
+            )
+            present = names
 
     def object_names(self) -> tuple[str, ...]:
         """Names of the objects in the rig's scene, and of those that steps have added; a point's ``instance`` is an index into them.

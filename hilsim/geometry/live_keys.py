@@ -120,6 +120,21 @@ def write_key(
 
 
 @kernel
+def write_keys(
+    live: LiveKeys,
+    slot: npt.NDArray[np.int64],
+    time_ns: npt.NDArray[np.int64],
+    position_m: npt.NDArray[np.float64],
+    velocity_mps: npt.NDArray[np.float64],
+    orientation: npt.NDArray[np.float64],
+    is_seen: npt.NDArray[np.uint8],
+) -> None:
+    """``write_key`` of ``n`` keys in their order; each argument has ``n`` rows of what ``write_key`` takes."""
+    for row in range(slot.size):
+        write_key(live, slot[row], time_ns[row], position_m[row], velocity_mps[row], orientation[row], is_seen[row] != 0)
+
+
+@kernel
 def _window(live: LiveKeys, slot: int) -> tuple[int, int]:
     """First row and number of the readable keys of a slot. Rows depend on the count that was read, so no row is read before it."""
     count = live.written[slot, 0]

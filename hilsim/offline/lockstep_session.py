@@ -26,7 +26,7 @@ from hilsim.external.messages import (
     Shape,
     decode,
 )
-from hilsim.limits import STEPPED_POSES
+from hilsim.limits import EXTERNAL_OBJECTS, STEP_S, STEPPED_POSES, WAITING_POSES
 from hilsim.offline.stepper import Poses, Stepper
 from hilsim.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.scene.materials import Material
@@ -125,8 +125,11 @@ class LockstepSession:
         if message.kind is MessageKind.STEP:
             answer = self._step(message)
             return Answer(reply=answer.reply, batches=answer.batches, begins_again=again)
-        if message.sequence in self._seen or (message.sequence - self._stepped - 1) & _MASK > _MASK // 2:
+        ahead = (message.sequence - self._stepped - 1) & _MASK
+        if message.sequence in self._seen or ahead > _MASK // 2:
             self.counts.repeated += 1
+        elif ahead >= _MOST_MISSING:
+            self._refuse([f"sequence must be at most {_MOST_MISSING} after that of the step before, got {ahead + 1}"])
         else:
             self._seen.add(message.sequence)
             self._take(message)
@@ -153,12 +156,7 @@ class LockstepSession:
         time_ns = message.time_ns + self._offset_ns
         match message.kind:
             case MessageKind.POSES:
-                if time_ns <= self.stepper.now_ns and not (time_ns == 0 and self._is_fresh):
-                    is_start = self.counts.partners > 1 and time_ns == self.stepper.now_ns  # a new sender's first pose is that of the stretch before
-                    self._refuse([] if is_start else [f"poses must be after the released {self.stepper.now_ns} ns, got {time_ns} ns"])
-                    return
-                for record in message.poses:
-                    self._poses.setdefault(int(record["id"]), {})[time_ns] = _motion(record)
+                self._take_poses(time_ns, message)
             case MessageKind.OBJECTS:
                 for record in message.objects:
                     self._declare(record)
@@ -172,10 +170,26 @@ class LockstepSession:
             case MessageKind.BYE:
                 self._sender = None
 
+    def _take_poses(self, time_ns: int, message: Message) -> None:
+        released_ns = self.stepper.now_ns
+        if time_ns <= released_ns and not (time_ns == 0 and self._is_fresh):
+            is_start = self.counts.partners > 1 and time_ns == released_ns  # a new sender's first pose is that of the stretch before
+            self._refuse([] if is_start else [f"poses must be after the released {released_ns} ns, got {time_ns} ns"])
+            return
+        waiting = sum(map(len, self._poses.values())) + len(message.poses)
+        if not WAITING_POSES.holds(waiting):
+            self._refuse([WAITING_POSES.rule(waiting)[1]])
+            return
+        for record in message.poses:
+            self._poses.setdefault(int(record["id"]), {})[time_ns] = _motion(record)
+
     def _declare(self, record: Any) -> None:
         number, shape = int(record["id"]), int(record["shape"])
         name = bytes(record["name"]).decode() or f"object {number}"
         if number in self._names:
+            return
+        if not EXTERNAL_OBJECTS.holds(len(self._names) + 1):
+            self._refuse([EXTERNAL_OBJECTS.rule(len(self._names) + 1)[1]])
             return
         if shape == Shape.MODEL:
             self._refuse([f"shape of an object must be 1 to 3 in lockstep, got {shape} of id {number}"])
@@ -196,6 +210,10 @@ class LockstepSession:
         awaited = {(self._stepped + 1 + each) & _MASK for each in range(number)} if number < _MOST_MISSING else None
         if awaited is None or not awaited <= self._seen:
             self.counts.incomplete += 1
+            return Answer(reply=self._done(self.stepper.now_ns, message.sequence, 0))
+        stretch_s = 1e-9 * (until_ns - max(self.stepper.now_ns, 0))
+        if not STEP_S.holds(stretch_s):
+            self._refuse([STEP_S.rule(stretch_s)[1]])
             return Answer(reply=self._done(self.stepper.now_ns, message.sequence, 0))
         self._seen -= awaited
         self._stepped = message.sequence

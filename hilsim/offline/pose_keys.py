@@ -13,15 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from hilsim.errors import CaptureError, require
+from hilsim.errors import CaptureError
 from hilsim.external.messages import PLATFORM_ID
 from hilsim.external.recording import key_records
 from hilsim.geometry.frames import Vector
-from hilsim.geometry.live_keys import LiveKeys, write_key
+from hilsim.geometry.live_keys import LiveKeys, write_keys
 from hilsim.geometry.rotations import conjugate, multiply
 from hilsim.pose_sources.snapshot import STILL, Motion
 from hilsim.vehicle.live import STATE_SIZE, LivePose, write_state
 
+_FLOAT32 = struct.Struct("<3f")
 _LARGEST_ID = (1 << 32) - 1
 _SPEED_MARGIN = 1.0 + 1e-9
 
@@ -79,6 +80,38 @@ class KeyFile:
             raise CaptureError(f"{self._path}: cannot be written: {error.strerror}") from error
 
 
+class KeyBuffer:
+    """Keys of objects that are written together: calling a kernel for each takes longer than all else.
+
+    Args:
+        live: Keys to write.
+    """
+
+    def __init__(self, live: LiveKeys) -> None:
+        self._live = live
+        self._rows: list[tuple[int, Key]] = []
+
+    def add(self, slot: int, key: Key) -> None:
+        """Take a key of a slot."""
+        self._rows.append((slot, key))
+
+    def flush(self) -> None:
+        """Write the keys, for renderers to find."""
+        if not self._rows:
+            return
+        keys = [key for _, key in self._rows]
+        write_keys(
+            self._live,
+            np.array([slot for slot, _ in self._rows], np.int64),
+            np.array([key.time_ns for key in keys], np.int64),
+            np.array([key.motion.position_m for key in keys]),
+            np.array([key.motion.velocity_mps or STILL for key in keys]),
+            np.array([key.motion.orientation for key in keys]),
+            np.array([key.is_seen for key in keys], np.uint8),
+        )
+        self._rows.clear()
+
+
 class BodyKeys:
     """Keys of one body in the order of their times.
 
@@ -103,9 +136,8 @@ class BodyKeys:
         """
         before = self.newest
         if before is not None:
-            require(
-                (time_ns > max(before.time_ns, self._held_ns), f"a pose must be later than the one before at {before.time_ns} ns, got {time_ns} ns")
-            )
+            if time_ns <= max(before.time_ns, self._held_ns):
+                raise ValueError(f"a pose must be later than the one before at {before.time_ns} ns, got {time_ns} ns")
             if self._held_ns > before.time_ns:
                 before = self._put(Key(time_ns=self._held_ns, motion=before.motion, is_seen=before.is_seen))
         self._put(Key(time_ns=time_ns, motion=_with_velocities(before, time_ns, motion)))
@@ -162,7 +194,7 @@ class ObjectKeys(BodyKeys):
     """Keys of an object, which is seen from its first pose on.
 
     Args:
-        live: Keys to write.
+        buffer: Takes the keys; its owner writes them.
         slot: Slot of the object.
         speed_mps: Largest speed of the object, which its renderers rely on.
         name: Name of the object for messages.
@@ -170,9 +202,9 @@ class ObjectKeys(BodyKeys):
         record: Writer of a recording.
     """
 
-    def __init__(self, live: LiveKeys, slot: int, speed_mps: float, name: str, number: int, record: Record | None = None) -> None:
+    def __init__(self, buffer: KeyBuffer, slot: int, speed_mps: float, name: str, number: int, record: Record | None = None) -> None:
         super().__init__(number, record)
-        self._live, self._slot, self._most_mps, self._name = live, slot, speed_mps, name
+        self._buffer, self._slot, self._most_mps, self._name = buffer, slot, speed_mps, name
 
     def commit(self, time_ns: int, motion: Motion) -> None:
         """Add a key.
@@ -189,12 +221,8 @@ class ObjectKeys(BodyKeys):
         )
         if before is not None and not before.is_seen:
             mean = 0.0
-        require(
-            (
-                max(velocity, mean) <= self._most_mps * _SPEED_MARGIN,
-                f"speed of {self._name} must be at most {self._most_mps:g} m/s, got {max(velocity, mean):.6g} m/s at {time_ns} ns",
-            )
-        )
+        if max(velocity, mean) > self._most_mps * _SPEED_MARGIN:
+            raise ValueError(f"speed of {self._name} must be at most {self._most_mps:g} m/s, got {max(velocity, mean):.6g} m/s at {time_ns} ns")
         if before is not None and not before.is_seen:
             motion = replace(motion, velocity_mps=motion.velocity_mps or STILL)
         super().commit(time_ns, motion)
@@ -207,16 +235,7 @@ class ObjectKeys(BodyKeys):
             self._put(Key(time_ns=time_ns, motion=replace(newest.motion, velocity_mps=STILL, rates_radps=STILL), is_seen=False))
 
     def _write(self, key: Key) -> None:
-        motion = key.motion
-        write_key(
-            self._live,
-            self._slot,
-            key.time_ns,
-            np.array(motion.position_m),
-            np.array(motion.velocity_mps or STILL),
-            np.array(motion.orientation),
-            key.is_seen,
-        )
+        self._buffer.add(self._slot, key)
 
 
 def _with_velocities(before: Key | None, time_ns: int, motion: Motion) -> Motion:
@@ -231,15 +250,15 @@ def _with_velocities(before: Key | None, time_ns: int, motion: Motion) -> Motion
         angle = 2.0 * math.atan2(sine, w) if w >= 0.0 else 2.0 * math.atan2(-sine, -w)
         scale = angle / (sine * passed_s) if sine > 0.0 else 0.0
         rates = scale * x, scale * y, scale * z
-    return replace(
-        motion,
-        velocity_mps=_rounded(velocity if motion.velocity_mps is None else motion.velocity_mps),
-        rates_radps=_rounded(rates if motion.rates_radps is None else motion.rates_radps),
-    )
+    velocity = _rounded(velocity if motion.velocity_mps is None else motion.velocity_mps)
+    rates = _rounded(rates if motion.rates_radps is None else motion.rates_radps)
+    if velocity == motion.velocity_mps and rates == motion.rates_radps:
+        return motion
+    return replace(motion, velocity_mps=velocity, rates_radps=rates)
 
 
 def _rounded(vector: Vector) -> Vector:
-    x, y, z = struct.unpack("<3f", struct.pack("<3f", *vector))
+    x, y, z = _FLOAT32.unpack(_FLOAT32.pack(*vector))
     return x, y, z
 
 

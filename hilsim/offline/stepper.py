@@ -26,7 +26,7 @@ from hilsim.errors import ConfigError, require
 from hilsim.geometry.live_keys import LivePlacement, build_live_keys
 from hilsim.geometry.poses import mounting
 from hilsim.limits import EXTERNAL_OBJECTS, STEPPED_POSES
-from hilsim.offline.pose_keys import BodyKeys, KeyFile, ObjectKeys, PlatformKeys
+from hilsim.offline.pose_keys import BodyKeys, KeyBuffer, KeyFile, ObjectKeys, PlatformKeys
 from hilsim.offline.spans import OfflineRig, OfflineSource
 from hilsim.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.protocols.osi import NO_OBJECT
@@ -215,6 +215,7 @@ class Stepper:
         recorder = KeyFile(rig.directory / external.record) if external is not None and external.record else None
         self._record = recorder.write if recorder else None
         self._live = build_live_keys(int(EXTERNAL_OBJECTS.bound))
+        self._buffer = KeyBuffer(self._live)
         worlds = {number: world._replace(live=self._live) for number, world in scenery.worlds.items()}
         scenery = replace(scenery, world=scenery.world._replace(live=self._live), worlds=worlds)
         self.platform: PlatformKeys | None = None
@@ -233,7 +234,7 @@ class Stepper:
         offline = OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=(), first_scenery=scenery)
         self._sources: list[OfflineSource] = [source for _, source in offline.sources()]
         for slot, each in enumerate(external.object if external is not None else ()):
-            self.objects[each.shape.name] = ObjectKeys(self._live, slot, each.speed_max_mps, each.shape.name, each.id, self._record)
+            self.objects[each.shape.name] = ObjectKeys(self._buffer, slot, each.speed_max_mps, each.shape.name, each.id, self._record)
             self._ids[each.shape.name] = each.id
         self._meshes: dict[tuple[object, ...], Mesh] = {}
 
@@ -293,6 +294,14 @@ class Stepper:
             self.platform.commit(0, self._standing)
         self._check(until_ns, platform, listed)
         self._introduce([thing for thing, _ in listed], min((poses[0][0] for _, poses in listed), default=until_ns))
+        try:
+            self._move(until_ns, platform, listed, removed, faults)
+        finally:
+            self._buffer.flush()
+
+    def _move(
+        self, until_ns: int, platform: Poses, listed: Sequence[tuple[TrackedObject, Poses]], removed: Iterable[str], faults: list[str] | None
+    ) -> None:
         if self.platform is not None:
             _commit(self.platform, platform, faults)
             self.platform.stay(until_ns)
@@ -346,7 +355,7 @@ class Stepper:
                 made = SceneObject(mesh=self._mesh(thing), placement=placement, label=int(thing.kind), name=thing.name)
                 self.state = self.state.with_object(made)
             number = self._ids.setdefault(thing.name, thing.id)
-            self.objects[thing.name] = ObjectKeys(self._live, placement.slot, SPEED_MPS, thing.name, number, self._record)
+            self.objects[thing.name] = ObjectKeys(self._buffer, placement.slot, SPEED_MPS, thing.name, number, self._record)
         for place, stream in enumerate(self._streams):
             follow(stream.later, stream.lidar, former, self.state, place, from_ns)
 

@@ -147,6 +147,12 @@ def _backgrounds(shell):
     hilsim.record(write_rig(shell.here, hdl, "hdl.toml"), shell.here / "hdl32e_strongest.pcap", duration_s=0.5)
 
 
+def _driven(shell):
+    """The page's first program and the rig that replays its poses."""
+    (shell.here / "drive.py").write_text(blocks_of(shell.page, "python")[0].text)
+    (shell.here / "again.toml").write_text(blocks_of(shell.page, "toml")[0].text)
+
+
 def _insert(shell):
     shell.captures("drive.pcap", duration_s=1.0)
     (rig,) = (block for block in blocks_of(shell.page, "toml"))
@@ -218,6 +224,7 @@ PREPARED = {
     "README.md": _readme,
     "add-a-serial-device.md": _edited,
     "add-an-output.md": _edited,
+    "be-the-lidar-of-a-simulator.md": _driven,
     "capture-a-background.md": _backgrounds,
     "cepton.md": _cepton,
     "compare-two-streams.md": _compare,

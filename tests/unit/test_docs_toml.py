@@ -178,6 +178,7 @@ SPECIAL = {
     ("overlay.md", 1): with_a_map,
     ("replay-captures.md", 0): with_a_capture,
     ("external-poses.md", 1): with_poses,
+    ("be-the-lidar-of-a-simulator.md", 0): with_poses,
     ("fly-with-an-autopilot.md", 3): beside_a_controller,
     ("rovers.md", 0): with_scans,
     ("gazebo.md", 0): with_a_world,

@@ -14,7 +14,7 @@ from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.geometry.live_keys import LivePlacement, build_live_keys
 from hilsim.geometry.poses import Pose
 from hilsim.offline.epoch import START_UTC, utc_ns
-from hilsim.offline.pose_keys import ObjectKeys, PlatformKeys
+from hilsim.offline.pose_keys import KeyBuffer, ObjectKeys, PlatformKeys
 from hilsim.offline.spans import merged
 from hilsim.offline.stepper import last_firing_ns
 from hilsim.protocols.osi import LIGHT_MPS, decode_reflections
@@ -69,10 +69,12 @@ def test_packets_are_those_of_a_rig_whose_keys_are_all_known_beforehand(tmp_path
     for at_s in times:
         platform.commit(round(at_s * 1e9), circling(at_s))
     things = (*scenery.objects, SceneObject(mesh=box((0.8, 0.6, 1.2), DEFAULTS["paint_silver"]), placement=LivePlacement(0), label=1, name="crate"))
-    keys = ObjectKeys(live, 0, 100.0, "crate", 41)
+    buffer = KeyBuffer(live)
+    keys = ObjectKeys(buffer, 0, 100.0, "crate", 41)
     for at_s in times:
         if at_s >= 0.1:
             keys.commit(round(at_s * 1e9), crate(at_s).motion)
+    buffer.flush()
     world = build_world(things, live=live)
     whole = replace(scenery, world=world, platform=live_platform(pose), still_at=None)
     lidars = [build_lidar(rig, number, whole, utc_epoch_ns=utc_ns(START_UTC), frames=True) for number in range(2)]

@@ -211,6 +211,31 @@ def test_what_cannot_be_taken_is_counted_with_its_rule(rig, message, fault):
     assert done(answer)[0] == STEP_NS
 
 
+def test_step_that_is_too_long_is_refused(rig):
+    session, partner = LockstepSession(maker(rig), {}), Partner()
+    for message in partner.step(0):
+        session.handle(message)
+    answer = session.handle(partner.message(MessageKind.STEP, None, 6001))
+    assert done(answer)[0] == 0
+    assert session.counts.faults == ["a stretch that a step releases must be at most 60 s, got 60.01 s"]
+
+
+def test_corrupted_datagrams_raise_nothing(rig):
+    session, draw = LockstepSession(maker(rig), {}), random.Random(9)  # noqa: S311
+    partner = Partner()
+    messages = [message for number in range(4) for message in partner.step(number, with_crate=number == 1)]
+    messages.append(partner.message(MessageKind.REMOVE, crate_record(), 3))
+    messages.append(partner.message(MessageKind.BYE, None, 3))
+    for _ in range(4000):
+        spoilt = bytearray(draw.choice(messages))
+        for _ in range(draw.choice([0, 1, 1, 3])):
+            at = draw.randrange(len(spoilt)) if draw.random() < 0.5 else draw.randrange(4, 32)
+            spoilt[at] = draw.choice([0, 1, 0x7F, 0xFF, draw.randrange(256)])
+        if session.stepper.now_ns < 40_000_000 or spoilt[5] != MessageKind.STEP:  # longer stretches are sound, and take their time
+            session.handle(bytes(spoilt[: draw.choice([len(spoilt), len(spoilt), draw.randrange(len(spoilt))])]))
+    assert session.counts.refused > 500
+
+
 @pytest.fixture
 def heard():
     """Receives what sensors send at two ports; gives the ports and the payloads of each."""
