@@ -16,6 +16,9 @@ SETTLING_NS = 500_000_000
 """Time from the first message during which the mapping follows the fastest message at once, and no pose is followed."""
 JUMP_NS = 1_000_000_000
 """Difference of a stamp from its expected value above which the sender's clock has been set."""
+SLOWER_NS = 20_000_000
+"""Time by which messages come later than expected above which the sender's clock has been set back, or has paused, if all of ``SLOW_NS`` do."""
+SLOW_NS = 2_000_000_000
 _BUCKETS = 8
 _BUCKET_NS = 250_000_000
 _SLEW_DIVISOR = 20_000  # 50 ppm
@@ -31,11 +34,14 @@ class ClockWord(IntEnum):
     BUCKET = 4
     LEAST = 5
     LAST = LEAST + _BUCKETS - 1
+    SLOW_FROM_NS = LAST + 1
+    """Rig time since which every message has come too late, 0 without."""
 
 
 _HAS_BEGUN, _BEGUN, _OFFSET, _ADJUSTED, _BUCKET, _LEAST = (
     int(word) for word in (ClockWord.HAS_BEGUN, ClockWord.BEGUN_NS, ClockWord.OFFSET_NS, ClockWord.ADJUSTED_NS, ClockWord.BUCKET, ClockWord.LEAST)
 )
+_SLOW_FROM = int(ClockWord.SLOW_FROM_NS)
 
 
 def build_clock() -> npt.NDArray[np.int64]:
@@ -59,6 +65,17 @@ def has_jumped(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -> 
 def is_settled(words: npt.NDArray[np.int64], arrival_ns: int) -> bool:
     """Whether the mapping is exact enough for poses to be followed."""
     return bool(words[_HAS_BEGUN] != 0 and arrival_ns - words[_BEGUN] >= SETTLING_NS)
+
+
+@kernel
+def has_slowed(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -> bool:
+    """Whether this message and all of two seconds came so late that the sender's clock must have been set back, or must have paused."""
+    if words[_HAS_BEGUN] == 0 or arrival_ns - stamp_ns - words[_OFFSET] <= SLOWER_NS:
+        words[_SLOW_FROM] = 0
+        return False
+    if words[_SLOW_FROM] == 0:
+        words[_SLOW_FROM] = arrival_ns
+    return bool(arrival_ns - words[_SLOW_FROM] > SLOW_NS)
 
 
 @kernel

@@ -246,6 +246,20 @@ def test_a_recording_gives_every_pose_that_was_readable_to_the_last_bit(tmp_path
     assert recorder.fault == ""
 
 
+@pytest.mark.parametrize("back_ms", [30, 300, 900])
+def test_a_sender_whose_clock_pauses_or_is_set_back_is_followed_again_after_two_seconds(back_ms):
+    bench = Bench()
+    for number in range(800):
+        time_ns = number * 10 * MS
+        stamp_ns = 10**12 + time_ns - (0 if number < 200 else back_ms * MS)
+        bench.send(pose(time_ns, stamp_ns=stamp_ns, sequence=number), time_ns + MS)
+    seen = bench.run(8000 * MS)
+    late = bench.count("LATE")
+    assert np.all(errors(seen, 41 * MS, 5500 * MS) < (1e-3, 0.01, 1e-4))
+    assert late < 220
+    assert bench.count("RESTARTS") == 1
+
+
 def test_the_mapping_follows_a_clock_that_drifts_and_does_not_follow_jitter():
     clock, rng, offsets = build_clock(), np.random.default_rng(3), []
     for number in range(60_000):
