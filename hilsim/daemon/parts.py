@@ -98,6 +98,7 @@ class RigContext:
     Attributes:
         rig: Present rig.
         clock: Instant of rig time 0.
+        rendered_ns: Rig time up to which packets were rendered when the parts start.
         say: Callback for events that report what was changed for rendering to keep up.
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
         obstacle_map: Function that makes the obstacle map for the returns of a lidar on a vehicle; None without a reader.
@@ -112,6 +113,7 @@ class RigContext:
 
     rig: Rig
     clock: RigClock = field(default_factory=RigClock)
+    rendered_ns: int = 0
     say: Say = lambda _event, _keys: None
     rows: dict[int, str] = field(default_factory=dict)
     obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None

@@ -78,7 +78,7 @@ class Bodies(NamedTuple):
 
     Attributes:
         words: ``int64[n, 16]``, ``BodyWord`` of each body; row 0 is the platform.
-        known: ``int64[8]``, column 0: number of bodies known.
+        known: ``int64[8]``, column 0: number of bodies known; column 1: rig time up to which firings were rendered before the thread began.
         newest: ``float64[n, 13]``, newest state received, as in ``vehicle.live``.
         slope: ``float64[n, 6]``, mean velocity and mean rates between the two poses before.
         committed: ``float64[n, 13]``, newest state committed.
@@ -313,7 +313,7 @@ def take_pose(bodies: Bodies, row: int, time_ns: int, flags: int, state: npt.NDA
     bodies.counts[_POSES] += 1
     if not follows:
         return
-    if time_ns <= now_ns + bodies.ahead_ns or (words[_COMMITTED] > 0 and time_ns <= words[_COMMITTED_NS] + 1):
+    if time_ns <= max(now_ns + bodies.ahead_ns, bodies.known[1]) or (words[_COMMITTED] > 0 and time_ns <= words[_COMMITTED_NS] + 1):
         bodies.counts[_LATE] += 1
         return
     commit(bodies, row, time_ns, words[_IS_HIDDEN] == 0, state)
@@ -349,7 +349,7 @@ def extend(bodies: Bodies, now_ns: int, follows: bool, state: npt.NDArray[np.flo
         state: ``float64[13]``, scratch.
     """
     needed_ns = now_ns + 1_000_000_000
-    until_ns = now_ns + bodies.ahead_ns + bodies.margin_ns
+    until_ns = max(now_ns + bodies.ahead_ns, bodies.known[1]) + bodies.margin_ns
     for row in range(load_acquire(bodies.known, (0,))):
         words = bodies.words[row]
         if words[_HAS_POSE] == 0 and words[_COMMITTED] == 0:

@@ -18,6 +18,9 @@ JUMP_NS = 1_000_000_000
 """Lateness of a message above which the sender's clock has been set."""
 FASTER_NS = 20_000_000
 """Time by which a message is faster than the fastest so far above which the mapping is wrong: it began with messages that had waited."""
+SLOWER_NS = 20_000_000
+"""Time by which messages come later than expected above which the sender's clock has been set back, or has paused, if all of ``SLOW_NS`` do."""
+SLOW_NS = 2_000_000_000
 _BUCKETS = 8
 _BUCKET_NS = 250_000_000
 _SLEW_DIVISOR = 20_000  # 50 ppm
@@ -35,11 +38,14 @@ class ClockWord(IntEnum):
     BUCKET = 4
     LEAST = 5
     LAST = LEAST + _BUCKETS - 1
+    SLOW_FROM_NS = LAST + 1
+    """Rig time since which every message has come too late, 0 without."""
 
 
 _HAS_BEGUN, _BEGUN, _OFFSET, _ADJUSTED, _BUCKET, _LEAST = (
     int(word) for word in (ClockWord.HAS_BEGUN, ClockWord.BEGUN_NS, ClockWord.OFFSET_NS, ClockWord.ADJUSTED_NS, ClockWord.BUCKET, ClockWord.LEAST)
 )
+_SLOW_FROM = int(ClockWord.SLOW_FROM_NS)
 
 
 def build_clock() -> npt.NDArray[np.int64]:
@@ -64,6 +70,17 @@ def has_jumped(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -> 
     """Whether a stamp is so far from the mapping that another one must begin: the clock was set, or the first messages had waited."""
     late_ns = arrival_ns - stamp_ns - words[_OFFSET]
     return bool(words[_HAS_BEGUN] != 0 and (late_ns > JUMP_NS or (late_ns < -FASTER_NS and is_settled(words, arrival_ns)) or late_ns < -JUMP_NS))
+
+
+@kernel
+def has_slowed(words: npt.NDArray[np.int64], stamp_ns: int, arrival_ns: int) -> bool:
+    """Whether this message and all of two seconds came so late that the sender's clock must have been set back, or must have paused."""
+    if words[_HAS_BEGUN] == 0 or arrival_ns - stamp_ns - words[_OFFSET] <= SLOWER_NS:
+        words[_SLOW_FROM] = 0
+        return False
+    if words[_SLOW_FROM] == 0:
+        words[_SLOW_FROM] = arrival_ns
+    return bool(arrival_ns - words[_SLOW_FROM] > SLOW_NS)
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, shared_words, store_release
 from hilsim.compilation.jit import by_reference, kernel, signed
 from hilsim.external.bodies import Bodies, BodyCount, extend, find_body, forget_poses, take_pose
-from hilsim.external.clock import build_clock, has_jumped, is_settled, note_arrival, restart_clock
+from hilsim.external.clock import build_clock, has_jumped, has_slowed, is_settled, note_arrival, restart_clock
 from hilsim.external.messages import DATAGRAM_SIZE, Fault, MessageKind, header_fault, message_views, read_pose
 from hilsim.links.descriptors import Waits, allocate_waits, await_input
 from hilsim.transmit.libc import monotonic_ns, read_bytes
@@ -196,7 +196,7 @@ def take_message(receiver: Receiver, size: int, now_ns: int, utc_epoch_ns: int, 
             counts[_UNDECLARED] += 1
         return
     if receiver.clock_kind == _SENDER_CLOCK:
-        if has_jumped(receiver.clock, stamp_ns, now_ns):
+        if has_jumped(receiver.clock, stamp_ns, now_ns) or has_slowed(receiver.clock, stamp_ns, now_ns):
             counts[_RESTARTS] += 1
             restart_clock(receiver.clock)
             forget_poses(bodies)

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import signal
 import socket
 import threading
 import time
@@ -125,6 +126,38 @@ def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packet
             assert lived == played[: len(lived)] if is_gapless else set(lived) <= set(played)
         different += len(set(lived) - set(played))
     assert different <= 10 * stalls
+
+
+@pytest.mark.parametrize("clock", ["sender", "monotonic"])
+def test_a_recording_is_whole_with_a_sender_that_runs_before_the_rig_starts_and_after_it_ends(daemon, tmp_path, receiver, clock):
+    port, front = free_port(), receiver()
+    sensors = sensor("front", front.port, receiver().port)
+    moved = MOVED.format(listen=f"udp:127.0.0.1:{port}", keys=f'record = "keys"\nclock = "{clock}"')
+    sender = Sender(("127.0.0.1", port))
+    sender.start()
+    running = daemon(write_rig(tmp_path, SCENE + moved + sensors + CONTROL), "--record", str(tmp_path / "lived.pcap"))
+    control = hilsim.connect(tmp_path / "control")
+    until(lambda: control.state()["external"]["state"] == "following")
+    time.sleep(1.0)
+    state = control.state()
+    assert running.stop()[0] == 0
+    sender.stop()
+    replayed = write_rig(
+        tmp_path, SCENE + MOVED.format(listen="udp:127.0.0.1:2400", keys='time = "replay"\nfile = "keys"') + sensors, "replayed.toml"
+    )
+    hilsim.record(replayed, tmp_path / "played.pcap", duration_s=state["rig_s"] + 1.0)
+    lived, played = payloads(tmp_path / "lived.pcap", front.port), payloads(tmp_path / "played.pcap", front.port)
+    assert len(lived) > 500
+    assert len(set(lived) - set(played)) <= 10 * state["external"]["stalls"]
+
+
+def test_a_lead_cannot_become_longer_than_keys_are_committed_ahead(daemon, tmp_path, receiver):
+    moved, front = MOVED.format(listen=f"udp:127.0.0.1:{free_port()}", keys=""), sensor("front", receiver().port, receiver().port)
+    path = write_rig(tmp_path, SCENE + moved + front)
+    running = daemon(path)
+    write_rig(tmp_path, "lead_ms = 40.0\n" + path.read_text())
+    running.process.send_signal(signal.SIGHUP)
+    running.await_log("lead_ms cannot become longer", timeout_s=20)
 
 
 def test_a_live_rig_is_refused_where_nothing_runs_in_real_time(tmp_path):

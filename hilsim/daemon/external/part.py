@@ -15,6 +15,7 @@ from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
 from hilsim.config.script import AddChange
 from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.external.specs import ExternalSpec
 from hilsim.telemetry.faults import Fault, Level
@@ -83,10 +84,11 @@ class ExternalPoses(Part):
     def start(self) -> None:
         """Start receiving."""
         if self._received is not None:
-            self._received.start(self.context.clock.epoch_ns, self.context.clock.utc_epoch_ns)
+            clock = self.context.clock
+            self._received.start(clock.epoch_ns, clock.utc_epoch_ns, rendered_ns=self.context.rendered_ns)
 
     def change(self, rig: Rig) -> Change:
-        """Refuse a change of what another simulator moves, or of the scene around it.
+        """Refuse a change of what another simulator moves, of the scene around it, or to a longer lead than keys are committed ahead.
 
         Raises:
             ConfigError: it changes.
@@ -99,6 +101,8 @@ class ExternalPoses(Part):
             raise ConfigError(
                 f"{rig.path}: [external], [scene], [platform] and seed cannot change while another simulator moves the rig; restart the service for that"
             )
+        if self._received is not None and lead_bounds(rig).longest_ns > lead_bounds(self.context.rig).longest_ns:
+            raise ConfigError(f"{rig.path}: lead_ms cannot become longer while another simulator moves the rig; restart the service for that")
         return Change()
 
     @asynccontextmanager

@@ -93,8 +93,9 @@ class ReceivedPoses:
         receive_poses(self._receiver, -1, -1, 0, 0)
         words[LoopWord.STOP] = 0
 
-    def start(self, epoch_ns: int, utc_epoch_ns: int) -> None:
-        """Start receiving; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
+    def start(self, epoch_ns: int, utc_epoch_ns: int, *, rendered_ns: int) -> None:
+        """Start receiving; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``, and packets up to rig time ``rendered_ns`` have been rendered."""
+        self._bodies.known[1] = rendered_ns + _MARGIN_NS
         self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
         self._thread = threading.Thread(target=self._run, name="poses", daemon=True)
         self._thread.start()

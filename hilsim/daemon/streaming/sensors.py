@@ -140,6 +140,7 @@ class Sensors(Part):
         finally:
             for name, streaming in self.streams.items():
                 streaming.render_thread.set_lead_ns(leads_ns[name])
+        self.context.rendered_ns = max((each.render_thread.covered_ns - epoch_ns for each in self.streams.values()), default=0)
         return time.monotonic_ns() <= until_ns or self._forget()
 
     def _is_primed(self, streaming: Streaming) -> bool:

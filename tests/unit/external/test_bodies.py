@@ -41,7 +41,7 @@ class Bench:
         add_body(self.bodies, 7, 0, 100.0)
         add_body(self.bodies, 9, 1, 100.0)
         self.receiver = build_receiver(self.bodies, clock)
-        self.now_ns, self.mail, self.state = 0, [], np.zeros(13)
+        self.now_ns, self.epoch_ns, self.mail, self.state = 0, 0, [], np.zeros(13)
 
     def send(self, payload, arrival_ns):
         """Let a datagram arrive."""
@@ -55,7 +55,7 @@ class Bench:
             while self.mail and self.mail[0][0] <= self.now_ns:
                 arrival_ns, _, payload = self.mail.pop(0)
                 self.receiver.buffer[: len(payload)] = np.frombuffer(payload, np.uint8)
-                take_message(self.receiver, len(payload), arrival_ns, 0, 0)
+                take_message(self.receiver, len(payload), arrival_ns, self.epoch_ns, self.epoch_ns)
             extend(self.bodies, self.now_ns, self.receiver.words[5] != 0, self.state)
             at_ns = self.now_ns + AHEAD_NS
             seen.append((at_ns, live_state(self.live, at_ns), live_pose(self.keys, 0, at_ns)))
@@ -141,6 +141,24 @@ def test_a_key_never_changes_what_may_have_been_rendered():
     for at_ns, platform, thing in seen:
         assert live_state(bench.live, at_ns) == platform
         assert live_pose(bench.keys, 0, at_ns) == thing
+
+
+@pytest.mark.parametrize("clock", ClockKind)
+def test_no_key_is_committed_in_what_was_rendered_before_the_thread_began(tmp_path, clock):
+    bench = Bench(clock=clock, is_logged=True)
+    recorder = KeyRecorder(tmp_path / "keys", bench.bodies)
+    bench.now_ns, bench.epoch_ns, bench.bodies.known[1] = -300 * MS, 10**9, 35 * MS
+    for number in range(500):
+        time_ns = (number - 300) * MS
+        bench.send(pose(time_ns, stamp_ns=bench.epoch_ns + time_ns, sequence=number, identity=(0, 7)[number % 2]), time_ns)
+    bench.run(200 * MS)
+    recorder.close()
+    for at_ns in range(0, 35 * MS, MS):
+        assert tuple(live_state(bench.live, at_ns)[0]) == (1.0, 2.0, 3.0)
+        assert live_pose(bench.keys, 0, at_ns)[0][2] == UNSEEN_M
+    recorded = load_recording(tmp_path / "keys", {7: 0, 9: 1})
+    assert live_state(recorded.live, 150 * MS) == live_state(bench.live, 150 * MS)
+    assert live_pose(recorded.keys, 0, 150 * MS) == live_pose(bench.keys, 0, 150 * MS)
 
 
 @pytest.mark.parametrize("coasts", [False, True])
@@ -265,6 +283,20 @@ def test_the_first_message_after_a_silence_does_not_move_the_mapping():
     for number in range(3000):
         note_arrival(clock, number * MS, number * MS + 200_000 + number % 7 * MS)
     assert note_arrival(clock, 60_000 * MS, 60_004 * MS) - 60_000 * MS < 206_000
+
+
+@pytest.mark.parametrize("back_ms", [30, 300, 900])
+def test_a_sender_whose_clock_pauses_or_is_set_back_is_followed_again_after_two_seconds(back_ms):
+    bench = Bench()
+    for number in range(800):
+        time_ns = number * 10 * MS
+        stamp_ns = 10**12 + time_ns - (0 if number < 200 else back_ms * MS)
+        bench.send(pose(time_ns, stamp_ns=stamp_ns, sequence=number), time_ns + MS)
+    seen = bench.run(8000 * MS)
+    late = bench.count("LATE")
+    assert np.all(errors(seen, 41 * MS, 5500 * MS) < (1e-3, 0.01, 1e-4))
+    assert late < 220
+    assert bench.count("RESTARTS") == 1
 
 
 def test_the_mapping_follows_a_clock_that_drifts_and_does_not_follow_jitter():
