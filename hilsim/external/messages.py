@@ -326,7 +326,8 @@ def _pose_faults(poses: npt.NDArray[Any]) -> list[str]:
 
 def _shown(fault: Fault, pose: Any) -> str:
     if fault is Fault.NOT_UNIT:
-        return f"length {np.linalg.norm(pose['orientation']):.6g}"
+        with np.errstate(over="ignore", invalid="ignore"):
+            return f"length {np.linalg.norm(pose['orientation']):.6g}"
     return str(pose["position_m"].tolist())
 
 

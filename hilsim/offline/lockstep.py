@@ -21,6 +21,7 @@ from hilsim.external.messages import DATAGRAM_SIZE
 from hilsim.offline.lockstep_session import LockstepCounts, LockstepSession, Restart
 from hilsim.offline.spans import merged
 from hilsim.offline.stepper import Stepper
+from hilsim.pose_sources.snapshot import Motion
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.transmit.pool import SocketPool
 from hilsim.transmit.specs import FrameSocketSpec
@@ -30,6 +31,7 @@ log = structlog.get_logger("hilsim")
 Pace = Literal["real", "at once"]
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _POLL_S = 0.2
+_TRIAL_NS = 20_000_000
 _LONGEST_LAG_NS = 100_000_000
 
 
@@ -152,6 +154,8 @@ class Lockstep:
             LinkError: the socket cannot be opened.
             TransmitError: a sensor's socket cannot be opened.
         """
+        say("loading kernels")
+        _rehearse(make)
         say("building the scene")
         self._session = LockstepSession(make, ids, spec.restart)
         self._spec = spec
@@ -212,6 +216,14 @@ class Lockstep:
             if answer.reply and sender:
                 with suppress(OSError):  # the other side is gone
                     self._link.sendto(answer.reply, sender)
+
+
+def _rehearse(make: Callable[[], Stepper]) -> None:
+    """Load or compile the kernels of a step, for which the other side would wait too long."""
+    trial = make()
+    trial.commit(_TRIAL_NS, [(0, Motion(position_m=(0.0, 0.0, 0.0)))] if trial.platform is not None else ())
+    for _ in trial.render(_TRIAL_NS):
+        pass
 
 
 def lockstep_of(rig: Rig, utc_epoch_ns: int, *, say: Callable[[str], None] = lambda _text: None) -> Lockstep:

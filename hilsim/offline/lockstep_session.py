@@ -18,6 +18,7 @@ from hilsim.external.messages import (
     HAS_RATES,
     HAS_VELOCITY,
     HEADER_DTYPE,
+    IS_HIDDEN,
     MAGIC,
     PLATFORM_ID,
     VERSION,
@@ -106,6 +107,7 @@ class LockstepSession:
         self._names = dict(self._rig_ids)
         self._poses: dict[int, dict[int, Motion]] = {}
         self._removed: list[tuple[int, str]] = []
+        self._hidden: list[tuple[int, str]] = []
         self._seen: set[int] = set()
         self._stepped = -1
         self._offset_ns = 0
@@ -181,7 +183,10 @@ class LockstepSession:
             self._refuse([WAITING_POSES.rule(waiting)[1]])
             return
         for record in message.poses:
-            self._poses.setdefault(int(record["id"]), {})[time_ns] = _motion(record)
+            number = int(record["id"])
+            self._poses.setdefault(number, {})[time_ns] = _motion(record)
+            if int(record["flags"]) & IS_HIDDEN and number in self._names:
+                self._hidden.append((time_ns, self._names[number]))
 
     def _declare(self, record: Any) -> None:
         number, shape = int(record["id"]), int(record["shape"])
@@ -251,11 +256,13 @@ class LockstepSession:
             if poses and number in self._names
         ]
         removed = [name for time_ns, name in self._removed if time_ns <= until_ns and name in self.stepper.objects]
-        posed = {thing.name for thing, _ in listed}
+        newest = {thing.name: poses[-1][0] for thing, poses in listed}
+        hidden = [name for time_ns, name in self._hidden if newest.get(name) == time_ns]  # an object is hidden after its last pose of the stretch
+        self._hidden = [(time_ns, name) for time_ns, name in self._hidden if time_ns > until_ns]
         self._removed = [(time_ns, name) for time_ns, name in self._removed if time_ns > until_ns]
         faults: list[str] = []
         try:
-            self.stepper.commit(until_ns, platform, listed, [name for name in dict.fromkeys(removed) if name not in posed], faults)
+            self.stepper.commit(until_ns, platform, listed, [name for name in dict.fromkeys(removed) if name not in newest] + hidden, faults)
         except (HilsimError, ValueError) as error:
             faults.append(str(error))
         self._refuse(faults)

@@ -13,7 +13,7 @@ import pytest
 import hilsim
 from hilsim import Motion
 from hilsim.api.stepping import packets_of
-from hilsim.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, OBJECT_DTYPE, POSE_DTYPE, MessageKind, Shape, encode
+from hilsim.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, IS_HIDDEN, OBJECT_DTYPE, POSE_DTYPE, MessageKind, Shape, encode
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.offline.lockstep import Lockstep, LockstepSpec
 from hilsim.offline.lockstep_session import LockstepSession
@@ -209,6 +209,25 @@ def test_what_cannot_be_taken_is_counted_with_its_rule(rig, message, fault):
     assert session.counts.refused == 1
     assert fault in session.counts.faults[0]
     assert done(answer)[0] == STEP_NS
+
+
+def test_hidden_objects_are_not_seen_until_their_next_poses(rig):
+    session, partner = LockstepSession(maker(rig), {}), Partner()
+    crate = np.zeros(1, POSE_DTYPE)
+    crate["id"], crate["position_m"], crate["orientation"] = 9, (4.0, 1.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+    hidden = crate.copy()
+    hidden["flags"] = IS_HIDDEN
+    for message in partner.step(0, with_crate=True):
+        session.handle(message)
+    session.handle(partner.message(MessageKind.POSES, crate, 1))
+    session.handle(partner.message(MessageKind.POSES, hidden, 10))
+    session.handle(partner.message(MessageKind.STEP, None, 10))
+    keys = session.stepper.objects["crate"]
+    assert not keys.newest.is_seen
+    session.handle(partner.message(MessageKind.POSES, crate, 11))
+    session.handle(partner.message(MessageKind.STEP, None, 12))
+    assert keys.newest.is_seen
+    assert session.counts.refused == 0
 
 
 def test_step_that_is_too_long_is_refused(rig):
