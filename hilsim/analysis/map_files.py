@@ -16,10 +16,12 @@ def check_map_path(path: Path) -> None:
     """Raise an error for a file that cannot be written as a map.
 
     Raises:
-        ConfigError: the suffix is unknown, or needs a package that is missing.
+        ConfigError: the suffix is unknown or needs a package that is missing, or there is no such folder.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"output must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {path}")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"{path}: the folder must exist")
     if path.suffix.lower() == ".las":
         try:
             import laspy  # noqa: F401, PLC0415 - an extra

@@ -26,7 +26,7 @@ _MOST_BLOCK = 1 << (_AXIS_BITS - 1)  # blocks from the first one along an axis: 
 _FARTHEST_M = COORDINATE_M.bound
 _SPREAD = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads neighbouring keys over the table
 _SIDE, _CELL_COUNT, _FARTHEST, _BITS = constant(BLOCK_CELLS), constant(_CELLS), constant(_MOST_BLOCK), constant(_AXIS_BITS)
-_BLOCKS, _LEFT_OUT, _FIRST = constant(0), constant(1), constant(2)
+_BLOCKS, _LEFT_OUT, _FIRST, _TOO_FAR = constant(0), constant(1), constant(2), constant(5)
 
 
 class Grid(NamedTuple):
@@ -38,7 +38,7 @@ class Grid(NamedTuple):
         place: ``int64[b]``, coordinates of each block, packed.
         returns: ``int64[b, 4096]``, number of returns in each cell.
         mean_m: ``float32[b, 4096, 3]``, their mean position relative to the block's corner.
-        words: ``int64[5]``: number of blocks, number of returns left out, coordinates of the first block, from which places count.
+        words: ``int64[6]``: number of blocks, number of returns left out, coordinates of the first block, from which places count, number of returns too far away.
     """
 
     cell_m: float
@@ -86,7 +86,7 @@ def _add(grid: Grid, points_m: npt.NDArray[np.float64]) -> None:
     for row in range(points_m.shape[0]):
         x, y, z = points_m[row, 0] / grid.cell_m, points_m[row, 1] / grid.cell_m, points_m[row, 2] / grid.cell_m
         if not (abs(points_m[row, 0]) <= _FARTHEST_M and abs(points_m[row, 1]) <= _FARTHEST_M and abs(points_m[row, 2]) <= _FARTHEST_M):
-            grid.words[_LEFT_OUT] += 1
+            grid.words[_TOO_FAR] += 1
             continue
         i, j, k = math.floor(x), math.floor(y), math.floor(z)
         bi, bj, bk = i // _SIDE, j // _SIDE, k // _SIDE
@@ -94,7 +94,7 @@ def _add(grid: Grid, points_m: npt.NDArray[np.float64]) -> None:
             grid.words[_FIRST], grid.words[_FIRST + 1], grid.words[_FIRST + 2] = bi, bj, bk
         ai, aj, ak = bi - grid.words[_FIRST] + _FARTHEST, bj - grid.words[_FIRST + 1] + _FARTHEST, bk - grid.words[_FIRST + 2] + _FARTHEST
         if not (0 <= ai < 2 * _FARTHEST and 0 <= aj < 2 * _FARTHEST and 0 <= ak < 2 * _FARTHEST):
-            grid.words[_LEFT_OUT] += 1
+            grid.words[_TOO_FAR] += 1
             continue
         key = ((ai << _BITS | aj) << _BITS) | ak
         if key != known:  # neighbouring returns are often in one block
@@ -158,7 +158,7 @@ class ReturnsMap:
             place=np.zeros(blocks, np.int64),
             returns=np.zeros((blocks, _CELLS), np.uint32),
             mean_m=np.zeros((blocks, _CELLS, 3), np.float32),
-            words=np.zeros(5, np.int64),
+            words=np.zeros(6, np.int64),
         )
 
     @property
@@ -174,7 +174,12 @@ class ReturnsMap:
     @property
     def left_out(self) -> int:
         """Number of returns that were left out: in blocks for which there was no memory, or too far from the first one."""
-        return int(self._grid.words[_LEFT_OUT])
+        return int(self._grid.words[_LEFT_OUT]) + self.too_far
+
+    @property
+    def too_far(self) -> int:
+        """Number of returns that were left out because they were too far from the first one or from the origin, or not finite."""
+        return int(self._grid.words[_TOO_FAR])
 
     def add(self, points_m: npt.NDArray[np.float64]) -> None:
         """Add returns at positions ``float64[n, 3]`` in the world; what is not finite is left out."""
@@ -188,6 +193,6 @@ class ReturnsMap:
         place = self._grid.place[block]
         mask = (1 << _AXIS_BITS) - 1
         block_place = np.stack([place >> shift & mask for shift in (2 * _AXIS_BITS, _AXIS_BITS, 0)], axis=1) - _MOST_BLOCK
-        corner = (block_place + self._grid.words[2:]) * (BLOCK_CELLS * self.cell_m)
+        corner = (block_place + self._grid.words[2:5]) * (BLOCK_CELLS * self.cell_m)
         position_m = np.asarray(corner + self._grid.mean_m[block, cell], np.float64)
         return Cells(position_m, returns[block, cell].astype(np.int64))

@@ -155,7 +155,7 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
             counted, notes = _counted(job, sensor, source.path, advance if source.path == path else lambda _: None, str(path), threads)
     seen = None
     if job.motion is not None:
-        _check_covered(job.motion, counted, str(path))
+        check_covered(job.motion, counted.begin_ns, counted.first_ns, counted.last_ns, str(path))
     else:
         seen = check_standing(counted.thirds[0], counted.thirds[-1], f"{path}: from its first to its last third")
     share = CaptureShare(name=path.name, sha256=digest.result(), packets=counted.packets, first_ns=counted.first_ns, last_ns=counted.last_ns)
@@ -250,10 +250,21 @@ def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
         check_others(batch, kinds, (kinds == sensor.kind) & (batch.source == number), sensor, str(path))
 
 
-def _check_covered(motion: Motion, counted: _Counted, where: str) -> None:
-    """Check that poses are known for every packet: outside its keys a track is constant."""
-    begin_ns = 0 if motion.is_utc else counted.begin_ns
-    first_s, last_s = (counted.first_ns - begin_ns) / 1e9, (counted.last_ns - begin_ns) / 1e9
+def check_covered(motion: Motion, begin_ns: int, first_ns: int, last_ns: int, where: str) -> None:
+    """Check that poses are known for every packet: outside its keys a track is constant.
+
+    Args:
+        motion: Motion of the sensor.
+        begin_ns: Time at which the capture begins.
+        first_ns: Time of the first packet.
+        last_ns: Time of the last packet.
+        where: Name of the capture for the error.
+
+    Raises:
+        CaptureError: the poses do not cover the packets.
+    """
+    base_ns = 0 if motion.is_utc else begin_ns
+    first_s, last_s = (first_ns - base_ns) / 1e9, (last_ns - base_ns) / 1e9
     known_s = float(motion.track.time_ns[0]) / 1e9, float(motion.track.time_ns[-1]) / 1e9
     if not known_s[0] - _POSE_SLACK_S <= first_s <= last_s <= known_s[1] + _POSE_SLACK_S:
         raise CaptureError(

@@ -14,10 +14,10 @@ from hilsim.analysis.returns_map import ReturnsMap, place_points
 from hilsim.api.decoding import decode
 from hilsim.api.emulator import Emulator
 from hilsim.api.packet import read_capture
-from hilsim.background.job import Motion
+from hilsim.background.job import Motion, check_covered
 from hilsim.background.poses import load_motion
 from hilsim.config.places import SDF_SUFFIXES
-from hilsim.errors import CaptureError
+from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import fixed_track
 from hilsim.protocols.recognise import PacketKind, recognise
@@ -68,6 +68,9 @@ def map(  # noqa: A001 - the name of the command
             raise click.UsageError("--poses, --position-m and --rotation-deg are for captures: a rig knows where its sensors are")
         parts = _of_rig(source, sensor, duration_s or _RIG_S)
     else:
+        for name, values in (("position-m", position_m), ("rotation-deg", rotation_deg)):
+            if values is not None and not np.isfinite(values).all():
+                raise click.UsageError(f"--{name} must be finite, got {values}")
         mounted = mounting(position_m or (0.0, 0.0, 0.0), rotation_deg or (0.0, 0.0, 0.0))
         motion = load_motion(poses, mounted) if poses is not None else Motion(track=fixed_track(mounted), is_utc=True, body_from_sensor=Pose())
         parts = _of_capture(Path(source), sensor, model, duration_s, motion)
@@ -75,8 +78,11 @@ def map(  # noqa: A001 - the name of the command
         returns_map.add(points_m)
         returns += len(points_m)
     cells = returns_map.cells(min_count)
-    write_map(output, cells, cell_m)
-    left_out = returns_map.left_out
+    try:
+        write_map(output, cells, cell_m)
+    except OSError as error:
+        raise ConfigError(f"{output}: must be a file that can be written, got {error.strerror}") from error
+    left_out, too_far = returns_map.left_out, returns_map.too_far
     if as_json:
         facts = {
             "file": str(output),
@@ -84,13 +90,18 @@ def map(  # noqa: A001 - the name of the command
             "cells": len(cells.returns),
             "blocks": returns_map.blocks,
             "left_out": left_out,
+            "too_far": too_far,
             "cell_m": cell_m,
         }
         click.echo(json.dumps(facts))
         return
     click.echo(f"{output}: {len(cells.returns):,} cells of {cell_m:g} m from {returns:,} returns")
-    if left_out:
-        click.echo(f"warning: {left_out:,} returns were left out: {memory_mb:g} MB hold no more blocks; give --memory-mb or larger cells", err=True)
+    if too_far:
+        click.echo(f"warning: {too_far:,} returns were left out: they are too far away for cells of {cell_m:g} m", err=True)
+    if left_out > too_far:
+        click.echo(
+            f"warning: {left_out - too_far:,} returns were left out: {memory_mb:g} MB hold no more blocks; give --memory-mb or larger cells", err=True
+        )
 
 
 def _of_rig(source: str, sensor: str, duration_s: float) -> Iterator[npt.NDArray[np.float64]]:
@@ -115,6 +126,8 @@ def _of_capture(path: Path, sensor: str, model: str, duration_s: float | None, m
     platform = build_platform(motion.track)
 
     def placed() -> npt.NDArray[np.float64]:
+        if len(motion.track.time_ns) > 1:
+            check_covered(motion, start_ns or 0, some[0].time_ns, some[-1].time_ns, str(path))
         points = decode(some, sensor=found, model=model)
         captured_ns = np.array([packet.time_ns for packet in some], np.int64)
         last_ns = np.zeros(len(some), np.int64)
@@ -142,4 +155,6 @@ def _of_capture(path: Path, sensor: str, model: str, duration_s: float | None, m
     if some:
         yield placed()
     if not has_points:
-        raise CaptureError(f"{path}: no data packets{f' of {sensor}' if sensor else ''} found; hilsim inspect lists what a capture holds")
+        raise CaptureError(
+            f"{path}: no Velodyne or Cepton STDV data packets{f' of {sensor}' if sensor else ''} found; hilsim inspect lists what a capture holds"
+        )

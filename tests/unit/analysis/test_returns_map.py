@@ -81,7 +81,7 @@ def test_memory_is_bounded_and_what_does_not_fit_is_counted():
 def test_positions_that_are_none_are_left_out():
     grown = ReturnsMap(CELL_M, memory_mb=2.0)
     grown.add(np.array([[np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [0.0, -1e12, 0.0], [-0.1, -0.1, -0.1]]))
-    assert grown.left_out == 3
+    assert grown.left_out == grown.too_far == 3
     np.testing.assert_allclose(grown.cells().position_m, [[-0.1, -0.1, -0.1]], atol=1e-6)
 
 
@@ -156,6 +156,39 @@ def test_a_captures_returns_are_placed_by_a_file_of_poses(tmp_path):
     np.testing.assert_allclose(np.average(maps[0][0], axis=0, weights=maps[0][1]), plain.mean(axis=0), atol=1e-3)
     moved = np.average(maps[1][0], axis=0, weights=maps[1][1]) - np.average(maps[0][0], axis=0, weights=maps[0][1])
     np.testing.assert_allclose(moved, [100.0, 0.0, 2.0], atol=2e-3)
+
+
+def test_poses_that_end_before_the_capture_are_refused(tmp_path):
+    capture = Recording().add_turning(400).write(tmp_path / "still.pcap")
+    (tmp_path / "way.csv").write_text("time_s,x,y,z,qw,qx,qy,qz\n0,100,0,0,1,0,0,0\n0.3,100,0,0,1,0,0,0\n")
+    result = command("map", capture, "-o", tmp_path / "map.npz", "--poses", tmp_path / "way.csv")
+    assert result.returncode == 1
+    assert "the poses must cover the packets' times, 0.000 to 0.5" in result.stderr
+    assert "got poses from 0.000 to 0.300 s" in result.stderr
+
+
+@compiled_only
+def test_returns_that_are_too_far_away_are_named_apart_from_those_without_memory(tmp_path):
+    capture = Recording().add_turning(4).write(tmp_path / "still.pcap")
+    result = command("map", capture, "-o", tmp_path / "map.npz", "--position-m", "1e30", "0", "0")
+    assert result.returncode == 0
+    assert "returns were left out: they are too far away for cells of 0.2 m" in result.stderr
+    assert "memory" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fault"),
+    [
+        (("-o", "map.ply", "--position-m", "nan", "0", "0"), 2, "--position-m must be finite"),
+        (("-o", "map.ply", "--rotation-deg", "0", "inf", "0"), 2, "--rotation-deg must be finite"),
+        (("-o", "none/map.ply"), 1, "none/map.ply: the folder must exist"),
+    ],
+)
+def test_places_and_files_that_cannot_be_are_refused(tmp_path, monkeypatch, arguments, code, fault):
+    monkeypatch.chdir(tmp_path)
+    result = command("map", Recording().add_turning(4).write(tmp_path / "still.pcap"), *arguments)
+    assert result.returncode == code
+    assert fault in result.stderr
 
 
 def test_options_of_captures_are_refused_for_a_rig(tmp_path):
