@@ -138,7 +138,7 @@ def test_a_recording_is_whole_with_a_sender_that_runs_before_the_rig_starts_and_
     running = daemon(write_rig(tmp_path, SCENE + moved + sensors + CONTROL), "--record", str(tmp_path / "lived.pcap"))
     control = hilsim.connect(tmp_path / "control")
     until(lambda: control.state()["external"]["state"] == "following")
-    until(lambda: control.state()["external"]["poses"] > 500)
+    until(lambda: control.state()["rig_s"] > 1.5)
     state = control.state()
     assert running.stop()[0] == 0
     sender.stop()
