@@ -138,8 +138,7 @@ def write_keys(
 def _window(live: LiveKeys, slot: int) -> tuple[int, int]:
     """First row and number of the readable keys of a slot. Rows depend on the count that was read, so no row is read before it."""
     count = live.written[slot, 0]
-    window = live.keys // 2
-    window = min(window, count)
+    window = count if count < live.keys // 2 else live.keys // 2  # noqa: FURB136 - Numba's min of two integers does not compile for a GPU
     return 2 * live.keys * slot + (count - window) % live.keys, window
 
 

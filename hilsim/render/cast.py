@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel, stage_kernel
+from hilsim.geometry.live_keys import live_pose
 from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.intersect import INFINITY, Single, box_entry, greater, lesser, plane_distance, reciprocal
-from hilsim.render.movers import mover_sphere, pose_of_mover
+from hilsim.render.movers import mover_sphere
 from hilsim.render.traverse import closest_triangle
 from hilsim.scene.bvh import STACK_SIZE
 from hilsim.scene.tiles import LATTICE_PER_M
@@ -243,18 +245,20 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
             if apart > 0.0 and (along < 0.0 or apart > along * along * length):
                 continue
             mover = movers[candidate]
-            (px, py, pz), turn = pose_of_mover(
-                key_time_ns,
-                key_position_m,
-                key_arrival_mps,
-                key_departure_mps,
-                key_orientation,
-                key_first[mover],
-                key_count[mover],
-                period_ns[mover],
-                live,
-                time_ns[ray],
-            )
+            if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray
+                (px, py, pz), turn = live_pose(live, -1 - key_first[mover], time_ns[ray])
+            else:
+                (px, py, pz), turn = keyed_pose(
+                    key_time_ns,
+                    key_position_m,
+                    key_arrival_mps,
+                    key_departure_mps,
+                    key_orientation,
+                    key_first[mover],
+                    key_count[mover],
+                    period_ns[mover],
+                    time_ns[ray],
+                )
             body_from_world = conjugate(turn)
             number = tile_count + mover
             geometry = instance_geometry[number]

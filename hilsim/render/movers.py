@@ -1,47 +1,27 @@
 """Where the movers of a world are: on tracks of their own, or at keys that are written while the world is rendered."""
 
-import numpy as np
-import numpy.typing as npt
-
 from hilsim.compilation.jit import inlined_kernel, kernel
 from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.live_keys import LiveKeys, live_pose, live_sphere
+from hilsim.geometry.live_keys import live_pose, live_sphere
 from hilsim.geometry.tracks import keyed_pose, keyed_position
 from hilsim.scene.world import World
-
-
-@inlined_kernel
-def pose_of_mover(
-    key_time_ns: npt.NDArray[np.int64],
-    key_position_m: npt.NDArray[np.float64],
-    key_arrival_mps: npt.NDArray[np.float64],
-    key_departure_mps: npt.NDArray[np.float64],
-    key_orientation: npt.NDArray[np.float64],
-    first: int,
-    count: int,
-    period_ns: int,
-    live: LiveKeys,
-    at_ns: int,
-) -> tuple[Vector, Quaternion]:
-    """``mover_pose`` from arrays that a kernel has read from the world before its loop."""
-    if first < 0:
-        return live_pose(live, -1 - first, at_ns)
-    return keyed_pose(key_time_ns, key_position_m, key_arrival_mps, key_departure_mps, key_orientation, first, count, period_ns, at_ns)
 
 
 @kernel
 def mover_pose(world: World, mover: int, time_ns: int) -> tuple[Vector, Quaternion]:
     """Position in metres and orientation (world from object) of a mover at a rig time; beyond the reach of rays where it is not seen."""
-    return pose_of_mover(
+    first = world.key_first[mover]
+    if first < 0:
+        return live_pose(world.live, -1 - first, time_ns)
+    return keyed_pose(
         world.key_time_ns,
         world.key_position_m,
         world.key_arrival_mps,
         world.key_departure_mps,
         world.key_orientation,
-        world.key_first[mover],
+        first,
         world.key_count[mover],
         world.period_ns[mover],
-        world.live,
         time_ns,
     )
 

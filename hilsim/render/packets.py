@@ -25,10 +25,11 @@ from hilsim.compilation.lanes import (
     spread,
     store_lanes,
 )
+from hilsim.geometry.live_keys import live_pose
 from hilsim.geometry.rotations import conjugate, rotate
+from hilsim.geometry.tracks import keyed_pose
 from hilsim.render.cast import AGREEMENT_M, RAY_STACK_SIZE, bound_movers
 from hilsim.render.intersect import INFINITY
-from hilsim.render.movers import pose_of_mover
 from hilsim.render.packet_walk import CHILD_0, CHILD_1, boxes_entered, closest_in_tree, planes_met, reciprocals, sides_entered
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
@@ -182,18 +183,20 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
                 k = first_bit(left)
                 left &= left - 1
                 ray = order[packet, k]
-                (px, py, pz), turn = pose_of_mover(
-                    key_time_ns,
-                    key_position_m,
-                    key_arrival_mps,
-                    key_departure_mps,
-                    key_orientation,
-                    key_first[mover],
-                    key_count[mover],
-                    period_ns[mover],
-                    live,
-                    time_ns[ray],
-                )
+                if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray
+                    (px, py, pz), turn = live_pose(live, -1 - key_first[mover], time_ns[ray])
+                else:
+                    (px, py, pz), turn = keyed_pose(
+                        key_time_ns,
+                        key_position_m,
+                        key_arrival_mps,
+                        key_departure_mps,
+                        key_orientation,
+                        key_first[mover],
+                        key_count[mover],
+                        period_ns[mover],
+                        time_ns[ray],
+                    )
                 body_from_world = conjugate(turn)
                 mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
                 ahead = (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2]))

@@ -82,6 +82,9 @@ LISTED = {
     "tests/system/test_changes.py::test_a_vehicle_is_put_elsewhere_blown_and_reset_at_rig_times": "what happens in it is waited for at most, and it only gets longer",
     "tests/system/test_rangefinders.py::distances_cm": "readings that were sent before are passed over, and a longer pause passes over more",
     "tests/system/test_daemon.py::test_a_daemon_that_stands_still_says_exactly_which_packets_it_left_out": ON_PURPOSE,
+    "tests/system/test_external.py::test_a_session_that_was_followed_live_and_its_recording_give_the_same_packets": (
+        "poses are sent in it, and a longer pause has more of them"
+    ),
     "tests/system/test_flight_controller.py::stand_still": ON_PURPOSE,
     "tests/system/test_neighbour_queue.py::released": "what the kernel released waits in the socket",
     "tests/system/test_rangefinders.py::test_a_rangefinder_whose_cable_is_pulled_and_plugged_in_again_goes_on_without_a_burst": ON_PURPOSE,
