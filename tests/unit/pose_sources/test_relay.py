@@ -1,7 +1,9 @@
 """Snapshots become messages; a rig in lockstep and the emulator's own steps make the same packets of them."""
 
+import socket
 import struct
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ from hilsim.pose_sources.osi import osi_snapshot
 from hilsim.pose_sources.relay import Relay, open_link
 from hilsim.pose_sources.snapshot import Motion, ObjectClass, Snapshot, TrackedObject
 from hilsim.protocols.protobuf import double, message, varint
+from hilsim.testing.reservations import reserved_port
 from tests.unit.api.rigs import room
+from tests.unit.pose_sources.test_mavlink import odometry
 
 
 def thing(number, name="", size=(1.0, 2.0, 3.0), shape="box"):
@@ -140,3 +144,27 @@ def test_fmu_specification_is_a_file(tmp_path):
     path.write_text('file = "car.fmu"\n[platform]\nposition = ["x", "y", "z"]\n')
     ran = CliRunner().invoke(poses, [f"fmu:{path}", "--to", "udp:127.0.0.1:9"])
     assert "car.fmu: must be an FMU that can be started" in str(ran.exception)
+
+
+def test_telemetry_of_an_autopilot_becomes_messages():
+    with (
+        reserved_port() as port,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as autopilot,
+    ):
+        listening.bind(("127.0.0.1", 0))
+        listening.settimeout(30.0)
+        found, ran = [], []
+        arguments = [f"mavlink:127.0.0.1:{port}", "--to", f"udp:127.0.0.1:{listening.getsockname()[1]}", "--duration-s", "0.5"]
+        relaying_thread = threading.Thread(target=lambda: ran.append(CliRunner().invoke(poses, arguments)))
+        relaying_thread.start()
+        us = 0
+        while not ran:
+            us += 100_000
+            autopilot.sendto(odometry(us), ("127.0.0.1", port))
+            time.sleep(0.01)
+        relaying_thread.join()
+        found = [decode(listening.recv(2000)) for _ in range(6)]
+    assert ran[0].output.startswith("6 snapshots sent")
+    assert {each.time_ns - found[0].time_ns for each in found} == {100_000_000 * number for number in range(6)}
+    assert found[0].poses["position_m"].tolist() == [[2.0, 1.0, 3.0]]
