@@ -17,7 +17,7 @@ from hilsim.emulator.changing.segments import BASE, CAPACITY, Segments, enter_se
 from hilsim.emulator.fused import render_info_packet
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
-from hilsim.emulator.schedule import data_deadline_ns, first_packet_due
+from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from
 from hilsim.emulator.workspace import Workspace
 from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World
@@ -59,6 +59,8 @@ def begin_loop(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt
             positions[schedule] = place[Place.SCHEDULES + schedule]
     else:
         packet = first_packet_due(plan, place[Place.DATA_FROM_NS])
+        if place[Place.FIRED_NS] > 0:  # packets of another schedule or field of view may begin before those that were sent ended
+            packet = max(packet, first_packet_from(plan, place[Place.FIRED_NS]))
         _seek_positions(plan, place[Place.POSITIONS_FROM_NS], positions)
     return packet
 
@@ -71,7 +73,9 @@ def end_loop(plan: LidarPlan, state: RenderState, packet: int, positions: npt.ND
     for schedule in range(positions.size):
         place[Place.SCHEDULES + schedule] = positions[schedule]
     if packet > 0:
-        place[Place.DATA_FROM_NS] = max(data_deadline_ns(plan, packet - 1) + 1, place[Place.DATA_FROM_NS])
+        due_ns = data_deadline_ns(plan, packet - 1)
+        place[Place.DATA_FROM_NS] = max(due_ns + 1, place[Place.DATA_FROM_NS])
+        place[Place.FIRED_NS] = max(due_ns - plan.data_latency_ns, place[Place.FIRED_NS])
     store_release(state.words, (RenderWord.ENDED,), 1)
 
 

@@ -59,6 +59,8 @@ class Place(IntEnum):
     """Rig time from which data packets belong to the next loop, which renders them or counts them as skipped."""
     POSITIONS_FROM_NS = 2
     """Rig time from which position packets belong to the next loop."""
+    FIRED_NS = 3
+    """Rig time at which the last firing of the loop's packets ended; 0 before there is one."""
     SCHEDULES = 6
     """First of the columns with the next packet of each position schedule at the loop's end."""
 

@@ -19,6 +19,7 @@ from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.streaming.device_loop import PACKETS_TOGETHER
 from hilsim.streaming.render_state import Place, RenderCounter
@@ -385,3 +386,29 @@ def test_counters_never_fall_back_at_a_hand_over(bench):
 
     assert second.lead_ns == 100 * SECOND + 40 * MS
     assert int(np.sum(second.state.render)) == counter(second, RenderCounter.RENDERED)
+
+
+def test_a_successor_with_another_field_of_view_fires_nothing_that_overlaps_the_last_packet(bench, lidar):
+    limited, wider, turned = (170, 190), (10, 200), (300, 20)
+    for before, after in ((limited, wider), (wider, turned), (turned, WHOLE_TURN_DEG), (WHOLE_TURN_DEG, limited)):
+        at = bench(slots=4096)
+        epoch_ns = time.monotonic_ns() + 100 * SECOND
+        first_lidar, second_lidar = (
+            replace(lidar, setting=replace(lidar.setting, setup=replace(lidar.setting.setup, field_of_view_deg=view))) for view in (before, after)
+        )
+        first = at.render_thread(epoch_ns=epoch_ns, lead_ns=100 * SECOND + 200 * MS, lidar=first_lidar)
+        second = at.render_thread(epoch_ns=epoch_ns, lead_ns=0, lidar=second_lidar)
+        first.start()
+        await_that(lambda first=first: counter(first, RenderCounter.NEXT_PACKET) >= 3)
+
+        first.hand_over_to(second)
+        ended = counter(second, RenderCounter.NEXT_PACKET)
+        second.set_lead_ns(second.lead_ns + 500 * MS)
+        await_that(lambda second=second, ended=ended: counter(second, RenderCounter.NEXT_PACKET) >= ended + 3)
+        at.close()
+
+        stamps_us = np.array([int.from_bytes(datagram.payload[1200:1204], "little") for datagram in at.taken[DATA]])
+        ends_us = np.array([datagram.deadline_ns - epoch_ns - first_lidar.plan.data_latency_ns for datagram in at.taken[DATA]]) / 1000.0
+        assert (np.diff(stamps_us) > 0).all(), (before, after)
+        assert (stamps_us[1:] >= np.floor(ends_us[:-1])).all(), (before, after)
+        assert counter(second, RenderCounter.SKIPPED) == 0
