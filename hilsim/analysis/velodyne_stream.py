@@ -1,7 +1,8 @@
 """Steps between Velodyne data packets of one sensor, which every reader of a stream needs.
 
 The data packet has no sequence number. Missing packets are found by the stamps: neighbours are one cycle apart, whose
-length depends on model and return mode. A step of azimuth farther than the head turns from block to block is a gap, in which nothing was fired.
+length depends on model and return mode. A step of azimuth farther than the head turns from block to block is a gap, in which nothing was fired. Where such a
+gap lies between two packets, only the sensor's other turns distinguish it from lost packets (``SeenTurn``).
 """
 
 from collections.abc import Iterable
@@ -14,9 +15,17 @@ import numpy.typing as npt
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
 from hilsim.protocols.velodyne.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
+from hilsim.units import TURN_CDEG
 
 CLOCK_DOUBT_RATIO = 3e-4
 """Largest relative error of a sensor's cycle: twice that of the worst clock in public captures (141 ppm)."""
+
+
+_DEG_CDEG = 100
+_DEGREES = TURN_CDEG // _DEG_CDEG
+_FEWEST_TURNS = 2
+_NARROW_GAP = 1.5  # steps of a block
+_NARROW_GAP_CDEG = 20
 
 
 def stacked_packets(payloads: Iterable[bytes]) -> npt.NDArray[Any]:
@@ -35,6 +44,35 @@ def whole_cycles(
     """Nearest whole number of cycles to each step, ``int64[n]`` (also 0 and negative), and the difference of each step, ``float64[n]``, us."""
     cycles = np.rint(step_us / cycle_us).astype(np.int64)
     return cycles, np.abs(step_us - cycles * cycle_us)
+
+
+def usual_steps_cdeg(step_cdeg: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Step of the head inside each packet, ``float64[n]``, from all its steps, ``[n, m]``: the median without leaps, of which a narrow view has many."""
+    forward = np.where((step_cdeg > 0) & (step_cdeg <= GAP_CDEG), step_cdeg, np.nan)
+    without = np.isnan(forward).all(axis=1)
+    forward[without] = step_cdeg[without]
+    return np.asarray(np.nanmedian(forward, axis=1))
+
+
+class SeenTurn:
+    """Degrees of the turn at which a sensor has fired so far; it never fires outside its field of view, which begins and ends with whole degrees."""
+
+    def __init__(self) -> None:
+        self._seen = np.zeros(_DEGREES, np.bool_)
+        self._turns = 0
+
+    def note(self, azimuth: npt.NDArray[np.int64]) -> None:
+        """Add the azimuths of consecutive packets, ``int64[n, m]``, 0.01 deg."""
+        self._seen[azimuth.ravel() % TURN_CDEG // _DEG_CDEG] = True
+        self._turns += int((np.diff(azimuth.ravel()) < 0).sum())
+
+    def is_dark(self, from_cdeg: npt.NDArray[np.int64], to_cdeg: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether the sensor has fired at none of the whole degrees between two azimuths, clockwise, ``bool[n]``; False before its second turn."""
+        first = from_cdeg % TURN_CDEG // _DEG_CDEG + 1
+        count = (to_cdeg % TURN_CDEG // _DEG_CDEG - first) % _DEGREES
+        seen = np.concatenate(([0], np.cumsum(np.tile(self._seen, 2))))
+        is_between = (count > 0) & (count < _DEGREES - 1)  # a step within a degree, or to the next one, passes none
+        return np.asarray(is_between & (seen[first + count] == seen[first]) & (self._turns >= _FEWEST_TURNS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,18 +96,15 @@ class AzimuthSteps:
         azimuth: ``int64[n, m]``, azimuth of each group, 0.01 deg.
         step_cdeg: ``int64[n, m]``, step since the former group, -18000 .. 17999; 0 for a stream's first.
         turned_cdeg: ``int64[n]``, step between the groups that the former packet's stamp and its own one name, in the same range.
+        is_gap: ``bool[n, m]``, whether there is a gap before each group: a step larger than any of a head, or inside a packet than those of this head.
         after_gap: ``bool[n]``, whether there is a gap inside a packet between the firings that its stamp and the former one name.
     """
 
     azimuth: npt.NDArray[np.int64]
     step_cdeg: npt.NDArray[np.int64]
     turned_cdeg: npt.NDArray[np.int64]
+    is_gap: npt.NDArray[np.bool_]
     after_gap: npt.NDArray[np.bool_]
-
-    @property
-    def is_gap(self) -> npt.NDArray[np.bool_]:
-        """Whether there is a gap before each group, ``bool[n, m]``."""
-        return np.abs(self.step_cdeg) > GAP_CDEG
 
     @property
     def has_gap(self) -> npt.NDArray[np.bool_]:
@@ -116,11 +151,15 @@ class PacketRun:
         before = np.full_like(azimuth[0], azimuth[0, 0]) if self.before is None else self.before.azimuth[::group_blocks]
         rows = np.concatenate((before[None], azimuth))
         step_cdeg = wrapped_cdeg(np.diff(rows.ravel(), prepend=rows[0, 0])).reshape(rows.shape)
+        is_gap = np.abs(step_cdeg) > GAP_CDEG
+        inside = step_cdeg[:, 1:]  # a leap of nearly a turn, in a narrow view, is a step backwards
+        is_gap[:, 1:] |= (inside > _NARROW_GAP * usual_steps_cdeg(inside)[:, None] + _NARROW_GAP_CDEG) | (inside < -_NARROW_GAP_CDEG)
         return AzimuthSteps(
             azimuth=azimuth,
             step_cdeg=step_cdeg[1:],
             turned_cdeg=wrapped_cdeg(np.diff(rows[:, -1 if stamps_last else 0])),
-            after_gap=np.asarray((np.abs((step_cdeg[1:] if stamps_last else step_cdeg[:-1])[:, 1:]) > GAP_CDEG).any(axis=1)),
+            is_gap=is_gap[1:],
+            after_gap=np.asarray((is_gap[1:] if stamps_last else is_gap[:-1])[:, 1:].any(axis=1)),
         )
 
 

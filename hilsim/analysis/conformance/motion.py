@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.velodyne_stream import whole_cycles
+from hilsim.analysis.velodyne_stream import SeenTurn, usual_steps_cdeg, whole_cycles
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
 from hilsim.protocols.velodyne.steps import wrapped_cdeg
 from hilsim.units import TURN_CDEG
@@ -20,6 +20,7 @@ LEAP_CDEG = 10.0
 _AROUND = 7  # packets on either side that give the rate: 20 ms of a VLP-16
 _HISTORY = 2048  # number of packets whose rates give the drift of the speed
 _LEAST_RATE_JITTER = 0.003  # speed jitter within 25 packets, units at 600 rpm: 0.09 to 0.2 %
+_READING_CDEG = 1.5  # error of an angle between two azimuths; the few that a narrow view leaves in a packet give a coarse rate
 _MOST_DOUBT_CDEG = 6000.0  # above this, the head's angle is too uncertain
 _LONGEST_US = 1_000_000  # after a longer silence the sensor may have been switched off
 _FEWEST_FOR_CYCLE = 15
@@ -33,6 +34,7 @@ class Motion:
         step_cdeg: ``float64[n]``, step from azimuth to azimuth around each packet.
         is_leap: ``bool[n, m - 1]``, whether the step between two azimuths inside a packet does not match their time.
         is_pause: ``bool[n]``, whether no laser fired for part of the time since the former packet, with matching azimuths.
+        is_clear: ``bool[n]``, whether there is neither a leap between the firings of its stamp and of the former one, nor a part of the turn without firings.
         is_wrong: ``bool[n]``, whether the angle since the former packet does not match the time.
         turned_cdeg: ``float64[n]``, angle since the former packet, in 0 .. 360 degrees.
         due_cdeg: ``float64[n]``, expected angle since the former packet, in 0 .. 360 degrees.
@@ -47,6 +49,7 @@ class Motion:
     step_cdeg: npt.NDArray[np.float64]
     is_leap: npt.NDArray[np.bool_]
     is_pause: npt.NDArray[np.bool_]
+    is_clear: npt.NDArray[np.bool_]
     is_wrong: npt.NDArray[np.bool_]
     turned_cdeg: npt.NDArray[np.float64]
     due_cdeg: npt.NDArray[np.float64]
@@ -63,6 +66,7 @@ class _Before:
     """Properties of the packet before a block."""
 
     azimuth: float
+    end_cdeg: int
     leap_cdeg: float
     leap_column: int
     cycle_us: float
@@ -73,6 +77,7 @@ class Head:
 
     def __init__(self) -> None:
         self._before: _Before | None = None
+        self._seen = SeenTurn()
         self._rates = np.zeros(0)  # rates of former packets, hundredths of a degree a microsecond
 
     def forget(self) -> None:
@@ -93,35 +98,48 @@ class Head:
         """
         groups = azimuth.shape[1]
         inside = wrapped_cdeg(np.diff(azimuth, axis=1).astype(np.float64))
-        cycle_us = _own_cycle_us(step_us, cycle_us)
         rate = self._local_rates(inside, groups / cycle_us)
         step_cdeg = rate * cycle_us / groups
         excess = wrapped_cdeg(inside - step_cdeg[:, None])
         is_leap = np.abs(excess) > LEAP_CDEG
         leap_cdeg = np.where(is_leap, excess % TURN_CDEG, 0.0).sum(axis=1)
         stamped = azimuth[:, -1 if stamps_last else 0]
-        before, knows = self._predecessors(stamped, leap_cdeg, is_leap.argmax(axis=1), cycle_us)
-        stamped_before, leap_before, column_before, cycle_before = before
+        before, knows = self._predecessors(stamped, azimuth[:, -1], leap_cdeg, is_leap.argmax(axis=1), cycle_us)
+        stamped_before, end_before, leap_before, column_before, cycle_before = before
         if stamps_last:
             leap_before, column_before = leap_cdeg, is_leap.argmax(axis=1)
+        self._seen.note(azimuth)
+        is_dark = self._seen.is_dark(end_before, azimuth[:, 0])
+        is_unbroken = leap_before == 0.0
+        own_us = _own_cycle_us(step_us[knows & is_unbroken & ~is_dark], cycle_us)
+        rate, cycle_us, cycle_before = rate * cycle_us / own_us, own_us, cycle_before * own_us / cycle_us
 
         turned = stamped - stamped_before
         due = rate * step_us
         missing_us = step_us - cycle_before
-        doubt = LEAP_CDEG + self._rate_jitter() * np.abs(rate * missing_us)
+        read_off = np.where(is_unbroken, 0.0, _READING_CDEG / np.maximum(np.abs(step_cdeg) * (~is_leap).sum(axis=1), 1.0))
+        doubt = LEAP_CDEG + (self._rate_jitter() + read_off) * np.abs(rate * missing_us)
         agrees = np.abs(wrapped_cdeg(turned - due)) <= doubt
-        has_time = (leap_before == 0.0) | (step_us <= 0) | (leap_before <= rate * missing_us + doubt)
+        has_time = is_unbroken | (step_us <= 0) | (leap_before <= rate * missing_us + doubt)
         has_leap = (leap_before > 0.0) | (np.abs(wrapped_cdeg(turned - rate * cycle_before)) > LEAP_CDEG)
         whole = is_whole(step_us, cycle_us)
-        is_pause = agrees & has_time & has_leap & (missing_us > 0.5 * sequence_us) & is_whole(step_us, sequence_us) & (~whole | (leap_before > 0.0))
+        is_pause = (
+            agrees
+            & has_time
+            & has_leap
+            & (missing_us > 0.5 * sequence_us)
+            & is_whole(step_us, sequence_us)
+            & (~whole | ~is_unbroken | (is_dark & (due < TURN_CDEG + doubt)))
+        )
         is_known = knows & (doubt < _MOST_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
         # a step of the stamps that is no whole number of cycles, without a leap inside the packet, is a fault of the clock, which has its own rules
         is_hasty = is_known & ~has_time
-        is_wrong = is_known & ~agrees & ~is_hasty & (whole | (leap_before > 0.0))
+        is_wrong = is_known & ~agrees & ~is_hasty & (whole | ~is_unbroken)
         return Motion(
             step_cdeg=step_cdeg,
             is_leap=is_leap,
             is_pause=knows & is_pause,
+            is_clear=is_unbroken & ~is_dark,
             is_wrong=is_wrong,
             turned_cdeg=turned % TURN_CDEG,
             due_cdeg=due % TURN_CDEG,
@@ -135,7 +153,7 @@ class Head:
 
     def _local_rates(self, inside: npt.NDArray[np.float64], per_us: float) -> npt.NDArray[np.float64]:
         """Rate around each packet, ``float64[n]``: the median of its neighbours' azimuth rates without leaps."""
-        middle = np.median(inside, axis=1, keepdims=True)
+        middle = usual_steps_cdeg(inside)[:, None]
         usual = np.abs(inside - middle) <= LEAP_CDEG
         own = np.where(usual, inside, 0.0).sum(axis=1) / np.maximum(usual.sum(axis=1), 1) * per_us
         earlier = self._rates[-_AROUND:]
@@ -152,15 +170,26 @@ class Head:
         return _LEAST_RATE_JITTER + float((high - low) / max(abs(middle), 1e-6))
 
     def _predecessors(
-        self, stamped: npt.NDArray[np.int64], leap_cdeg: npt.NDArray[np.float64], column: npt.NDArray[np.int64], cycle_us: float
-    ) -> tuple[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
-        """Azimuth at the stamp, leap, leap column and cycle of the packet before each; and whether there is one."""
-        last = self._before or _Before(azimuth=float(stamped[0]), leap_cdeg=0.0, leap_column=0, cycle_us=cycle_us)
+        self,
+        stamped: npt.NDArray[np.int64],
+        end_cdeg: npt.NDArray[np.int64],
+        leap_cdeg: npt.NDArray[np.float64],
+        column: npt.NDArray[np.int64],
+        cycle_us: float,
+    ) -> tuple[
+        tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]],
+        npt.NDArray[np.bool_],
+    ]:
+        """Azimuth at the stamp, last azimuth, leap, leap column and cycle of the packet before each; and whether there is one."""
+        last = self._before or _Before(azimuth=float(stamped[0]), end_cdeg=int(stamped[0]), leap_cdeg=0.0, leap_column=0, cycle_us=cycle_us)
         knows = np.full(len(stamped), fill_value=True)
         knows[0] = self._before is not None
-        self._before = _Before(azimuth=float(stamped[-1]), leap_cdeg=float(leap_cdeg[-1]), leap_column=int(column[-1]), cycle_us=cycle_us)
+        self._before = _Before(
+            azimuth=float(stamped[-1]), end_cdeg=int(end_cdeg[-1]), leap_cdeg=float(leap_cdeg[-1]), leap_column=int(column[-1]), cycle_us=cycle_us
+        )
         return (
             np.concatenate(([last.azimuth], stamped[:-1])),
+            np.concatenate(([last.end_cdeg], end_cdeg[:-1])),
             np.concatenate(([last.leap_cdeg], leap_cdeg[:-1])),
             np.concatenate(([last.leap_column], column[:-1])),
             np.concatenate(([last.cycle_us], np.full(len(stamped) - 1, cycle_us))),

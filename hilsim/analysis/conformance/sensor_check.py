@@ -179,7 +179,7 @@ class SensorCheck:
             self._repeats.conclude(log, self._motion.seam_leap_cdeg(self._repeats))
         self._data_headers.conclude(log, self._factory.model)
         if self.position_packets:
-            self._position_topic.conclude(log)
+            self._position_topic.conclude(log, self._azimuth.longest_pause_us)
             self._nmea.conclude(log)
             self._position_headers.conclude(log, self._factory.model)
         self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER, host_waited_ns=host_waited_ns)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hilsim.analysis.inspection.result import VelodyneData, VelodynePosition
 from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
-from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, LastPacket, packet_run, stacked_packets, stamp_steps_us, whole_cycles
+from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, LastPacket, SeenTurn, packet_run, stacked_packets, stamp_steps_us, whole_cycles
 from hilsim.protocols.velodyne.data import RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.models import BY_NAME, BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
@@ -40,6 +40,7 @@ class VelodyneDataFlow:
         self._payloads: list[bytes] = []
         self._products = np.zeros(256, dtype=np.int64)
         self._modes = np.zeros(256, dtype=np.int64)
+        self._seen = SeenTurn()
         self._sectors = np.zeros(TURN_CDEG // _SECTOR_CDEG, dtype=np.bool_)
         self._has_lower_bank = False
         self._product = 0
@@ -60,7 +61,9 @@ class VelodyneDataFlow:
     def look(self, times: CaptureTimes) -> Steps:
         """Evaluate the packets taken since the last call."""
         run = packet_run(stacked_packets(self._payloads), self._before)
+        former = np.concatenate((run.azimuth[:1, :1] if self._before is None else self._before.azimuth[None, -1:], run.azimuth[:-1, -1:]))[:, 0]
         self._payloads, self._before = [], run.last()
+        self._seen.note(run.azimuth)
         packets, knows, step_us = run.packets, run.knows_step, run.step_us
         is_dual = RETURNS_BY_MODE_BYTE[packets["return_mode"]] == 2
         self._note_bytes(packets, run.azimuth)
@@ -78,8 +81,9 @@ class VelodyneDataFlow:
         is_by_host = away_us <= _HOST_DOUBT_US + 0.1 * np.abs(step_us)
         follows = knows & is_whole & ((cycles == 1) | ((cycles > 1) & is_by_host))
         is_late = knows & is_whole & (cycles < 0) & (cycles >= -_MOST_OVERTAKEN)
-        pauses = knows & (step_us > 1.5 * cycle_us) & (step_us < _LONGEST_PAUSE_US)
-        is_planned = pauses & (azimuth.after_gap | (leaps & ~follows))
+        pauses = knows & (step_us > cycle_us + STEP_TOLERANCE_US) & (step_us < _LONGEST_PAUSE_US)
+        is_dark = self._seen.is_dark(former, run.azimuth[:, 0])
+        is_planned = pauses & (azimuth.after_gap | (leaps & ~follows) | is_dark)
         is_next = follows & (cycles == 1) & ~azimuth.after_gap
 
         absent = np.where((follows & ~is_planned) | is_late, cycles - 1, 0)

@@ -32,6 +32,7 @@ class AzimuthTopic:
         self.increments = 0
         self._groups = _FEWEST_GROUPS
         self._pauses, self._is_open = 0, False
+        self.longest_pause_us = 0
         self._outside = 0
         self._equal, self._steps = 0, 0
         self._sums = np.zeros(5)  # n, x and x^2 of increments; n and products of neighbouring increments
@@ -51,6 +52,7 @@ class AzimuthTopic:
         inside = wrapped_cdeg(np.diff(azimuth, axis=1))
         is_leap = block.motion.is_leap
         self._pauses += int(block.motion.is_pause.sum())
+        self.longest_pause_us = max(self.longest_pause_us, int(block.run.step_us[block.motion.is_pause].max(initial=0)))
         self._is_open = bool(block.has_leap[-1])
         self._equal += int((inside == 0).sum())
         self._steps += inside.size

@@ -63,7 +63,7 @@ class ClockTopic:
         step = block.run.step_us[block.run.knows_step]
         if not len(step):
             return
-        cycle_us, doubt_us = self._settle_cycle(block, step)
+        cycle_us, doubt_us = self._settle_cycle(block, block.run.step_us[block.run.knows_step & block.motion.is_clear])
         cycles, off_us = whole_cycles(block.run.step_us, cycle_us)
         is_whole = off_us <= STEP_TOLERANCE_US + 3.0 * self._scatter_us + doubt_us * np.abs(cycles)
         is_pause = block.motion.is_pause
@@ -77,6 +77,8 @@ class ClockTopic:
 
     def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> tuple[float, float]:
         """Cycle by which steps are judged, and its uncertainty: the model's, or that of the block's own steps."""
+        if len(step) < _FEWEST_STEPS:
+            return block.cycle_us, CLOCK_DOUBT_RATIO * block.cycle_us
         single = np.abs(step - block.cycle_us) <= STEP_TOLERANCE_US
         # if every other packet or so is lost, the most frequent step is two cycles, but single cycles occur
         median_us = float(np.median(step[single] if single.mean() > _FEWEST_SINGLE else step))

@@ -116,8 +116,8 @@ class PositionTopic:
         self._same += int((step == 0).sum())
         self._last_us = int(stamps[-1])
 
-    def conclude(self, log: FindingLog) -> None:
-        """Judge the whole stream."""
+    def conclude(self, log: FindingLog, longest_pause_us: int) -> None:
+        """Judge the whole stream; a data packet is captured up to ``longest_pause_us`` after its stamp, with a limited field of view."""
         if self._telemetry:
             log.report(TELEMETRY, f"{self._telemetry} of {self.packets} packets carry a temperature, as firmware since 2018 does")
         if self._shut_down:
@@ -135,7 +135,7 @@ class PositionTopic:
             for rule in (CLOCK, COPIED, LEAD, LOCKED):
                 log.skip(rule, len(self._leads), rule.packets, _POSITIONS)
         elif self._model is not None:
-            self._conclude_leads(self._model, np.array(self._leads, dtype=np.int64), log)
+            self._conclude_leads(self._model, np.array(self._leads, dtype=np.int64), longest_pause_us, log)
 
     def _conclude_imu(self, log: FindingLog) -> None:
         if self._model is None or not self._model.has_imu:
@@ -155,7 +155,7 @@ class PositionTopic:
         severity = Severity.ERROR if is_doubled else Severity.WARNING
         log.report(RATE, f"a {model.name} sends {known} position packets a second, got {self.rate_hz:.1f}{words}", severity=severity)
 
-    def _conclude_leads(self, model: Model, lead_us: npt.NDArray[np.int64], log: FindingLog) -> None:
+    def _conclude_leads(self, model: Model, lead_us: npt.NDArray[np.int64], longest_pause_us: int, log: FindingLog) -> None:
         cycle_us = model.cycle_us(is_dual=self._is_dual)
         median_us = float(np.median(lead_us))
         if self._copied > 0.5 * len(lead_us):
@@ -163,7 +163,7 @@ class PositionTopic:
                 COPIED, f"the stamp must be the time of assembly, got that of the data packet before in {self._copied} of {len(lead_us)} packets"
             )
             return
-        if abs(median_us) > _FARTHEST_LEAD_US:
+        if not -_FARTHEST_LEAD_US <= median_us <= _FARTHEST_LEAD_US + longest_pause_us:
             log.report(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
             return
         phase = np.exp(2j * np.pi * lead_us / cycle_us)

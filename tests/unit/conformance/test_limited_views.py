@@ -1,0 +1,77 @@
+"""Streams of a limited field of view: the part of the turn without firings is neither a loss, nor a step of the clock, nor a leap of the head."""
+
+import numpy as np
+import pytest
+
+import hilsim
+from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.inspection.inspector import Inspector
+from hilsim.analysis.velodyne_stream import SeenTurn
+from hilsim.api.packet import datagrams_of
+
+SCENE = {"box": [{"position_m": [5.0, 0.0, 0.0], "size_m": [1.0, 20.0, 4.0]}]}
+VIEWS = [
+    ("vlp16", "strongest", 600, (170, 190)),  # pauses of whole cycles between two packets
+    ("vlp16", "dual", 1200, (355, 5)),
+    ("vlp16", "strongest", 300, (10, 60)),
+    ("vlp16", "dual", 300, (0, 4)),  # several turns in a packet
+    ("vlp16", "dual", 600, (0, 4)),
+    ("vlp16", "strongest", 1200, (0, 358)),  # a gap of one degree
+    ("vlp16", "dual", 600, (10, 300)),
+    ("hdl32e", "dual", 1200, (10, 300)),  # stamps name the last firing
+    ("hdl32e", "strongest", 1200, (0, 4)),
+]
+
+
+def limited(profile, mode, rate_rpm, view, duration_s=3.0):
+    sensor = {"name": "a", "profile": profile, "return_mode": mode, "rotation_rate_rpm": rate_rpm, "field_of_view_deg": list(view)}
+    return list(hilsim.Emulator({"name": "view", "scene": SCENE, "sensor": [sensor]}).packets(0.0, duration_s))
+
+
+def is_data(packet):
+    return len(packet.payload) == 1206
+
+
+def checked(packets):
+    checker = StreamChecker()
+    checker.feed(datagrams_of(packets))
+    return next(iter(checker.result().sensors))
+
+
+def inspected(packets):
+    inspector = Inspector()
+    for datagram in datagrams_of(packets):
+        inspector.add(datagram)
+    return next(flow.details for flow in inspector.summary().sensors[0].flows if hasattr(flow.details, "missing"))
+
+
+@pytest.mark.parametrize(("profile", "mode", "rate_rpm", "view"), VIEWS)
+def test_nothing_is_found_wrong_or_missing(profile, mode, rate_rpm, view):
+    packets = limited(profile, mode, rate_rpm, view)
+    result = checked(packets)
+    assert [finding for finding in result.findings if finding.rule != "returns.dead_laser"] == []  # some views see no wall
+    assert result.summary.lost_packets == 0
+    seen = inspected(packets)
+    assert (seen.missing.packets, seen.clock.jumps, seen.clock.repeated) == (0, 0, 0)
+
+
+def test_packets_that_are_lost_inside_the_view_are_counted():
+    packets = limited("vlp16", "strongest", 600, (100, 260))
+    rows = [row for row, packet in enumerate(packets) if is_data(packet)]
+    azimuth = np.array([[int.from_bytes(packets[row].payload[at : at + 2], "little") for at in range(2, 1202, 100)] for row in rows])
+    whole = np.flatnonzero((azimuth[:, 0] < azimuth[:, -1]) & (np.abs(azimuth.mean(axis=1) - 18_000) < 3000))
+    lost = {rows[whole[20]], rows[whole[60]], rows[whole[61]]}
+    left = [packet for row, packet in enumerate(packets) if row not in lost]
+    assert checked(left).summary.lost_packets == len(lost)
+    assert inspected(left).missing.packets == len(lost)
+
+
+def test_a_degree_is_dark_once_the_head_has_passed_it_twice_without_firing():
+    seen = SeenTurn()
+    turn = np.arange(9000, 27_000, 40)
+    from_cdeg, to_cdeg = np.array([26_960, 26_960, 10_000]), np.array([9000, 12_000, 11_000])
+    seen.note(turn[None])
+    assert seen.is_dark(from_cdeg, to_cdeg).tolist() == [False, False, False]
+    seen.note(np.concatenate((turn, turn, turn))[None])
+    assert seen.is_dark(from_cdeg, to_cdeg).tolist() == [True, False, False]
+    assert seen.is_dark(np.array([9010, 9080]), np.array([9050, 9110])).tolist() == [False, False]
