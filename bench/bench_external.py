@@ -5,7 +5,8 @@
 A rig with two VLP-16s is moved by a process of its own: the platform at 1 kHz, 20 m/s and 90 deg/s, and objects at 60 Hz, with 5 ms of jitter, 2 % of all
 datagrams lost, and a clock of the sender's own. Stretches with and without the sender take turns, ten seconds each. Reported for both: how late packets left (the
 daemon's own histogram), packets late, dropped or not rendered. The pose that was rendered at each firing is taken from the recording, and
-compared with the sender's path: across it, along it (as an error of the declared delay), and in its turn.
+compared with the sender's path: across it, along it (as an error of the declared delay), and in its turn. Then the recording is replayed between walls
+without noise, and each turn of the first lidar is decoded by velodyne-decoder and fitted to the walls along the sender's path (``decoded_poses``).
 """
 
 import argparse
@@ -19,7 +20,9 @@ from pathlib import Path
 
 import numpy as np
 from bench_timing import describe_machine
+from decoded_poses import SCENE, pose_error, turns_of
 
+import hilsim
 from hilsim.compilation.jit import kernel
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
@@ -154,6 +157,30 @@ def followed(folder, epoch_ns, stretches, objects):
     return np.concatenate(across), np.concatenate(delay_s), np.concatenate(turned)
 
 
+def decoded(folder, epoch_ns, stretches, delay_s):
+    """Errors of place (m), of turn (deg) and what is left (m) of each whole turn inside the stretches, of the first lidar without noise, from its packets alone."""
+    text = (folder / "rig.toml").read_text(encoding="utf-8").split("[[sensor]]")
+    text = text[0] + "[[sensor]]" + text[1].replace('name = "lidar0"', 'name = "lidar0"\nsub_rays = 1\noverride = { range_noise_m = 0.0, detector = {} }')
+    text = text.replace('[scene]\ngenerator = "street"\n', SCENE).replace('record = "keys"', 'time = "replay"\nfile = "keys"')
+    (folder / "walls.toml").write_text(text, encoding="utf-8")
+    emulator = hilsim.Emulator(folder / "walls.toml")
+    errors = []
+    for begin_ns, end_ns in stretches:
+        span = (1e-9 * (begin_ns - epoch_ns), 1e-9 * (end_ns - epoch_ns))
+        payloads = [packet.payload for packet in emulator.packets(*span) if len(packet.payload) == 1206]
+        for time_s, points in turns_of(payloads):
+            if time_s.min() < span[0] or time_s.max() > span[1]:
+                continue
+            angle = TURN_RADPS * (time_s + 1e-9 * epoch_ns - delay_s)
+            heading = angle + 0.5 * np.pi
+            position = np.stack([RADIUS_M * np.cos(angle), RADIUS_M * np.sin(angle), np.full_like(angle, 1.5)], axis=1)
+            cos, sin, zero, one = np.cos(heading), np.sin(heading), np.zeros_like(angle), np.ones_like(angle)
+            rotation = np.stack([cos, -sin, zero, sin, cos, zero, zero, zero, one], axis=1).reshape(-1, 3, 3)
+            fitted = pose_error(points + (0.0, 0.0, 1.9), position, rotation)
+            errors += [] if fitted is None else [fitted]
+    return np.array(errors)
+
+
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -193,6 +220,7 @@ def main():
         finally:
             running.stop()
         across, delay_s, turned = followed(folder, epoch_ns, stretches, options.objects)
+        turns = decoded(folder, epoch_ns, stretches, 1e-3 * DELAY_MS + float(np.median(delay_s)))
     for label, has_sender in (("with poses", True), ("without", False)):
         lost, *cumulative = totals[has_sender].tolist()
         found[label] = {"packets": cumulative[-1], "missed": lost} | {f"late_p{100 * q:g}_us": quantile_us(cumulative, q) for q in (0.5, 0.99, 0.999)}
@@ -209,6 +237,11 @@ def main():
     found["firings"] = len(across)
     for what, values in (("across_mm", 1e3 * across), ("delay_error_ms", 1e3 * delay_s), ("turn_deg", turned)):
         found[what] = {"median": float(np.median(values)), "p99.9": float(np.quantile(np.abs(values), 0.999)), "max": float(np.abs(values).max())}
+    found["decoded"] = {"turns": len(turns)} | {
+        name: {"median": float(np.median(values)), "max": float(values.max())}
+        for name, values in (("place_mm", 1e3 * turns[:, 0]), ("turn_deg", turns[:, 1]), ("left_mm", 1e3 * turns[:, 2]))
+    }
+    print(f"decoded: {found['decoded']}")
     print(found["external"])
     print(f"{found['firings']} firings: " + ", ".join(f"{what} {found[what]}" for what in ("across_mm", "delay_error_ms", "turn_deg")))
     if options.json:

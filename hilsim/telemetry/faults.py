@@ -45,6 +45,7 @@ FAULTS = {
     "flight_ended": "The thread that flies the vehicle has ended",
     "poses_ended": "The thread that receives poses from another simulator has ended",
     "poses_silent": "Another simulator that moves the platform or objects is silent",
+    "poses_unusable": "Poses of another simulator come too late or too early to be followed",
     "poses_unrecorded": "Poses of another simulator are missing from their recording",
     "serial_device_ended": "The thread of a serial device has ended",
     "observer_ended": "The thread that sends obstacle data to the controller has ended",

@@ -152,6 +152,7 @@ class ExternalPoses(Part):
         received = self._received
         if received is None:
             return
+        received.judge(now_ns)
         state = received.state(now_ns)
         if state != self._reported:
             report = log.warning if state == "silent" else log.info
@@ -181,6 +182,8 @@ class ExternalPoses(Part):
         if received.state(now_ns) == "silent":
             text = f"no message at {spec.listen} for more than {spec.extrapolate_ms:g} ms"
             found.append(Fault(key="poses_silent", text=text, level=Level.DEGRADED))
+        if received.misfit:
+            found.append(Fault(key="poses_unusable", text=received.misfit, level=Level.DEGRADED))
         if received.recording_fault:
             found.append(Fault(key="poses_unrecorded", text=received.recording_fault, level=Level.DEGRADED))
         return tuple(found)

@@ -34,6 +34,7 @@ _MARGIN_NS = 5_000_000
 """Time by which keys are committed before they may be needed: the machine may stand still for that long."""
 _BUFFER_BYTES = 1 << 20
 _NO_ID = -1
+_JUDGED_NS = 2_000_000_000
 
 
 class ReceivedPoses:
@@ -41,11 +42,13 @@ class ReceivedPoses:
 
     Attributes:
         scheduling_mode: Scheduling that the thread obtained.
+        misfit: Reason that no pose of the last seconds could be followed, empty where some could, or none came.
     """
 
     def __init__(self, rig: Rig, spec: ExternalSpec, scenery: Scenery) -> None:
         """Build the bodies of a rig; nothing is opened."""
-        self.scheduling_mode = ""
+        self.scheduling_mode = self.misfit = ""
+        self._judged = (0, 0, 0, 0)
         self._rig, self._spec = rig, spec
         moves_platform = rig.spec.platform.kind == "external"
         live = scenery.live if moves_platform and scenery.live is not None else build_live_pose(2)
@@ -155,6 +158,23 @@ class ReceivedPoses:
         if not words[LoopWord.HAS_SENDER] or age_ns > self._bodies.extrapolate_ns:
             return "silent"
         return "following" if words[LoopWord.FOLLOWS] else "settling"
+
+    def judge(self, now_ns: int) -> None:
+        """Find out at a CLOCK_MONOTONIC time whether any pose of the last seconds came in time; to be called now and then."""
+        counts = self._bodies.counts
+        taken, late, early = int(counts[BodyCount.POSES]), int(counts[BodyCount.LATE]), int(counts[BodyCount.EARLY])
+        judged_ns, *before = self._judged
+        if now_ns - judged_ns < _JUDGED_NS:
+            return
+        self._judged = (now_ns, taken, late, early)
+        new_taken, new_late, new_early = (now - then for now, then in zip((taken, late, early), before, strict=True))
+        self.misfit = ""
+        if judged_ns and new_taken + new_early == new_late + new_early > 0:
+            when = "too late" if new_late else "more than 0.1 s early"
+            self.misfit = (
+                f'all {new_late + new_early} poses of the last {(now_ns - judged_ns) / 1e9:.0f} s came {when}: '
+                f'delay_ms must cover their way, and clock must be the one of their stamps, got {self._spec.delay_ms:g} and "{self._spec.clock}"'
+            )
 
     def _age_ns(self, now_ns: int) -> int | None:
         words = self._receiver.words

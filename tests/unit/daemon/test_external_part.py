@@ -53,6 +53,42 @@ def test_a_part_receives_reports_and_ends(tmp_path):
     assert (tmp_path / "keys").stat().st_size % 128 == 0 < (tmp_path / "keys").stat().st_size
 
 
+def test_poses_by_another_clock_than_the_declared_one_are_a_fault_until_some_can_be_followed(tmp_path):
+    context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL.replace('"monotonic"', '"utc"'))))
+    part = ExternalPoses(context)
+    part.prepare()
+    part.open()
+    begun_ns, utc_epoch_ns = time.monotonic_ns(), 10**18
+    context.clock = RigClock(begun_ns, utc_epoch_ns)
+    part.start()
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+            link.connect(str(tmp_path / "poses"))
+
+            def send(stamp_ns):
+                came = part.add_reading(Reading(), time.monotonic_ns()).external.messages
+                link.send(encode(MessageKind.POSES, poses_of([0], [(1.0, 0.0, 0.0)], [(1.0, 0.0, 0.0, 0.0)]), time_ns=stamp_ns))
+                until(lambda: part.add_reading(Reading(), time.monotonic_ns()).external.messages == came + 1)
+
+            def unusable(at_s):
+                part.pace(begun_ns + round(at_s * 1e9))
+                return [fault.text for fault in part.faults(time.monotonic_ns()) if fault.key == "poses_unusable"]
+
+            assert unusable(1.0) == []
+            send(time.monotonic_ns())
+            assert unusable(2.0) == []  # too soon to judge
+            (text,) = unusable(4.0)
+            assert text.startswith('all 1 poses of the last 3 s came too late: delay_ms must cover their way')
+            assert text.endswith('got 50 and "utc"')
+            send(utc_epoch_ns * 2)
+            assert "more than 0.1 s early" in unusable(7.0)[0]
+            send(utc_epoch_ns + time.monotonic_ns() - begun_ns)
+            assert unusable(10.0) == []
+            assert unusable(13.0) == []
+    finally:
+        part.stop()
+
+
 def test_a_socket_of_a_process_that_has_ended_is_replaced_and_another_file_is_not(tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as former:
         former.bind(str(tmp_path / "poses"))
