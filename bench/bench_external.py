@@ -160,7 +160,11 @@ def followed(folder, epoch_ns, stretches, objects):
 def decoded(folder, epoch_ns, stretches, delay_s):
     """Errors of place (m), of turn (deg) and what is left (m) of each whole turn inside the stretches, of the first lidar without noise, from its packets alone."""
     text = (folder / "rig.toml").read_text(encoding="utf-8").split("[[sensor]]")
-    text = text[0] + "[[sensor]]" + text[1].replace('name = "lidar0"', 'name = "lidar0"\nsub_rays = 1\noverride = { range_noise_m = 0.0, detector = {} }')
+    text = (
+        text[0]
+        + "[[sensor]]"
+        + text[1].replace('name = "lidar0"', 'name = "lidar0"\nsub_rays = 1\noverride = { range_noise_m = 0.0, detector = {} }')
+    )
     text = text.replace('[scene]\ngenerator = "street"\n', SCENE).replace('record = "keys"', 'time = "replay"\nfile = "keys"')
     (folder / "walls.toml").write_text(text, encoding="utf-8")
     emulator = hilsim.Emulator(folder / "walls.toml")

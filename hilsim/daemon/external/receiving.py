@@ -172,7 +172,7 @@ class ReceivedPoses:
         if judged_ns and new_taken + new_early == new_late + new_early > 0:
             when = "too late" if new_late else "more than 0.1 s early"
             self.misfit = (
-                f'all {new_late + new_early} poses of the last {(now_ns - judged_ns) / 1e9:.0f} s came {when}: '
+                f"all {new_late + new_early} poses of the last {(now_ns - judged_ns) / 1e9:.0f} s came {when}: "
                 f'delay_ms must cover their way, and clock must be the one of their stamps, got {self._spec.delay_ms:g} and "{self._spec.clock}"'
             )
 

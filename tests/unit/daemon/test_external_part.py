@@ -78,7 +78,7 @@ def test_poses_by_another_clock_than_the_declared_one_are_a_fault_until_some_can
             send(time.monotonic_ns())
             assert unusable(2.0) == []  # too soon to judge
             (text,) = unusable(4.0)
-            assert text.startswith('all 1 poses of the last 3 s came too late: delay_ms must cover their way')
+            assert text.startswith("all 1 poses of the last 3 s came too late: delay_ms must cover their way")
             assert text.endswith('got 50 and "utc"')
             send(utc_epoch_ns * 2)
             assert "more than 0.1 s early" in unusable(7.0)[0]
