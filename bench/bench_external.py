@@ -35,6 +35,7 @@ FIRING_NS = 55_296
 SPEED_MPS, TURN_RADPS = 20.0, math.radians(90.0)
 RADIUS_M = SPEED_MPS / TURN_RADPS
 FOREIGN_NS = 1_000_000_000_000
+MOUNT_M = np.array((0.0, 0.0, 1.9))
 SENDER = """
 import heapq, math, random, socket, sys, time
 import numpy as np
@@ -180,7 +181,7 @@ def decoded(folder, epoch_ns, stretches, delay_s):
             position = np.stack([RADIUS_M * np.cos(angle), RADIUS_M * np.sin(angle), np.full_like(angle, 1.5)], axis=1)
             cos, sin, zero, one = np.cos(heading), np.sin(heading), np.zeros_like(angle), np.ones_like(angle)
             rotation = np.stack([cos, -sin, zero, sin, cos, zero, zero, zero, one], axis=1).reshape(-1, 3, 3)
-            fitted = pose_error(points + (0.0, 0.0, 1.9), position, rotation)
+            fitted = pose_error(points + MOUNT_M, position, rotation)
             errors += [] if fitted is None else [fitted]
     return np.array(errors)
 

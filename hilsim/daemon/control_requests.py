@@ -198,6 +198,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             "sent_packets": flow.sent_packets,
             "late_packets": flow.late_packets,
             "dropped_packets": flow.dropped_packets,
+            "silenced_packets": flow.silenced_packets,
             "lateness_max_s": flow.lateness_max_s,
         }
     return {

@@ -78,8 +78,8 @@ class ExternalSpec:
         clock: Clock of the time in messages: ``sender``: any, of which the fastest message of two seconds counts as sent when it arrives; ``utc`` or
             ``monotonic``: that of this host, in nanoseconds.
         extrapolate_ms: Longest time without a message for which motion is carried on; then the sender counts as silent.
-        on_silence: Behaviour of the platform while the sender is silent: ``hold``: it stops; ``coast``: it goes on with its last velocity and rates.
-            Objects are not seen meanwhile.
+        on_silence: Behaviour of the platform while the sender is silent: ``hold``: it stops; ``coast``: it goes on with its last velocity and rates;
+            ``power_off``: it stops, and sensors send nothing, as without power. Objects are not seen meanwhile.
         speed_max_mps: Largest speed of the platform; a pose that is farther away is refused.
         pace: Sending in lockstep. ``real``: packets leave as far apart as they are due, later where the other side is late; ``at once``: when they are rendered.
         restart: Effect of a new sender in lockstep. ``continue``: its time begins where rig time is; ``again``: rig time begins again at 0.
@@ -93,7 +93,7 @@ class ExternalSpec:
     delay_ms: float = 50.0
     clock: Literal["sender", "utc", "monotonic"] = "sender"
     extrapolate_ms: float = 200.0
-    on_silence: Literal["hold", "coast"] = "hold"
+    on_silence: Literal["hold", "coast", "power_off"] = "hold"
     speed_max_mps: float = 100.0
     pace: Literal["real", "at once"] = "real"
     restart: Literal["continue", "again"] = "continue"

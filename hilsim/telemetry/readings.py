@@ -71,6 +71,11 @@ class FlowReading:
     dropped_packets: Annotated[
         int, counter("hilsim_dropped_packets_total", "Late datagrams that were not sent, because bursts are never sent"), Counter.DROPPED
     ]
+    silenced_packets: Annotated[
+        int,
+        counter("hilsim_silenced_packets_total", "Datagrams that were not sent, because sensors are without power while poses from outside are silent"),
+        Counter.SILENCED,
+    ]
     underrun_packets: Annotated[
         int,
         counter("hilsim_underrun_packets_total", "Datagrams put into an empty ring after their deadline: their render thread was too slow"),

@@ -26,6 +26,7 @@ class FlowTable(NamedTuple):
         address: ``uint8[F, 2, 32]``, a ``struct sockaddr``.
         address_size: ``int32[F, 2]``, bytes of the address; 0: the socket is connected or bound.
         sends_late: ``int64[F]``: 1 where a datagram is sent however late it is, regardless of the loop's policy.
+        is_silent: ``int64[F]``: 1 while the flow's datagrams are counted in place of being sent; any thread may set it while the loop runs.
     """
 
     active: npt.NDArray[np.int64]
@@ -34,6 +35,7 @@ class FlowTable(NamedTuple):
     address: npt.NDArray[np.uint8]
     address_size: npt.NDArray[np.int32]
     sends_late: npt.NDArray[np.int64]
+    is_silent: npt.NDArray[np.int64]
 
 
 def allocate_flow_table(flows: int) -> FlowTable:
@@ -45,6 +47,7 @@ def allocate_flow_table(flows: int) -> FlowTable:
         address=np.zeros((flows, 2, _ADDRESS_SIZE), np.uint8),
         address_size=np.zeros((flows, 2), np.int32),
         sends_late=np.zeros(flows, np.int64),
+        is_silent=np.zeros(flows, np.int64),
     )
 
 

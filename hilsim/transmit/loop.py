@@ -234,12 +234,15 @@ def send_loop(
         while now_ns < deadline_ns:
             pause()
             now_ns = monotonic_ns()
-        is_late = now_ns - deadline_ns > settings.late_limit_ns
+        is_silent = load_acquire(table.is_silent, (chosen,)) != 0
+        is_late = not is_silent and now_ns - deadline_ns > settings.late_limit_ns
         if is_late:
             statistics.counters[chosen, Counter.LATE] += 1
             if settings.late_policy == LatePolicy.STOP and table.sends_late[chosen] == 0:
                 return _TOO_LATE
-        if is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
+        if is_silent:
+            statistics.counters[chosen, Counter.SILENCED] += 1
+        elif is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
             statistics.counters[chosen, Counter.DROPPED] += 1
         else:
             _send(rings, table, statistics, following, chosen, rings.head[chosen, 0] % slots)

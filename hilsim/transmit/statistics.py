@@ -48,6 +48,8 @@ class Counter(IntEnum):
     """CLOCK_MONOTONIC time of the last accepted datagram; 0 before the first."""
     LAST_DEADLINE_NS = 12
     """Deadline of that datagram."""
+    SILENCED = 13
+    """Datagrams that were not sent, because their flow is silent."""
 
 
 class LoopStatistics(NamedTuple):

@@ -138,6 +138,7 @@ class Transmitter:
         clear(self.rings, row)
         clear_flow(self.statistics, row)
         self._table.sends_late[row] = spec.sends_late
+        self._table.is_silent[row] = 0
         self._point(row, spec)
         self._flows[row] = spec
         self._following.number[row, self._table.selected[row]] = self._take_number()
@@ -148,6 +149,15 @@ class Transmitter:
     def release_flow(self, row: int) -> None:
         """Serve a flow that was held."""
         set_active(self._table, row, active=True)
+
+    @_one_at_a_time
+    def silence_flow(self, row: int, *, silent: bool) -> None:
+        """Count a flow's datagrams in place of sending them, from the next one on, or send them again."""
+        publish(self._table.is_silent, row, int(silent))
+
+    def is_silent(self, row: int) -> bool:
+        """Whether a flow's datagrams are counted in place of being sent."""
+        return bool(self._table.is_silent[row])
 
     @_one_at_a_time
     def empty_flow(self, row: int) -> None:

@@ -151,6 +151,38 @@ def test_a_recording_is_whole_with_a_sender_that_runs_before_the_rig_starts_and_
     assert len(set(lived) - set(played)) <= 10 * state["external"]["stalls"]
 
 
+def test_sensors_without_power_send_nothing_until_poses_come_again(daemon, tmp_path, receiver):
+    port, front, other = free_port(), receiver(), receiver()
+    moved = MOVED.format(listen=f"udp:127.0.0.1:{port}", keys='on_silence = "power_off"\nclock = "monotonic"')
+    path = write_rig(tmp_path, SCENE + moved + sensor("front", front.port, other.port) + CONTROL)
+    running, control = daemon(path), hilsim.connect(tmp_path / "control")
+
+    def of_front(state):
+        return state["sensors"]["front"]["flows"]["data"]
+
+    front.take(50)  # before the first pose they have power
+    sender = Sender(("127.0.0.1", port))
+    sender.start()
+    until(lambda: control.state()["external"]["state"] == "following")
+    sender.stop()
+    until(lambda: of_front(control.state())["silenced_packets"] > 200)
+    sent = of_front(control.state())["sent_packets"]
+    front.drain()
+    until(lambda: of_front(control.state())["silenced_packets"] > 1000)
+    assert of_front(control.state())["sent_packets"] == sent
+    assert front.drain() == []
+    assert "poses_silent" in [fault.fault for fault in control.health().faults]
+    assert "sensor_silent" not in [fault.fault for fault in control.health().faults]
+    sender = Sender(("127.0.0.1", port), seed=4)
+    sender.start()
+    front.take(500)
+    silenced = of_front(control.state())["silenced_packets"]
+    front.take(100)
+    assert of_front(control.state())["silenced_packets"] == silenced
+    sender.stop()
+    assert running.stop()[0] == 0
+
+
 def test_a_lead_cannot_become_longer_than_keys_are_committed_ahead(daemon, tmp_path, receiver):
     moved, front = MOVED.format(listen=f"udp:127.0.0.1:{free_port()}", keys=""), sensor("front", receiver().port, receiver().port)
     path = write_rig(tmp_path, SCENE + moved + front)

@@ -42,6 +42,7 @@ def growing_source():
             dropped_packets=0,
             underrun_packets=0,
             early_packets=0,
+            silenced_packets=0,
             send_errors={},
             ring_depth_packets=4,
             ring_capacity_packets=64,

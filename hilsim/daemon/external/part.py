@@ -4,6 +4,7 @@ The receiving modules are imported only for a rig with ``[external]``; most rigs
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("hilsim")
 
-_DECLARATION_POLL_S = 0.02
+_POLL_S = 0.02
 
 
 class ExternalPoses(Part):
@@ -107,11 +108,11 @@ class ExternalPoses(Part):
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        """Make timed changes of messages that declare and remove objects."""
+        """Make timed changes of messages that declare and remove objects, and take the sensors' power where the rig says so."""
         if self._received is None:
             yield
             return
-        task = asyncio.create_task(guarded("declarations", self._make_declared), name="declarations")
+        task = asyncio.create_task(guarded("poses", self._follow), name="poses")
         try:
             yield
         finally:
@@ -119,14 +120,24 @@ class ExternalPoses(Part):
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _make_declared(self) -> None:
+    async def _follow(self) -> None:
         while True:
-            await asyncio.sleep(_DECLARATION_POLL_S)
-            for payload in self._received.declarations() if self._received is not None else ():
+            await asyncio.sleep(_POLL_S)
+            if self._received is None:
+                continue
+            if self._spec is not None and self._spec.on_silence == "power_off":
+                self._set_power(is_on=self._received.state(time.monotonic_ns()) != "silent")
+            for payload in self._received.declarations():
                 try:
                     await self._declare(payload)
                 except HilsimError as error:
                     log.warning("external.declaration_refused", reasons=str(error).split("\n"))
+
+    def _set_power(self, *, is_on: bool) -> None:
+        sensors = {sensor.name for sensor in self.context.rig.spec.sensor}
+        for row, name in dict(self.context.rows).items():  # a reload may change them meanwhile
+            if name.rpartition("/")[0] in sensors and self.context.transmitter.is_silent(row) is is_on:
+                self.context.transmitter.silence_flow(row, silent=not is_on)
 
     async def _declare(self, payload: bytes) -> None:
         from hilsim.daemon.external.declarations import declared_changes  # noqa: PLC0415

@@ -274,7 +274,8 @@ class Sensors(Part):
         counters = self.context.transmitter.statistics.counters
         found = [self.device.fault()]
         for streaming in dict(self.streams).values():
-            last_ns = int(counters[streaming.rows[0], Counter.LAST_SEND_NS])
+            is_silent = self.context.transmitter.is_silent(streaming.rows[0])
+            last_ns = now_ns if is_silent else int(counters[streaming.rows[0], Counter.LAST_SEND_NS])
             found.extend((streaming.fault(last_ns, now_ns), streaming.shortfall()))
         return tuple(fault for fault in found if fault is not None)
 

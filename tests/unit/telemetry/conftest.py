@@ -25,6 +25,7 @@ def make_flow(sensor, flow="data", **changes):
         "dropped_packets": 1,
         "underrun_packets": 6,
         "early_packets": 0,
+        "silenced_packets": 0,
         "lateness_max_s": 0.0031,
         "send_errors": {"ENETUNREACH": 4},
         "ring_depth_packets": 15,

@@ -63,7 +63,7 @@ class LoopBench:
             time.sleep(0.001)
 
     def await_handled(self, at_least):
-        self.await_count(Counter.PACKETS, Counter.DROPPED, Counter.SEND_ERROR, at_least=at_least)
+        self.await_count(Counter.PACKETS, Counter.DROPPED, Counter.SEND_ERROR, Counter.SILENCED, at_least=at_least)
 
     def await_turns(self, count=3):
         begun = self.statistics.passes[0]

@@ -65,6 +65,22 @@ def test_hopelessly_late_datagrams_are_dropped_and_counted_instead_of_sent_in_a_
     assert (counter(bench, Counter.LATE), counter(bench, Counter.DROPPED), counter(bench, Counter.PACKETS)) == (50, 50, 1)
 
 
+def test_datagrams_of_a_silent_flow_are_counted_in_place_of_being_sent_and_are_never_late(loop_bench):
+    bench = loop_bench(flows=2, policy=LatePolicy.STOP, late_limit_ns=10_000 * MS)
+    bench.table.is_silent[0] = 1
+    for number in range(50):
+        bench.put(0, time.monotonic_ns() - 20_000 * MS + number, number)
+    bench.put(1, time.monotonic_ns(), 50)
+    bench.start()
+    bench.await_handled(51)
+    assert bench.received()[:, 1].tolist() == [50]
+    assert [counter(bench, which) for which in (Counter.SILENCED, Counter.LATE, Counter.PACKETS, Counter.LAST_SEND_NS)] == [50, 0, 0, 0]
+    bench.table.is_silent[0] = 0
+    bench.put(0, time.monotonic_ns() + MS, 51)
+    bench.await_handled(52)
+    assert (counter(bench, Counter.SILENCED), counter(bench, Counter.PACKETS)) == (50, 1)
+
+
 def test_late_datagrams_are_sent_and_counted_when_that_is_the_policy(loop_bench):
     bench = loop_bench(policy=LatePolicy.SEND, late_limit_ns=10_000 * MS)
     past_ns = time.monotonic_ns() - 20_000 * MS
