@@ -29,7 +29,8 @@ Stamps = Literal["ns", "us"]
 
 _PIECE_SIZE = 1 << 18  # fits a processor's cache
 _FLUSH_SIZE = 1 << 18
-_RECORD_HEADER_SIZE = 16
+RECORD_HEADER_SIZE = 16
+_SNAP_LENGTH = 262_144
 _ROWS_AT_ONCE = 1024
 
 
@@ -181,7 +182,7 @@ class PcapWriter:
             raise CaptureError(f"{path}: cannot be created: {error.strerror}") from error
         import dpkt  # noqa: PLC0415 - it imports forty protocols, which would take 0.05 s of every start
 
-        self._writer = dpkt.pcap.Writer(self._pending, snaplen=262144, linktype=link_type, nano=stamps == "ns")
+        self._writer = dpkt.pcap.Writer(self._pending, snaplen=_SNAP_LENGTH, linktype=link_type, nano=stamps == "ns")
 
     def __enter__(self) -> Self:
         return self
@@ -215,7 +216,7 @@ class PcapWriter:
         """
         for start in range(0, len(sizes), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            self._pending.write(_records(host_stamp_ns[rows], frames[rows], sizes[rows], self._step_ns))
+            self._pending.write(pcap_records(host_stamp_ns[rows], frames[rows], sizes[rows], self._step_ns))
             self._flush_when_large()
 
     def _flush_when_large(self) -> None:
@@ -256,16 +257,32 @@ class PcapWriter:
             self._file.close()
 
 
-def _records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int32], step_ns: int) -> bytes:
-    """PCAP records of some frames: headers and frames side by side in one array, without the unused ends."""
+def pcap_file_header() -> bytes:
+    """Make the header of a PCAP file of Ethernet frames with nanosecond stamps, as ``PcapWriter`` writes it."""
+    import dpkt  # noqa: PLC0415 - as above
+
+    header = io.BytesIO()
+    dpkt.pcap.Writer(header, snaplen=_SNAP_LENGTH, linktype=LINK_ETHERNET, nano=True)
+    return header.getvalue()
+
+
+def pcap_records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int32], step_ns: int = 1) -> bytes:
+    """Make the PCAP records of frames, without the unused ends of their rows.
+
+    Args:
+        host_stamp_ns: ``int64[n]``, nanoseconds since 1970-01-01 UTC.
+        frames: ``uint8[n, capacity]``.
+        sizes: ``int32[n]``, bytes used of each row.
+        step_ns: Unit of the stamps: 1 for nanoseconds, 1000 for microseconds.
+    """
     count, capacity = frames.shape
-    table = np.empty((count, _RECORD_HEADER_SIZE + capacity), dtype=np.uint8)
+    table = np.empty((count, RECORD_HEADER_SIZE + capacity), dtype=np.uint8)
     header = np.empty((count, 4), dtype="=u4")  # in the byte order that dpkt chose for the file: the machine's
     header[:, 0] = host_stamp_ns // NS_PER_S
     header[:, 1] = host_stamp_ns % NS_PER_S // step_ns
     header[:, 2] = sizes
     header[:, 3] = sizes
-    table[:, :_RECORD_HEADER_SIZE] = header.view(np.uint8)
-    table[:, _RECORD_HEADER_SIZE:] = frames
-    used = np.arange(table.shape[1]) < (_RECORD_HEADER_SIZE + sizes)[:, None]
+    table[:, :RECORD_HEADER_SIZE] = header.view(np.uint8)
+    table[:, RECORD_HEADER_SIZE:] = frames
+    used = np.arange(table.shape[1]) < (RECORD_HEADER_SIZE + sizes)[:, None]
     return table[used].tobytes()

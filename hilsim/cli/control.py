@@ -1,6 +1,7 @@
 """``hilsim control``: send a command to a running daemon."""
 
 import json
+import sys
 from typing import Any
 
 import click
@@ -14,6 +15,8 @@ Examples:
   hilsim control bench.sock move name=crate position_m=[4,0,0.5]
   hilsim control bench.sock weather 'weather={fog_visibility_m=40}'
   hilsim control bench.sock script > session.jsonl
+  hilsim control bench.sock packets > now.pcap
+  hilsim control bench.sock packets | wireshark -k -i -
   hilsim control http://127.0.0.1:9466 '{"do": "state"}' --token-file control.token
 """
 
@@ -29,9 +32,13 @@ def control(address: str, words: tuple[str, ...], token_file: str | None) -> Non
     udp:HOST:PORT (`[control] listen`), which accepts only the commands for replays.
 
     COMMAND is a kind of change with its keys as KEY=VALUE (`add`, `move`, `travel`, `remove`, `weather`, `sensor`, `replay`, `vehicle`; values as in TOML,
-    texts also without quotes); `script` (the changes made so far); `state`; `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (of replay NAME; without: of all replays);
+    texts also without quotes); `script` (the changes made so far); `state`; `rig` (its file and settings); `packets` (every packet that is sent from now on, as a
+    capture); `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (of replay NAME; without: of all replays);
     `status` (of the replays); `health`; or a request in JSON.
     """
+    if words == ("packets",):
+        _follow_packets(address, token_file)
+        return
     from hilsim.daemon.control_client import done, send_request, sender  # noqa: PLC0415 - no other command needs it
 
     try:
@@ -51,6 +58,30 @@ def control(address: str, words: tuple[str, ...], token_file: str | None) -> Non
             click.echo(json.dumps(change))
     else:
         click.echo(text)
+
+
+def _follow_packets(address: str, token_file: str | None) -> None:
+    """Write the capture that a daemon sends to standard output, until either end closes.
+
+    Raises:
+        TransmitError: the daemon ends, or does not answer.
+    """
+    from hilsim.daemon.remote.packet_client import open_packets  # noqa: PLC0415 - as above
+
+    if sys.stdout.isatty():
+        raise click.UsageError("packets must be written to a file or a pipe, got a terminal (for example: … packets > now.pcap)")
+    try:
+        source = open_packets(address, token_file=token_file)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    with source, open(sys.stdout.fileno(), "wb", buffering=0, closefd=False) as out:
+        try:
+            while (data := source.read(1.0)) != b"":
+                rest = memoryview(data or b"")
+                while rest:
+                    rest = rest[out.write(rest) :]
+        except (BrokenPipeError, KeyboardInterrupt):  # the reader of the pipe has ended, or the operator has seen enough
+            return
 
 
 def _at_s(request: dict[str, Any]) -> float:
@@ -75,7 +106,7 @@ def _request(words: tuple[str, ...]) -> dict[str, Any] | None:
         except ValueError as error:
             raise ConfigError(f"a request must be a JSON object, got {error}") from error
         return request if isinstance(request, dict) and isinstance(request.get("do"), str) else {"do": request}
-    if words[0] in ("script", "state"):
+    if words[0] in ("script", "state", "rig"):
         return {"do": words[0]}
     if words[0] not in {kind.kind for kind in CHANGE_KINDS}:
         return None

@@ -17,6 +17,7 @@ The answer to a refused command is ``error: …``. A line that begins with a bra
 import asyncio
 import json
 import math
+import select
 import socket
 import time
 from collections.abc import AsyncIterator, Coroutine
@@ -28,6 +29,7 @@ from pathlib import Path
 from hilsim.daemon.control_requests import Subscriber, answer_parsed, parse_request, refusal
 from hilsim.daemon.remote.answers import Answers, Order, known, order_of
 from hilsim.daemon.remote.events import StateEvents, Subscription
+from hilsim.daemon.remote.packet_connection import PacketConnection
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_LINE_BYTES, CONTROL_REQUEST_BYTES
@@ -87,17 +89,21 @@ async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         conversations[asyncio.current_task()] = writer
-        subscription = Subscription(events=events, send=partial(_send_line, writer), transport=writer.transport)
+        packets = PacketConnection(running)
+        subscription = Subscription(events=events, send=partial(_send_line, writer), transport=writer.transport, join_packets=packets.join)
         answers = Answers(send=partial(_send_line, writer), transport=writer.transport)
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
-                while True:
+                while not packets.has_joined:
                     line = (await reader.readuntil()).decode(errors="replace")
                     await answers.give(*_answer(running, line, subscription))
+                await subscription.end()
+                await packets.stream(partial(_send_bytes, writer), partial(_is_gone, writer))
         except asyncio.LimitOverrunError:
             await answers.end()
             writer.write(f"error: a request must be at most {CONTROL_REQUEST_BYTES.bound} bytes\n".encode())
         finally:
+            packets.leave()
             try:
                 await answers.end()
             finally:
@@ -119,6 +125,21 @@ async def serve_control(running: RunningRig, path: Path | None) -> AsyncIterator
 async def _send_line(writer: asyncio.StreamWriter, text: str) -> None:
     writer.write(f"{text}\n".encode())
     await writer.drain()
+
+
+async def _send_bytes(writer: asyncio.StreamWriter, data: bytes | memoryview) -> None:
+    writer.write(data)
+    await writer.drain()
+
+
+def _is_gone(writer: asyncio.StreamWriter) -> bool:
+    """Whether the client has closed its socket; one that has only ended its own direction still reads."""
+    connection = writer.get_extra_info("socket")
+    if writer.is_closing() or connection is None or connection.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), 0)  # a hang-up and errors are always reported
+    return bool(poll.poll(0))
 
 
 def _answer(running: RunningRig, line: str, subscriber: Subscriber) -> tuple[Coroutine[None, None, str], Order]:

@@ -23,7 +23,9 @@ from hilsim.telemetry.answers import health_answer
 from hilsim.version import __version__
 
 if TYPE_CHECKING:
-    from hilsim.telemetry.readings import Reading
+    from hilsim.telemetry.readings import PacketStreamReading, Reading
+
+NO_PACKETS = "packets must be asked for over the control socket, or as the WebSocket /v1/packets"
 
 PROTOCOL = 1
 """Version of the requests and answers; a change that older clients can read keeps it."""
@@ -53,6 +55,13 @@ class Subscriber(Protocol):
 
     def unsubscribe(self) -> None:
         """Stop sending events."""
+
+    def follow_packets(self) -> dict[str, Any]:
+        """Make the connection carry sent packets after the answer; returns the keys of the answer.
+
+        Raises:
+            ConfigError: the connection cannot carry them.
+        """
 
 
 async def answer_parsed(running: RunningRig, request: Mapping[str, Any], subscriber: Subscriber | None = None) -> str:
@@ -107,8 +116,7 @@ async def _run(running: RunningRig, request: Mapping[str, Any], subscriber: Subs
     if unknown:
         raise ConfigError(f"{unknown[0]}: unknown key (known here: {', '.join(kind.keys) or 'none'})")
     if name in _SUBSCRIPTION and subscriber is not None:
-        _SUBSCRIPTION[name](subscriber, request)
-        return {}
+        return _SUBSCRIPTION[name](subscriber, request)
     return await kind.run(running, request)
 
 
@@ -133,6 +141,19 @@ async def _change(running: RunningRig, request: Mapping[str, Any]) -> dict[str, 
 async def _script(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
     del request
     return {"changes": [change_table(made.change) for made in running.changer.made]}
+
+
+async def _rig(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    del request
+    rig = running.rig
+    return {
+        "name": rig.name,
+        "path": str(rig.path.absolute()),
+        "table": rig.table,
+        "changes": [change_table(made.change) for made in running.changer.made],
+        "epoch_ns": running.epoch_ns,
+        "utc_epoch_ns": running.utc_epoch_ns,
+    }
 
 
 async def _state(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,18 +190,30 @@ async def _seek(running: RunningRig, request: Mapping[str, Any]) -> dict[str, An
     return {}
 
 
-def _subscribe(subscriber: Subscriber, request: Mapping[str, Any]) -> None:
+def _subscribe(subscriber: Subscriber, request: Mapping[str, Any]) -> dict[str, Any]:
     every_s = request.get("every_s", _EVERY_S)
     if isinstance(every_s, bool) or not isinstance(every_s, int | float):
         raise ConfigError(f"every_s must be a number, got {json.dumps(every_s)[:60]}")
     for limit in (EVENT_SHORTEST_S, EVENT_LONGEST_S):
         limit.enforce(every_s, "every_s", ConfigError)
     subscriber.subscribe(float(every_s))
+    return {}
 
 
-def _unsubscribe(subscriber: Subscriber, request: Mapping[str, Any]) -> None:
+def _unsubscribe(subscriber: Subscriber, request: Mapping[str, Any]) -> dict[str, Any]:
     del request
     subscriber.unsubscribe()
+    return {}
+
+
+def _packets(subscriber: Subscriber, request: Mapping[str, Any]) -> dict[str, Any]:
+    del request
+    return subscriber.follow_packets()
+
+
+async def _no_packets(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
+    del running, request
+    raise ConfigError(NO_PACKETS)
 
 
 async def _not_subscribed(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,12 +254,25 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
         "objects": running.changer.object_names(),
         "vehicle": None if reading.vehicle is None else asdict(reading.vehicle),
         **({} if reading.external is None else {"external": asdict(reading.external)}),
+        **({} if reading.packet_streams is None else {"packet_streams": _packet_streams(reading.packet_streams)}),
         **health_answer(reading, now_ns),
     }
 
 
+def _packet_streams(streams: "PacketStreamReading") -> dict[str, Any]:
+    return {
+        "clients": [client._asdict() for client in streams.clients],
+        "sent_packets": streams.sent_packets,
+        "lost_packets": {reason.value: count for reason, count in streams.lost_packets.items()},
+    }
+
+
 _EVERY_S = 1.0
-_SUBSCRIPTION: dict[str, Callable[[Subscriber, Mapping[str, Any]], None]] = {"subscribe": _subscribe, "unsubscribe": _unsubscribe}
+_SUBSCRIPTION: dict[str, Callable[[Subscriber, Mapping[str, Any]], dict[str, Any]]] = {
+    "subscribe": _subscribe,
+    "unsubscribe": _unsubscribe,
+    "packets": _packets,
+}
 _NAME_KEY = {"replay": "name of a replay; all of them where it is missing"}
 REQUESTS: dict[str, Request] = {
     "help": Request(
@@ -239,6 +285,19 @@ REQUESTS: dict[str, Request] = {
         _change,
     ),
     "script": Request({}, {"changes": "changes in the form of a script"}, "List the changes made so far.", _script),
+    "rig": Request(
+        {},
+        {
+            "name": "name of the rig",
+            "path": "absolute path of its file; its own paths are relative to the directory",
+            "table": "contents of the file, with the settings that the command line changed",
+            "changes": "changes made so far, in the form of a script",
+            "epoch_ns": "CLOCK_MONOTONIC time of rig time 0",
+            "utc_epoch_ns": "UTC of rig time 0",
+        },
+        "Describe the rig, so that another process of this host can build the same.",
+        _rig,
+    ),
     "state": Request(
         {},
         {"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions"},
@@ -258,5 +317,16 @@ REQUESTS: dict[str, Request] = {
         _not_subscribed,
     ),
     "unsubscribe": Request({}, {}, "Stop sending events over this connection.", _not_subscribed),
+    "packets": Request(
+        {},
+        {
+            "client": "number of the client in state",
+            "format": "pcap",
+            "epoch_ns": "CLOCK_MONOTONIC time of rig time 0",
+            "utc_epoch_ns": "UTC of rig time 0",
+        },
+        "Carry every packet that is sent from now on, as a capture, over this connection, until it is closed; it takes no further request.",
+        _no_packets,
+    ),
 }
 """All requests, by the value of ``do``."""

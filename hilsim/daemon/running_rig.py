@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hilsim.config.rig import Rig, takes_timed_changes
-from hilsim.daemon.change_queue import ChangeQueue
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import PARTS
 from hilsim.daemon.parts import Needs, Part, RigClock, RigContext, Say
 from hilsim.daemon.sinks.follower import queue_slots
+from hilsim.daemon.sinks.live import LivePackets
+from hilsim.daemon.sinks.part import Sinks
+from hilsim.daemon.streaming.change_queue import ChangeQueue
 from hilsim.daemon.streaming.changer import Changer
 from hilsim.daemon.streaming.flow_specs import ring_slots
 from hilsim.daemon.streaming.replays import Replays
@@ -290,6 +292,11 @@ class RunningRig:
     def replays(self) -> Replays:
         """Replays of the rig."""
         return self.part(Replays)
+
+    @property
+    def live_packets(self) -> LivePackets | None:
+        """Stream of the sent packets for clients; None while nothing is sent, or if the rig has no control socket or port."""
+        return self.part(Sinks).live if self._has_started else None
 
     @property
     def vehicle(self) -> "FlyingVehicle | None":

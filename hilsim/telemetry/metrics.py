@@ -28,6 +28,7 @@ UNITS = (
     "changes",
     "timeouts",
     "peers",
+    "clients",
     "contacts",
     "rotors",
     "silences",

@@ -6,7 +6,7 @@ An exported number declares its metric beside it and is defined by the metric's 
 """
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated
@@ -14,6 +14,7 @@ from typing import Annotated
 import numba
 
 from hilsim.emulator.workspace import EmulatorCount
+from hilsim.sinks.pcap_streams import ClientReading
 from hilsim.streaming.render_state import RenderCounter
 from hilsim.telemetry.faults import Fault, Level, worst_level
 from hilsim.telemetry.metrics import (
@@ -22,6 +23,7 @@ from hilsim.telemetry.metrics import (
     HistogramReading,
     Label,
     Metric,
+    Sample,
     counter,
     declared_metrics,
     gauge,
@@ -163,6 +165,37 @@ class RecordingReading:
     unrecorded_packets: Annotated[
         int, counter("hilsim_unrecorded_packets_total", "Datagrams sent, but missing from the recording: the disk was too slow, full or broken")
     ]
+
+
+class StreamLoss(Enum):
+    """Reason that a client of the sent packets lost some."""
+
+    SLOW_CLIENT = "slow_client"
+    QUEUE_FULL = "queue_full"
+
+
+def _count_clients(clients: tuple[ClientReading, ...]) -> Iterator[Sample]:
+    yield (), len(clients)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacketStreamReading:
+    """Streams of sent packets to clients."""
+
+    clients: Annotated[
+        tuple[ClientReading, ...],
+        gauge("hilsim_packet_stream_clients", "Clients that follow the sent packets (packets, /v1/packets)", samples=_count_clients),
+    ] = ()
+    sent_packets: Annotated[int, counter("hilsim_packet_stream_packets_total", "Datagrams passed to clients that follow, once a client")] = 0
+    lost_packets: Annotated[
+        Mapping[StreamLoss, int],
+        counter(
+            "hilsim_packet_stream_lost_packets_total",
+            "Datagrams that clients that follow did not get: a client read too slowly (once a client), or the queue for all of them was full",
+            labels=("reason",),
+            samples=by_reason,
+        ),
+    ] = field(default_factory=lambda: dict.fromkeys(StreamLoss, 0))
 
 
 class Refusal(Enum):
@@ -397,6 +430,7 @@ class Reading:
     ] = None
     memory_locked: Annotated[bool, state("hilsim_memory_locked", "1 when the packet path's memory cannot be paged out")] = False
     recording: RecordingReading | None = None
+    packet_streams: PacketStreamReading | None = None
     commands: CommandCounts | None = None
     http: HttpCounts | None = None
     drops: Annotated[

@@ -9,9 +9,11 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
-from hilsim.daemon.control_requests import state_answer
+from hilsim.daemon.control_requests import NO_PACKETS, state_answer
 from hilsim.daemon.running_rig import RunningRig
+from hilsim.errors import ConfigError
 from hilsim.limits import SUBSCRIBER_STALLED_S
 from hilsim.telemetry.guarded import guarded
 
@@ -74,11 +76,13 @@ class Subscription:
         events: Source of the events.
         send: Function that sends a text.
         transport: Transport of the connection.
+        join_packets: Function that makes the connection carry sent packets; None: it cannot.
     """
 
     events: StateEvents
     send: Callable[[str], Awaitable[None]]
     transport: asyncio.WriteTransport
+    join_packets: Callable[[], dict[str, Any]] | None = None
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def subscribe(self, every_s: float) -> None:
@@ -90,6 +94,17 @@ class Subscription:
         """Stop sending events."""
         if self._task is not None:
             self._task.cancel()
+
+    def follow_packets(self) -> dict[str, Any]:
+        """Make the connection carry sent packets after the answer, and no events; returns the keys of the answer.
+
+        Raises:
+            ConfigError: the connection cannot carry them.
+        """
+        if self.join_packets is None:
+            raise ConfigError(NO_PACKETS)
+        self.unsubscribe()
+        return self.join_packets()
 
     async def end(self) -> None:
         """Stop sending events; returns when the last one has been sent."""

@@ -39,6 +39,11 @@ class HttpClient:
             raise ConfigError(f"token or token_file must be given for {address}, got {'none' if token is None else 'both'}")
         self._token = read_token(Path(token_file)) if token_file is not None else checked_token(token or "", "token")
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """Header with the token."""
+        return {"Authorization": f"Bearer {self._token}"}
+
     def send_words(self, line: str, answer_s: float) -> str:
         """Send the daemon one command in words, or one request in JSON; returns its answer in the form of the control socket.
 
@@ -64,7 +69,7 @@ class HttpClient:
         Raises:
             TransmitError: no daemon listens there, or no answer arrives.
         """
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        headers = {**self.headers, "Content-Type": "application/json"}
         with closing(http.client.HTTPConnection(self._host, self._port, timeout=answer_s)) as connection:
             try:
                 connection.connect()

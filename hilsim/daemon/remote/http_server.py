@@ -3,6 +3,7 @@
 - ``POST /v1/request``: a request in JSON (``control_requests``), answered as at the control socket.
 - ``GET /v1/help``: the requests; ``GET /v1/openapi.json``: their description for programs. Neither needs the token.
 - ``GET /v1/stream``: a WebSocket; each text message is a request, and each answer a message. It can receive events.
+- ``GET /v1/packets``: a WebSocket; after one text message, its binary messages together are a capture of what is sent.
 
 A web page can reach a loopback address through a browser, so a request must have this server as ``Host``, must not have another ``Origin``, and must
 contain the token, which only the user who runs the daemon can read.
@@ -11,10 +12,10 @@ contain the token, which only the user who runs the daemon can read.
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, hdrs, web
@@ -24,6 +25,7 @@ from hilsim.daemon.remote.allowance import Allowance
 from hilsim.daemon.remote.answers import Answers, Order, known, order_of
 from hilsim.daemon.remote.events import StateEvents, Subscription
 from hilsim.daemon.remote.openapi import description
+from hilsim.daemon.remote.packet_connection import PacketConnection
 from hilsim.daemon.remote.token_file import Token
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
@@ -63,6 +65,13 @@ async def serve_requests(running: RunningRig, token: Token, listening: socket.so
         yield
 
 
+class _Stream(NamedTuple):
+    """An open WebSocket and its transport."""
+
+    socket: web.WebSocketResponse
+    transport: asyncio.Transport
+
+
 class RequestServer:
     """Server of requests.
 
@@ -98,6 +107,7 @@ class RequestServer:
                 web.get("/v1/help", self._help),
                 web.get("/v1/openapi.json", self._openapi),
                 web.get("/v1/stream", self._stream),
+                web.get("/v1/packets", self._packets),
             ]
         )
         app.on_shutdown.append(self._close_streams)
@@ -149,6 +159,12 @@ class RequestServer:
     # -- streams -------------------------------------------------------------------------------------------------------------------------
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
+        return await self._open_stream(request, self._serve_requests)
+
+    async def _packets(self, request: web.Request) -> web.StreamResponse:
+        return await self._open_stream(request, self._serve_packets)
+
+    async def _open_stream(self, request: web.Request, serve: Callable[[_Stream], Awaitable[None]]) -> web.StreamResponse:
         stream = web.WebSocketResponse(timeout=_CLOSE_S, compress=False, max_msg_size=CONTROL_REQUEST_BYTES.bound)
         if not stream.can_prepare(request):
             raise _RefusedError(HttpRefusal.NOT_A_REQUEST, "a stream must be a WebSocket, got a plain request")
@@ -160,27 +176,56 @@ class RequestServer:
         try:
             await stream.prepare(request)
             if request.transport is not None:
-                await self._serve_stream(request, stream, request.transport, has_token=has_token)
+                await self._serve_stream(request, _Stream(stream, request.transport), serve, has_token=has_token)
         finally:
             self._tokenless.discard(stream)
         return stream
 
-    async def _serve_stream(self, request: web.Request, stream: web.WebSocketResponse, transport: asyncio.Transport, *, has_token: bool) -> None:
+    async def _serve_stream(self, request: web.Request, opened: _Stream, serve: Callable[[_Stream], Awaitable[None]], *, has_token: bool) -> None:
+        stream, transport = opened
         self._streams.add(stream)
-        subscription = Subscription(events=self._events, send=stream.send_str, transport=transport)
-        answers = Answers(send=partial(_send, stream), transport=transport)
         try:
             with suppress(ConnectionError):
                 if has_token or await self._is_authorised(stream):
                     self._tokenless.discard(stream)
                     with _held(self.held, request):
-                        await self._converse(stream, subscription, answers)
+                        await serve(opened)
         except TimeoutError:
             transport.abort()
         finally:
             self._streams.discard(stream)
+
+    async def _serve_requests(self, opened: _Stream) -> None:
+        stream, transport = opened
+        subscription = Subscription(events=self._events, send=stream.send_str, transport=transport)
+        answers = Answers(send=partial(_send, stream), transport=transport)
+        try:
+            await self._converse(stream, subscription, answers)
+        finally:
             await answers.end()
             await subscription.end()
+
+    async def _serve_packets(self, opened: _Stream) -> None:
+        """Send the answer, then packets, until the client closes the stream; what it sends is ignored."""
+        stream, _ = opened
+        packets = PacketConnection(self._running)
+        try:
+            answer = {"ok": True, **packets.join()}
+        except ConfigError as error:
+            await _send(stream, refusal(str(error)))
+            await stream.close(code=WSCloseCode.TRY_AGAIN_LATER)
+            return
+        self._running.http.answered += 1
+        await _send(stream, json.dumps(answer))
+        sending = asyncio.create_task(packets.stream(partial(_send_bytes, stream), lambda: stream.closed), name="control-packets")
+        try:
+            async for message in stream:
+                if message.type is WSMsgType.ERROR:
+                    break
+        finally:
+            packets.leave()
+            sending.cancel()
+            await asyncio.wait({sending})
 
     async def _is_authorised(self, stream: web.WebSocketResponse) -> bool:
         """Whether the first message has the token; if not, the stream is closed."""
@@ -318,6 +363,10 @@ async def _send(stream: web.WebSocketResponse, text: str) -> None:
     """
     async with asyncio.timeout(SUBSCRIBER_STALLED_S.bound):
         await stream.send_str(text)
+
+
+async def _send_bytes(stream: web.WebSocketResponse, data: bytes | memoryview) -> None:
+    await stream.send_bytes(bytes(data))
 
 
 def _json(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

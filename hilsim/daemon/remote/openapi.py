@@ -15,6 +15,14 @@ _REFUSALS = {
 }
 
 
+def _refusals(*statuses: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/refusal"}}}
+    return {status: {"description": _REFUSALS[status], "content": content} for status in statuses}
+
+
+_WEB_SOCKET = {"101": {"description": "The connection is a WebSocket now."}, **_refusals("400", "401", "403", "429")}
+
+
 def description() -> dict[str, Any]:
     """Make the OpenAPI 3.1 document."""
     return {
@@ -29,7 +37,15 @@ def description() -> dict[str, Any]:
                     "operationId": "stream",
                     "summary": "A WebSocket: each text message is a request, each answer and event a message.",
                     "security": [{"token": []}, {}],
-                    "responses": {"101": {"description": "The connection is a WebSocket now."}, **_refusals("400", "401", "403", "429")},
+                    "responses": _WEB_SOCKET,
+                }
+            },
+            "/v1/packets": {
+                "get": {
+                    "operationId": "packets",
+                    "summary": "A WebSocket: one text message with the answer to packets; then binary messages, which together are a capture (PCAP).",
+                    "security": [{"token": []}, {}],
+                    "responses": _WEB_SOCKET,
                 }
             },
         },
@@ -72,11 +88,6 @@ def _request_operation() -> dict[str, Any]:
 def _open_operation(name: str, text: str) -> dict[str, Any]:
     answer = {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
     return {"operationId": name, "summary": text, "responses": {"200": answer, **_refusals("403", "429")}}
-
-
-def _refusals(*statuses: str) -> dict[str, Any]:
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/refusal"}}}
-    return {status: {"description": _REFUSALS[status], "content": content} for status in statuses}
 
 
 def _schema(name: str, request: Request) -> dict[str, Any]:

@@ -8,13 +8,12 @@ import threading
 import time
 from contextlib import suppress
 
-import numpy as np
 import structlog
 
-from hilsim.daemon.sinks.framing import Links, allocate_links, frame_waiting
+from hilsim.daemon.sinks.sent_queue import ROWS, SentQueue
 from hilsim.errors import HilsimError
-from hilsim.protocols.ethernet import HEADER_SIZE, Framing
-from hilsim.sinks.base import SentBatch, Sink, SinkFlow
+from hilsim.protocols.ethernet import Framing
+from hilsim.sinks.base import Sink
 from hilsim.telemetry.readings import RecordingReading
 from hilsim.transmit.loop import FollowingState
 from hilsim.transmit.transmitter import Transmitter
@@ -27,8 +26,6 @@ _LONGEST_END_S = 5.0
 
 _QUEUE_S = 2.0
 _FEWEST_SLOTS, _MOST_SLOTS = 4096, 65536
-_ROWS = 256
-"""Number of frames made at a time. Their 330 kB fit into the CPU's cache: a VLP-16 packet into a PCAP file takes 3.0 us of CPU, with 1024 frames 4.7 us."""
 
 
 def queue_slots(packet_rate_hz: float) -> int:
@@ -50,32 +47,16 @@ class Follower:
         self.name = name
         self.sink = sink
         self.fault = ""
-        self._queue = queue
-        self._transmitter: Transmitter | None = None
-        self._framings: dict[int, Framing] = {}
-        self._flows: dict[int, SinkFlow] = {}
-        self._links: Links = allocate_links({}, None)
-        self._changing = threading.Lock()
+        self._sent = SentQueue(queue)
         self._ending = threading.Event()
         self._end_by_s = 0.0
         self._thread: threading.Thread | None = None
-        self._utc_offset_ns = 0
         self._lost = 0
         self._has_warned = False
 
     def add_flow(self, number: int, name: str, framing: Framing) -> None:
-        """Add a flow, before its first datagram is sent.
-
-        Args:
-            number: ``Transmitter.flow_number``; for a reused number the count of frames restarts.
-            name: Name of the flow.
-            framing: Headers to put before each datagram (``PAYLOAD_ONLY``: the datagrams are frames).
-        """
-        with self._changing:
-            self._framings[number] = framing
-            self._flows = {**self._flows, number: SinkFlow(number=number, name=name)}  # a former batch keeps the former dictionary
-            self._links = allocate_links(self._framings, self._links)
-            self._links.framed[number] = 0
+        """Add a flow, before its first datagram is sent (``SentQueue.add_flow``)."""
+        self._sent.add_flow(number, name, framing)
 
     def open(self, transmitter: Transmitter) -> None:
         """Open the sink and load the kernel.
@@ -83,19 +64,14 @@ class Follower:
         Raises:
             HilsimError: the sink cannot be opened.
         """
-        self._transmitter = transmitter
-        self._packets = transmitter.queue(self._queue)
-        capacity = HEADER_SIZE + self._packets.payload.shape[1]
-        self._sent_ns, self._deadline_ns, self._flow = (np.zeros(_ROWS, np.int64) for _ in range(3))
-        self._size, self._frames = np.zeros(_ROWS, np.int32), np.zeros((_ROWS, capacity), np.uint8)
-        self._take()
-        self.sink.open(tuple(self._flows.values()))
+        self._sent.open(transmitter)
+        self.sink.open(self._sent.flows)
 
     def start(self, *, utc_offset_ns: int) -> None:
         """Start the thread; ``utc_offset_ns`` is UTC minus CLOCK_MONOTONIC."""
-        self._utc_offset_ns = utc_offset_ns
+        self._sent.utc_offset_ns = utc_offset_ns
         self._thread = threading.Thread(target=self._run, name=f"sink-{self.name}", daemon=True)
-        self._opened().set_following(self._queue, FollowingState.ON)
+        self._sent.select(FollowingState.ON)
         self._thread.start()
         log.info("recording.started", file=self.sink.target, sink=self.name)
 
@@ -121,12 +97,7 @@ class Follower:
         return RecordingReading(running=not self.fault, recorded_packets=self.sink.written, unrecorded_packets=self._missed())
 
     def _missed(self) -> int:
-        return self._opened().missed(self._queue) + self._lost
-
-    def _opened(self) -> Transmitter:
-        if self._transmitter is None:
-            raise AssertionError("a follower is opened before it is used")
-        return self._transmitter
+        return self._sent.missed + self._lost
 
     def _run(self) -> None:
         try:
@@ -142,24 +113,10 @@ class Follower:
         else:
             log.info("recording.ended", file=self.sink.target, packets=self.sink.written, unrecorded_packets=self._missed(), sink=self.name)
 
-    def _take(self) -> SentBatch:
-        """Take the oldest frames from the queue, with the flows at the time of their sending."""
-        with self._changing:
-            count = int(frame_waiting(self._packets, self._links, self._sent_ns, self._deadline_ns, self._flow, self._frames, self._size))
-            flows = self._flows
-        return SentBatch(
-            self._sent_ns[:count] + self._utc_offset_ns,
-            self._deadline_ns[:count] + self._utc_offset_ns,
-            self._flow[:count],
-            self._frames[:count],
-            self._size[:count],
-            flows,
-        )
-
     def _write_waiting(self) -> None:
-        count = _ROWS
-        while count == _ROWS:
-            batch = self._take()
+        count = ROWS
+        while count == ROWS:
+            batch = self._sent.take()
             count, before = batch.size.size, self.sink.written
             if count == 0:
                 break
@@ -167,15 +124,15 @@ class Follower:
                 self.sink.write(batch)
             finally:
                 self._lost += count - (self.sink.written - before)  # 0 unless the sink failed
-        missed = self._opened().missed(self._queue)
+        missed = self._sent.missed
         if not self._has_warned and missed > 0:
             self._has_warned = True
             log.warning("recording.packets_missed", packets=missed, reason="the sink is slower than the stream", sink=self.name)
 
     def _fail(self, reason: str) -> None:
         try:
-            self._opened().set_following(self._queue, FollowingState.ENDED)
-            while (count := self._take().size.size) > 0:
+            self._sent.select(FollowingState.ENDED)
+            while (count := self._sent.take().size.size) > 0:
                 self._lost += count
             with suppress(HilsimError, OSError):
                 self.sink.close()

@@ -9,6 +9,7 @@ from hilsim.config.sinks import PCAP_SINK, SinkSetting, sink_kind
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.sinks.follower import Follower
 from hilsim.daemon.sinks.foreign import ForeignSink
+from hilsim.daemon.sinks.live import LivePackets
 from hilsim.errors import ConfigError
 from hilsim.protocols.ethernet import Framing
 from hilsim.sinks.base import Sink
@@ -54,13 +55,19 @@ KINDS: tuple[SinkKind, ...] = (SinkKind("record", pcap_sinks), SinkKind("sink", 
 
 
 class Sinks(Part):
-    """The sinks of a rig."""
+    """The sinks of a rig, and the stream of its packets for clients.
+
+    Attributes:
+        followers: Sinks that the rig requests.
+        live: Stream for clients of the control socket or port; None without either.
+    """
 
     follows_sending: ClassVar[bool] = True
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
         self.followers: tuple[Follower, ...] = ()
+        self.live: LivePackets | None = None
 
     def prepare(self) -> None:
         """Check that every sink can be opened.
@@ -72,11 +79,13 @@ class Sinks(Part):
         for _, sink in named:
             sink.check()
         self.followers = tuple(Follower(name, sink, queue) for queue, (name, sink) in enumerate(named))
+        control = self.context.rig.spec.control
+        self.live = LivePackets(len(self.followers)) if control.socket or control.http else None
         self.context.flow_listeners.append(self._add_flow)
 
     def needs(self) -> Needs:
-        """Requirements of the sinks: one queue each."""
-        return Needs(queues=len(self.followers))
+        """Requirements of the sinks: one queue each, and one for clients that follow."""
+        return Needs(queues=len(self.followers) + (self.live is not None))
 
     def warm(self) -> None:
         """Open every sink, after the flows are known, and load the kernel.
@@ -86,11 +95,16 @@ class Sinks(Part):
         """
         for follower in self.followers:
             follower.open(self.context.transmitter)
+        if self.live is not None:
+            self.live.open(self.context.transmitter)
 
     def start(self) -> None:
         """Start receiving packets."""
+        utc_offset_ns = self.context.clock.utc_epoch_ns - self.context.clock.epoch_ns
         for follower in self.followers:
-            follower.start(utc_offset_ns=self.context.clock.utc_epoch_ns - self.context.clock.epoch_ns)
+            follower.start(utc_offset_ns=utc_offset_ns)
+        if self.live is not None:
+            self.live.start(utc_offset_ns=utc_offset_ns)
 
     def change(self, rig: Rig) -> Change:
         """Refuse a change of the sinks.
@@ -107,15 +121,22 @@ class Sinks(Part):
 
     def stop(self) -> None:
         """Write the waiting packets of all sinks at the same time, and close every sink."""
+        live, self.live = self.live, None
+        if live is not None:
+            live.end()
         for follower in self.followers:
             follower.end()
         for follower in self.followers:
             follower.stop()
+        if live is not None:
+            live.stop()
         self.followers = ()
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Add the values of all sinks together; the faults name a sink that failed."""
         del now_ns
+        if self.live is not None:
+            reading = replace(reading, packet_streams=self.live.reading())
         readings = [follower.reading() for follower in self.followers]
         if not readings:
             return reading
@@ -139,3 +160,5 @@ class Sinks(Part):
     def _add_flow(self, number: int, name: str, framing: Framing) -> None:
         for follower in self.followers:
             follower.add_flow(number, name, framing)
+        if self.live is not None:
+            self.live.add_flow(number, name, framing)

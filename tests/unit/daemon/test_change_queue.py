@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from hilsim.config.script import parse_change
-from hilsim.daemon import change_queue
-from hilsim.daemon.change_queue import ChangeQueue
+from hilsim.daemon.streaming import change_queue
+from hilsim.daemon.streaming.change_queue import ChangeQueue
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import Limit
 

@@ -197,8 +197,8 @@ def test_reloads_without_end_take_no_memory_and_no_frame_another_flows_headers(b
     assert [(datagram.source_port, int(bytes(datagram.payload))) for datagram in CaptureFile(tmp_path / "drive.pcap")] == [
         (1000 + reload, reload) for reload in range(60)
     ]
-    assert len(running.recorder._framings) < 30
-    assert running.recorder._links.framed.size < 30
+    assert len(running.recorder._sent._framings) < 30
+    assert running.recorder._sent._links.framed.size < 30
 
 
 def test_an_error_of_this_program_ends_the_recording_as_a_fault_with_its_traceback(bench, monkeypatch):

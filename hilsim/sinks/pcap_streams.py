@@ -1,0 +1,152 @@
+"""PCAP streams as a sink: copies of what was sent for clients that come and go, each with bounded memory."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hilsim.capture.pcap import RECORD_HEADER_SIZE, pcap_records
+from hilsim.errors import ConfigError
+from hilsim.limits import PACKET_STREAM_BYTES, PACKET_STREAMS
+from hilsim.sinks.base import SentBatch, SinkFlow
+
+
+class ClientReading(NamedTuple):
+    """Counters of one client.
+
+    Attributes:
+        client: Number of the client.
+        sent_packets: Packets passed to its connection or waiting for it.
+        lost_packets: Packets that found no room, because the client read too slowly.
+        waiting_bytes: Bytes that wait for it.
+    """
+
+    client: int
+    sent_packets: int
+    lost_packets: int
+    waiting_bytes: int
+
+
+class StreamClient:
+    """Records that wait for one client, of bounded size; one thread puts them, another one takes them.
+
+    Attributes:
+        number: Number of the client.
+    """
+
+    def __init__(self, number: int, wake: Callable[[], None], most_bytes: int = PACKET_STREAM_BYTES.bound) -> None:
+        """Create an empty queue of at most ``most_bytes``; ``wake`` is called, by any thread, when records have come."""
+        self.number = number
+        self._wake = wake
+        self._most_bytes = most_bytes
+        self._chunks: deque[memoryview] = deque()
+        self._changing = threading.Lock()
+        self._waiting_bytes = self._sent = self._lost = 0
+
+    def put(self, records: bytes, ends: Sequence[int]) -> None:
+        """Append the records that have room, whole ones and the oldest, and count the others.
+
+        Args:
+            records: Records of some packets.
+            ends: End of each record, as an offset in ``records``.
+        """
+        with self._changing:
+            fitting = int(np.searchsorted(ends, self._most_bytes - self._waiting_bytes, side="right"))
+            self._sent += fitting
+            self._lost += len(ends) - fitting
+            if fitting:
+                self._chunks.append(memoryview(records)[: ends[fitting - 1]])
+                self._waiting_bytes += ends[fitting - 1]
+        if fitting:
+            self._wake()
+
+    def take(self) -> memoryview | None:
+        """Take the oldest records, or None where none wait."""
+        with self._changing:
+            if not self._chunks:
+                return None
+            chunk = self._chunks.popleft()
+            self._waiting_bytes -= len(chunk)
+            return chunk
+
+    def reading(self) -> ClientReading:
+        """Counters of the client."""
+        return ClientReading(self.number, self._sent, self._lost, self._waiting_bytes)
+
+
+class PcapStreams:
+    """Sink whose frames become PCAP records once, for all clients.
+
+    Attributes:
+        written: Frames given to clients or lost by them; while there is no client, none come.
+        target: Text for messages.
+        lost: Frames lost by clients that read too slowly, those of former clients included.
+        sent: Frames given to clients, those of former clients included.
+    """
+
+    target = "clients of packets"
+
+    def __init__(self) -> None:
+        self.written = 0
+        self._clients: tuple[StreamClient, ...] = ()
+        self._changing = threading.Lock()
+        self._numbered = 0
+        self._former_sent = self._former_lost = 0
+
+    @property
+    def clients(self) -> tuple[StreamClient, ...]:
+        """Present clients."""
+        return self._clients
+
+    @property
+    def sent(self) -> int:
+        """Frames given to clients so far."""
+        return self._former_sent + sum(client.reading().sent_packets for client in self._clients)
+
+    @property
+    def lost(self) -> int:
+        """Frames lost by slow clients so far."""
+        return self._former_lost + sum(client.reading().lost_packets for client in self._clients)
+
+    def add_client(self, wake: Callable[[], None]) -> StreamClient:
+        """Add a client, which gets every frame from the next batch on.
+
+        Raises:
+            ConfigError: there are too many.
+        """
+        with self._changing:
+            PACKET_STREAMS.enforce(len(self._clients) + 1, "packets", ConfigError)
+            self._numbered += 1
+            client = StreamClient(self._numbered, wake)
+            self._clients = (*self._clients, client)
+        return client
+
+    def remove_client(self, client: StreamClient) -> None:
+        """Remove a client; what waits for it is lost."""
+        with self._changing:
+            if client in self._clients:
+                self._clients = tuple(other for other in self._clients if other is not client)
+                reading = client.reading()
+                self._former_sent += reading.sent_packets
+                self._former_lost += reading.lost_packets
+
+    def check(self) -> None:
+        """Nothing can fail before a client comes."""
+
+    def open(self, flows: Sequence[SinkFlow]) -> None:
+        """Nothing is opened before a client comes."""
+
+    def write(self, batch: SentBatch) -> None:
+        """Put frames into the queue of each client."""
+        clients = self._clients
+        if clients and batch.size.size:
+            records = pcap_records(batch.stamp_ns, batch.frames, batch.size)
+            ends = np.cumsum(batch.size.astype(np.int64) + RECORD_HEADER_SIZE).tolist()
+            for client in clients:
+                client.put(records, ends)
+        self.written += batch.size.size
+
+    def close(self) -> None:
+        """Nothing to write."""

@@ -1,0 +1,84 @@
+"""Streams of sent packets to clients: whole packets in bounded memory."""
+
+import io
+
+import dpkt
+import numpy as np
+import pytest
+
+from hilsim.capture.pcap import pcap_file_header
+from hilsim.errors import ConfigError
+from hilsim.limits import PACKET_STREAMS
+from hilsim.sinks.base import SentBatch, SinkFlow
+from hilsim.sinks.pcap_streams import PcapStreams, StreamClient
+
+SIZE = 100
+RECORD = 16 + SIZE
+
+
+def batch(numbers):
+    """Frames of 100 bytes that begin with a number."""
+    frames = np.zeros((len(numbers), 1248), np.uint8)
+    frames[:, :8] = np.asarray(numbers, np.int64).view(np.uint8).reshape(-1, 8)
+    stamp_ns = np.asarray(numbers, np.int64) * 1_000_000_007
+    flow = np.zeros(len(numbers), np.int64)
+    return SentBatch(stamp_ns, stamp_ns, flow, frames, np.full(len(numbers), SIZE, np.int32), {0: SinkFlow(number=0, name="roof/data")})
+
+
+def taken(client):
+    """Packets of all that waits, by another reader of PCAP."""
+    capture = pcap_file_header()
+    while (chunk := client.take()) is not None:
+        capture += chunk
+    return [(round(stamp_s * 1_000_000_000), int.from_bytes(frame[:8], "little")) for stamp_s, frame in dpkt.pcap.Reader(io.BytesIO(capture))]
+
+
+def test_a_client_gets_the_packets_from_its_coming_on():
+    streams = PcapStreams()
+    streams.write(batch([1, 2]))
+    client = streams.add_client(lambda: None)
+    streams.write(batch([3, 4]))
+    streams.write(batch([5]))
+    assert taken(client) == [(3 * 1_000_000_007, 3), (4 * 1_000_000_007, 4), (5 * 1_000_000_007, 5)]
+    assert (streams.written, streams.sent, streams.lost) == (5, 3, 0)
+
+
+def test_a_slow_client_loses_whole_packets_and_no_other_client_does():
+    streams = PcapStreams()
+    fast = streams.add_client(lambda: None)
+    slow = StreamClient(9, lambda: None, most_bytes=3 * RECORD + 40)
+    streams._clients = (slow, fast)
+    streams.write(batch([1, 2, 3, 4]))
+    streams.write(batch([5]))
+    assert slow.reading() == (9, 3, 2, 3 * RECORD)
+    assert [number for _, number in taken(slow)] == [1, 2, 3]
+    streams.write(batch([6, 7]))
+    assert [number for _, number in taken(slow)] == [6, 7]
+    assert [number for _, number in taken(fast)] == [1, 2, 3, 4, 5, 6, 7]
+    assert (streams.sent, streams.lost) == (5 + 7, 2)
+
+
+def test_a_client_is_woken_only_when_packets_wait():
+    woken = []
+    client = StreamClient(1, lambda: woken.append(1), most_bytes=RECORD)
+    client.put(bytes(RECORD), [RECORD])
+    client.put(bytes(RECORD), [RECORD])
+    assert len(woken) == 1
+
+
+def test_counts_remain_when_a_client_goes():
+    streams = PcapStreams()
+    client = streams.add_client(lambda: None)
+    streams.write(batch([1]))
+    streams.remove_client(client)
+    streams.remove_client(client)
+    assert (streams.clients, streams.sent) == ((), 1)
+
+
+def test_the_number_of_clients_is_bounded():
+    streams = PcapStreams()
+    clients = [streams.add_client(lambda: None) for _ in range(PACKET_STREAMS.bound)]
+    with pytest.raises(ConfigError, match="clients of the sent packets must be at most 8, got 9"):
+        streams.add_client(lambda: None)
+    streams.remove_client(clients[0])
+    assert streams.add_client(lambda: None).number == PACKET_STREAMS.bound + 1
