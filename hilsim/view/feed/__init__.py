@@ -1,0 +1,1 @@
+"""Sources of scans for the live view."""
