@@ -75,7 +75,9 @@ class FlowReading:
     ]
     silenced_packets: Annotated[
         int,
-        counter("hilsim_silenced_packets_total", "Datagrams that were not sent, because sensors are without power while poses from outside are silent"),
+        counter(
+            "hilsim_silenced_packets_total", "Datagrams that were not sent, because sensors are without power while poses from outside are silent"
+        ),
         Counter.SILENCED,
     ]
     underrun_packets: Annotated[

@@ -1,0 +1,1 @@
+"""Page of the live view: points, scene and controls, drawn by viser."""

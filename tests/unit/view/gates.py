@@ -1,0 +1,48 @@
+"""Gate in front of a page, and clients of it that are no browser."""
+
+from contextlib import asynccontextmanager
+
+import aiohttp
+import msgspec
+
+from hilsim.view.gate import Gate, listen, new_token
+from hilsim.view.page.server import private_server
+
+PROTOCOL = "viser-v1.1.1"
+
+
+@asynccontextmanager
+async def opened():
+    """A gate in front of a server of viser: the gate, the server and its Unix socket."""
+    gate = Gate(listen("127.0.0.1", 0), new_token())
+    async with gate.serve():
+        with private_server("test") as (server, path):
+            gate.open_to(path)
+            yield gate, server, path
+
+
+@asynccontextmanager
+async def admitted(gate):
+    """A client that has opened the printed URL."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+        async with client.get(gate.url) as page:
+            assert page.status == 200
+        yield client
+
+
+def root(gate):
+    """URL of the page without the token."""
+    return gate.url.partition("?")[0]
+
+
+def origin(gate):
+    return root(gate).rstrip("/")
+
+
+def stream(gate, client, **options):
+    return client.ws_connect(root(gate), **{"protocols": (PROTOCOL,), "origin": origin(gate), "max_msg_size": 0, **options})
+
+
+def encoded(message):
+    """Bytes of a message, as viser's client sends it."""
+    return msgspec.msgpack.encode(message.as_serializable_dict())
