@@ -67,7 +67,7 @@ def open_packets(address: str, token: str | None = None, token_file: str | Path 
 
 
 class _Source:
-    """What both kinds share."""
+    """Source of a PCAP stream from a daemon, whatever carries it."""
 
     answer: dict[str, Any]
 
