@@ -71,7 +71,7 @@ class _TurnStarts:
         plan = self._lidar.at_packet(packet).plan
         sequence = np.zeros(plan.sequences_per_packet, np.int64)
         write_sequences_of(plan, packet, sequence)
-        return sequence[:: RECORDS_PER_BLOCK // plan.firing_offset_ns.size] * plan.sequence_ns
+        return sequence[:: max(RECORDS_PER_BLOCK // plan.firing_offset_ns.size, 1)] * plan.sequence_ns
 
     def _rig_ns(self, device_ns: float) -> int:
         return int(rig_from_device(self._lidar.plan.clock, round(device_ns)))

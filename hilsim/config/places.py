@@ -11,6 +11,11 @@ _OTHER_NAMES = {
     "puck": "vlp16",
     "vlp16a": "vlp16",
     "pucklite": "vlp16",
+    "puckhires": "puck-hi-res",
+    "vlp16hires": "puck-hi-res",
+    "vlp32": "vlp32c",
+    "ultrapuck": "vlp32c",
+    "alphaprime": "vls128",
     "hdl32": "hdl32e",
     "hr80t": "hr80t-like",
     "hr80w": "hr80w-like",
@@ -18,11 +23,8 @@ _OTHER_NAMES = {
 }
 """Common names of sensors with a shipped profile."""
 _ONLY_READ = {
-    "vlp32c": "VLP-32C",
-    "vlp32": "VLP-32C",
     "hdl64e": "HDL-64E",
     "hdl64": "HDL-64E",
-    "vls128": "VLS-128",
 }
 """Models whose captures can be read, by their plain names; listed only if no profile of the model is shipped."""
 

@@ -8,7 +8,6 @@ from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, LidarPlan
 from hilsim.emulator.setting import LidarSetting
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.velodyne.geometry import even_delays_ns
 from hilsim.scene.world import World
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
@@ -88,7 +87,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         elevation_deg=nothing,
         azimuth_offset_rad=nothing,
         channel_origin_m=np.repeat([mount.position_m], spec.laser_count, axis=0),
-        firing_offset_ns=np.array(even_delays_ns(spec.laser_count, spec.firing_ns, spec.lasers_per_firing), dtype=np.int64),
+        firing_offset_ns=np.array(spec.firing_delays_ns, dtype=np.int64),
         beam_lanes=np.zeros((0, WIDTH)),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,

@@ -348,7 +348,7 @@ def build_decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
         keeps_channel=decimate_beams(channel_rings(spec), setting.beam_step).mask,
         ray_step=int(setting.ray_step),
         sequence_ns=spec.sequence_ns,
-        firing_offset_ns=np.arange(len(spec.channels), dtype=np.int64) // spec.lasers_per_firing * spec.firing_ns,
+        firing_offset_ns=np.array(spec.firing_delays_ns, dtype=np.int64),
         azimuth_offset_turns=np.array([channel.azimuth_offset_deg / 360.0 for channel in spec.channels]),
     )
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hilsim.protocols.velodyne.models import MODELS, Model
+from hilsim.protocols.velodyne.models import BY_NAME, Model
 
 CHANNEL_FACTS = frozenset({"elevation_deg", "azimuth_offset_deg", "vertical_offset_mm"})
 """Keys of a profile's channels that the table of models provides."""
@@ -15,7 +15,7 @@ def completed(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
     The table of an unknown model is returned unchanged.
     """
-    model = next((model for model in MODELS if model.name == table.get("model")), None)
+    model = BY_NAME.get(str(table.get("model")))
     if model is None:
         return table, []
     facts = {

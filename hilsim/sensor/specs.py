@@ -150,6 +150,11 @@ class LidarSpec:
         raise NotImplementedError
 
     @property
+    def firing_delays_ns(self) -> tuple[int, ...]:
+        """Time of each firing from the start of its firing sequence."""
+        return tuple(laser // self.lasers_per_firing * self.firing_ns for laser in range(self.laser_count))
+
+    @property
     def range_code_max(self) -> int:
         """Largest distance, in counts of ``range_unit_mm``, that the model's packets can represent."""
         raise NotImplementedError

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
-from hilsim.protocols.velodyne.geometry import FiringGeometry, even_delays_ns
+from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.protocols.velodyne.models import BY_NAME
 from hilsim.sensor.model_facts import CHANNEL_FACTS, MODEL_FACTS, completed
 from hilsim.sensor.specs import LidarSpec
 
@@ -140,8 +141,8 @@ class VelodyneSpec(LidarSpec):
     Attributes:
         family: Packet format, always ``velodyne``.
         product: Factory byte that names the model in data packets.
-        channels: Lasers in firing order; 16 or 32.
-        lasers_per_firing: Lasers that fire at once, 1 or 2.
+        channels: Lasers in firing order; 16, 32 or 128.
+        lasers_per_firing: Lasers that fire at once, 1, 2 or 8.
         rate_min_rpm: Slowest rotation.
         rate_max_rpm: Fastest rotation.
         rate_step_rpm: Step of permitted rates.
@@ -176,11 +177,17 @@ class VelodyneSpec(LidarSpec):
             model=self.model,
             elevation_deg=tuple(channel.elevation_deg for channel in self.channels),
             azimuth_offset_deg=tuple(channel.azimuth_offset_deg for channel in self.channels),
-            delay_ns=even_delays_ns(self.laser_count, self.firing_ns, self.lasers_per_firing),
+            delay_ns=self.firing_delays_ns,
             sequence_ns=self.sequence_ns,
             distance_unit_mm=self.range_unit_mm,
             vertical_offset_mm=tuple(channel.vertical_offset_mm for channel in self.channels),
         )
+
+    @property
+    def firing_delays_ns(self) -> tuple[int, ...]:
+        """Time of each firing from the start of its firing sequence, with the pauses inside it that the table of models has."""
+        model = BY_NAME.get(self.model)
+        return super().firing_delays_ns if model is None or model.channels != self.laser_count else model.geometry.delay_ns
 
     @property
     def laser_count(self) -> int:
@@ -200,8 +207,8 @@ class VelodyneSpec(LidarSpec):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
         yield 0 <= self.product <= 255, f"product must be 0 to 255, got {self.product}"
-        yield len(self.channels) in (16, 32), f"channels must be 16 or 32, got {len(self.channels)}"
-        yield self.lasers_per_firing in (1, 2), f"lasers_per_firing must be 1 or 2, got {self.lasers_per_firing}"
+        yield len(self.channels) in (16, 32, 128), f"channels must be 16, 32 or 128, got {len(self.channels)}"
+        yield self.lasers_per_firing in (1, 2, 8), f"lasers_per_firing must be 1, 2 or 8, got {self.lasers_per_firing}"
         yield from super().rules()
         yield (
             0 < self.rate_min_rpm <= self.rate_max_rpm,

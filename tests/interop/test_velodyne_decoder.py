@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from velodyne_decoder import Config, Model, read_pcap
 
+import hilsim
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.config.rig import load_rig
 from hilsim.offline.record import record
@@ -68,3 +69,34 @@ def test_every_decoded_point_of_an_hdl32e_is_as_far_away_as_the_true_one(tmp_pat
         level_m = np.hypot(of_ring["x"].astype(float), of_ring["y"].astype(float))
         truth = true_m[channel][np.isfinite(true_m[channel])] * np.cos(np.radians(elevation_deg[channel]))
         np.testing.assert_allclose(level_m, truth, atol=0.002, err_msg=f"ring {ring}")
+
+
+@pytest.mark.parametrize(
+    ("profile", "model", "settings"),
+    [
+        ("puck-hi-res", Model.PuckHiRes, ""),
+        ("vlp32c", Model.VLP32C, ""),
+        ("vlp32c", Model.VLP32C, "field_of_view_deg = [270, 90]\n"),
+        ("vls128", Model.AlphaPrime, ""),
+    ],
+)
+def test_every_decoded_point_of_a_model_is_where_hilsims_own_decoder_and_the_truth_have_it(tmp_path, profile, model, settings):
+    noiseless = f'name = "lidar"\nprofile = "{profile}"\n{settings}override = {{ range_noise_m = 0.0, detector = {{}} }}'
+    rig, path = recorded(tmp_path, ROOM.replace('name = "lidar"', noiseless))
+    lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=UTC_EPOCH_NS, frames=False)
+    rays = lidar.firings(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
+    lasers = lidar.setting.spec.laser_count
+    true_m = rays.range_m.reshape(lasers, -1)
+    points, own = np.concatenate([points for _, points in decoded(path, model)]), hilsim.decode(path)
+    assert points.size == own.size == np.count_nonzero(np.isfinite(true_m))
+    for ring, channel in enumerate(lidar.setting.spec.geometry.elevation_order):
+        of_ring, of_own = points[points["ring"] == ring], own[own["ring"] == ring]
+        truth = true_m[channel][np.isfinite(true_m[channel])]
+        np.testing.assert_allclose(of_own["range"], truth, atol=0.002 * (1 if lasers == 16 else 2) / 2 + 1e-4, err_msg=f"ring {ring}")
+        # On the level alone: the decoder raises each laser of some models by a height of its own. At the ends of packets it takes another
+        # rate of the head.
+        own_m, decoder_m = np.stack([of_own["x"], of_own["y"]], axis=1), np.stack([-of_ring["y"], of_ring["x"]], axis=1)
+        away_m = np.linalg.norm(own_m - decoder_m, axis=1)
+        assert (away_m < 0.00025 * np.linalg.norm(own_m, axis=1)).mean() > 0.8, ring  # 0.014 degrees: of a VLS-128 it has the slots of rest elsewhere
+        is_near = away_m < 0.0075 * np.linalg.norm(own_m, axis=1)
+        assert is_near.all() or (settings and is_near.mean() > 0.99), ring  # beside a gap it interpolates across the gap

@@ -108,15 +108,12 @@ def test_a_fault_leaves_nothing_behind(captures, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hdl.pcap"]
 
 
-def test_a_model_without_a_profile_has_no_rig(tmp_path):
-    hdl = write_capture(tmp_path / "hdl.pcap", vlp16_payloads(400, product=0x28, step_cdeg=20))
-    result = background(hdl, "-o", tmp_path / "hall")
+def test_each_model_of_which_maps_are_made_has_a_rig(tmp_path):
+    capture = write_capture(tmp_path / "vlp32c.pcap", vlp16_payloads(400, product=0x28, step_cdeg=20))
+    result = background(capture, "-o", tmp_path / "hall")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == (
-        "no rig: hilsim ships no profile of a VLP-32C. The map is complete, and --check accepts its .npz; to show it, write a profile of its lasers "
-        "(docs/how-to/add-a-sensor.md) and name it with --profile FILE.toml"
-    )
-    assert not (tmp_path / "hall.toml").exists()
+    assert result.stdout.splitlines()[-1] == f"next: hilsim run {tmp_path / 'hall.toml'}"
+    assert 'profile = "vlp32c"' in (tmp_path / "hall.toml").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import numpy as np
 
 from hilsim.background.generator import Generated
 from hilsim.background.movement import FEWEST_CELLS
-from hilsim.background.survey import Kind
 from hilsim.scene.background import VALID
 
 _DOUBTFUL = 0.5
@@ -90,14 +89,5 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
     lines.append(str(found.ground))
     lines += [f"wrote {path}" for path in files]
     rigs = [path for path in files if path.suffix == ".toml"]
-    lines.append(f"next: hilsim run {rigs[0]}" if rigs else f"no rig: {_why_no_rig(found)}")
+    lines.append(f"next: hilsim run {rigs[0]}" if rigs else "no rig: the packets do not name their sensor; give --profile NAME (a Cepton-style one)")
     return lines
-
-
-def _why_no_rig(found: Generated) -> str:
-    if found.sensor.kind is Kind.VELODYNE:
-        return (
-            f"hilsim ships no profile of a {found.map.model}. The map is complete, and --check accepts its .npz; to show it, write a profile of its lasers "
-            "(docs/how-to/add-a-sensor.md) and name it with --profile FILE.toml"
-        )
-    return "the packets do not name their sensor; give --profile NAME (a Cepton-style one)"

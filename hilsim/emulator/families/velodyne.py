@@ -54,6 +54,10 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',
         )
         yield rate_rule(self.spec, self.setup)
+        yield (
+            self.mode.returns == 1 or self.spec.laser_count <= RECORDS_PER_BLOCK,
+            f'return_mode must be "strongest" or "last" for a {self.spec.model}: how its packets carry two returns is not known, got "{self.setup.return_mode}"',
+        )
 
     def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
         """Data and position packets go to different ports."""
@@ -89,7 +93,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     @property
     def sequences_per_packet(self) -> int:
         """Firing sequences of a data packet."""
-        return BLOCKS // self.mode.returns * (RECORDS_PER_BLOCK // self.spec.laser_count)
+        return BLOCKS * RECORDS_PER_BLOCK // (self.mode.returns * self.spec.laser_count)
 
     @property
     def scan_ns(self) -> int:
@@ -120,7 +124,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         last_firing_ns = (plan.sequences_per_packet - 1) * plan.sequence_ns + int(plan.firing_offset_ns[-1])
         elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
         head = build_model_head(spec, setup, seed=seed, stream=stream)
-        block_sequences = RECORDS_PER_BLOCK // spec.laser_count
+        block_sequences = max(RECORDS_PER_BLOCK // spec.laser_count, 1)
         return plan._replace(
             family=int(Family.VELODYNE),
             head=head,

@@ -3,7 +3,7 @@
 ======  ====  =====================================================================================
 offset  size  field
 ======  ====  =====================================================================================
-100 k   2     flag, bytes FF EE (k = 0..11)
+100 k   2     flag, bytes FF EE (k = 0..11); a VLS-128's banks of lasers: FF EE, FF DD, FF CC, FF BB
 100k+2  2     azimuth of the block's first firing, 0.01 deg, 0..35999
 100k+4  3 c   32 channel records: distance (uint16, 0 = no return), reflectivity (uint8)
 1200    4     timestamp, us past the hour, of the first firing of block 0 (VLP-16)
@@ -11,7 +11,8 @@ offset  size  field
 1205    1     product: 0x22 VLP-16 …
 ======  ====  =====================================================================================
 
-A block holds 32 records: one firing sequence of a 32-channel sensor, or two of a 16-channel one. In dual return mode every group of firings
+A block holds 32 records: one firing sequence of a 32-channel sensor, two of a 16-channel one, or a bank of lasers of a firing sequence of a 128-channel
+one, whose four blocks have one azimuth. In dual return mode every group of firings
 makes two consecutive blocks of one azimuth: even blocks the last return, odd blocks the strongest, or the second strongest where that is the last.
 
 Source: VLP-16 User Manual 63-9243 rev D, pages 54-57 and 62; field values confirmed on public captures.
@@ -30,6 +31,8 @@ DATA_PACKET_SIZE = 1206
 BLOCKS = 12
 RECORDS_PER_BLOCK = 32
 BLOCK_FLAG = 0xEEFF
+BANK_FLAG_STEP = 0x1100
+"""Difference of the flags of two neighbouring banks of lasers."""
 DATA_PORT = 2368
 
 CHANNEL_DTYPE = np.dtype([("distance", "<u2"), ("reflectivity", "u1")])
@@ -148,25 +151,29 @@ def encode_data_packet(
 
     Args:
         azimuth_cdeg: ``int64[s]``, reported azimuth of each firing sequence, 0..35999.
-        distance: ``int32[r, s, c]`` raw distances, 0..65535; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). ``12 * 32 = r * s * c``.
+        distance: ``int32[r, s, c]`` raw distances, 0..65535; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). ``12 * 32 = r * s * c``;
+            c is 16, 32, or a multiple of 32.
         reflectivity: ``uint8[r, s, c]``.
         stamp_us: Microseconds past the hour of the first firing, 0..3,599,999,999.
         factory_bytes: Result of ``factory_bytes``.
         payload: ``uint8[>= 1206]``, written.
     """
     returns, _, channels = distance.shape
-    sequences_per_block = RECORDS_PER_BLOCK // channels
+    banks = max(channels // RECORDS_PER_BLOCK, 1)
+    sequences_per_block = max(RECORDS_PER_BLOCK // channels, 1)
     for block in range(BLOCKS):
-        first = (block // returns) * sequences_per_block
+        bank = (block // returns) % banks
+        first = (block // (returns * banks)) * sequences_per_block
         return_number = block % returns
+        flag = BLOCK_FLAG - BANK_FLAG_STEP * bank
         at = 100 * block
-        payload[at] = BLOCK_FLAG & 0xFF
-        payload[at + 1] = BLOCK_FLAG >> 8
+        payload[at] = flag & 0xFF
+        payload[at + 1] = flag >> 8
         payload[at + 2] = azimuth_cdeg[first] & 0xFF
         payload[at + 3] = azimuth_cdeg[first] >> 8
         at += 4
         for sequence in range(first, first + sequences_per_block):
-            for channel in range(channels):
+            for channel in range(bank * RECORDS_PER_BLOCK, min((bank + 1) * RECORDS_PER_BLOCK, channels)):
                 code = distance[return_number, sequence, channel]
                 payload[at] = code & 0xFF
                 payload[at + 1] = code >> 8

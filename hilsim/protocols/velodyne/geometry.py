@@ -126,6 +126,8 @@ PUCK_HI_RES_GEOMETRY = FiringGeometry(
     delay_ns=even_delays_ns(16, 2304),  # manual 63-9243 page 49, as the VLP-16
     sequence_ns=55_296,
     distance_unit_mm=2.0,
+    # page 54 for lasers 7 to 15; 0 to 6 by the antisymmetry that 7 and 8 show
+    vertical_offset_mm=(7.4, -0.9, 6.5, -1.8, 5.5, -2.7, 4.6, -3.7, 3.7, -4.6, 2.7, -5.5, 1.8, -6.5, 0.9, -7.4),
 )
 VLP_16_GEOMETRY = FiringGeometry(
     model="VLP-16",

@@ -141,7 +141,18 @@ def test_options_that_make_no_sound_recording_are_refused(tmp_path, given, fault
 
 @pytest.mark.parametrize(
     ("given", "wanted"),
-    [("VLP-16", "vlp16"), ("vlp_16", "vlp16"), ("Puck", "vlp16"), ("HR80W", "hr80w-like"), ("hr80t-lik", "hr80t-like")],
+    [
+        ("VLP-16", "vlp16"),
+        ("vlp_16", "vlp16"),
+        ("Puck", "vlp16"),
+        ("Puck LITE", "vlp16"),
+        ("Puck Hi-Res", "puck-hi-res"),
+        ("VLP-32", "vlp32c"),
+        ("Ultra Puck", "vlp32c"),
+        ("Alpha Prime", "vls128"),
+        ("HR80W", "hr80w-like"),
+        ("hr80t-lik", "hr80t-like"),
+    ],
 )
 def test_a_profile_by_another_spelling_is_guessed(tmp_path, given, wanted):
     path = write_rig(tmp_path, ROOM.replace('name = "lidar"', f'name = "lidar"\nprofile = "{given}"'))
@@ -150,15 +161,15 @@ def test_a_profile_by_another_spelling_is_guessed(tmp_path, given, wanted):
 
 
 def test_a_model_that_is_only_read_is_reported_to_be_so(tmp_path):
-    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "vls128"'))
-    with pytest.raises(ConfigError, match="captures of a VLS-128 are read, but there is no profile to emulate one"):
+    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "hdl64e"'))
+    with pytest.raises(ConfigError, match="captures of a HDL-64E are read, but there is no profile to emulate one"):
         load_rig(path)
 
 
-@pytest.mark.parametrize("given", ["VLP-32C", "vlp32"])
+@pytest.mark.parametrize("given", ["HDL-64E", "hdl64"])
 def test_a_model_that_has_a_profile_by_now_is_guessed_like_any_other(given):
-    known = ["vlp16", "vlp32c"]
-    assert did_you_mean(given, known, of_models=True) == '; did you mean "vlp32c"?'
+    known = ["vlp16", "hdl64e"]
+    assert did_you_mean("hdl64e", known, of_models=True) == '; did you mean "hdl64e"?'
     assert "there is no profile to emulate one" in did_you_mean(given, ["vlp16"], of_models=True)
 
 

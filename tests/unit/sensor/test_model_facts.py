@@ -5,7 +5,7 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.errors import ConfigError
-from hilsim.protocols.velodyne.models import MODELS, VLP_16, VLP_32C
+from hilsim.protocols.velodyne.models import BY_NAME, VLP_16, VLP_32C
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 VLP16 = read_toml(profiles_directory() / "sensors" / "vlp16.toml")
@@ -19,7 +19,7 @@ def spec_of(table):
 @pytest.mark.parametrize("path", TURNING, ids=lambda path: path.stem)
 def test_a_shipped_profile_repeats_nothing_that_the_table_knows(path):
     table = read_toml(path)
-    assert table["model"] in [model.name for model in MODELS]
+    assert table["model"] in BY_NAME
     assert VelodyneSpec.of_model & set(table) <= {"channels"}
     assert all(set(channel) == {"no_return_reflectivity"} for channel in table.get("channels", []))
 
@@ -74,3 +74,7 @@ def test_a_model_that_the_table_does_not_know_says_all_itself():
 def test_channels_that_are_no_list_of_tables_are_refused_in_one_sentence():
     with pytest.raises(ConfigError, match="channels must be"):
         spec_of(VLP16 | {"channels": "sixteen"})
+
+
+def test_every_model_of_the_table_has_a_shipped_profile():
+    assert {read_toml(path)["model"] for path in TURNING} == set(BY_NAME)

@@ -1,0 +1,27 @@
+"""The shipped models that differ from the VLP-16 by their lasers pass every rule of their model."""
+
+import pytest
+
+from hilsim.analysis.conformance.checker import check
+
+SPAN_NS = 2_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("profile", "model", "setting"),
+    [
+        ("puck-hi-res", "Puck Hi-Res", {"gps": None}),
+        ("puck-hi-res", "Puck Hi-Res", {"return_mode": "dual", "rotation_rate_rpm": 1200}),
+        ("vlp32c", "VLP-32C", {}),
+        ("vlp32c", "VLP-32C", {"return_mode": "dual"}),
+        ("vlp32c", "VLP-32C", {"return_mode": "last", "rotation_rate_rpm": 300, "gps": None}),
+        ("vls128", "VLS-128", {}),
+        ("vls128", "VLS-128", {"return_mode": "last", "rotation_rate_rpm": 1200}),
+    ],
+    ids=str,
+)
+def test_a_shipped_model_draws_no_error_and_no_warning(own_stream, profile, model, setting):
+    (sensor,) = check(own_stream.emulate(SPAN_NS, profile=profile, **setting)).sensors
+    assert [finding.message for finding in sensor.findings] == []
+    assert sensor.summary.model == model
+    assert sensor.summary.lost_packets == 0
