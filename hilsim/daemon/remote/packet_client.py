@@ -67,7 +67,7 @@ def open_packets(address: str, token: str | None = None, token_file: str | Path 
 
 
 class _Source:
-    """What both kinds share."""
+    """Answer and end, the same for both kinds."""
 
     answer: dict[str, Any]
 
