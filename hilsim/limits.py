@@ -127,6 +127,7 @@ EVENT_SHORTEST_S = Limit(subject="time between two events", bound=0.05, unit="s"
 EVENT_LONGEST_S = Limit(subject="time between two events", bound=60.0, unit="s")
 SUBSCRIBER_STALLED_S = Limit(subject="time in which a subscriber reads nothing", bound=10.0, unit="s")
 PACKET_STREAMS = Limit(subject="clients of the sent packets", bound=8)
+VIEWED_SENSORS = Limit(subject="sensors whose packets a view decodes", bound=64)
 PACKET_STREAM_BYTES = Limit(subject="packets that wait for a client", bound=8 << 20, unit="bytes")
 CONNECTIONS = Limit(subject="connections at a time", bound=64)
 TOKENLESS_STREAMS = Limit(subject="streams that wait for their token", bound=8)

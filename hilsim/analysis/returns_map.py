@@ -61,6 +61,24 @@ class Cells(NamedTuple):
     returns: npt.NDArray[np.int64]
 
 
+class BlockCells(NamedTuple):
+    """Cells with returns of one block.
+
+    Attributes:
+        number: Number of the block, in the order in which blocks were first met.
+        corner_m: Lowest corner of the block.
+        cell: ``int16[n]``, place of each cell in the block: ``(i * 16 + j) * 16 + k`` along x, y, z.
+        position_m: ``float32[n, 3]``, mean position of the returns in each cell, from the corner.
+        returns: ``uint32[n]``, how many there are.
+    """
+
+    number: int
+    corner_m: tuple[float, float, float]
+    cell: npt.NDArray[np.int16]
+    position_m: npt.NDArray[np.float32]
+    returns: npt.NDArray[np.uint32]
+
+
 @kernel
 def _block_of(grid: Grid, key: int) -> int:
     """Number of the block at a place, added where there is none; -1 where there is no room for it."""
@@ -185,14 +203,34 @@ class ReturnsMap:
         """Add returns at positions ``float64[n, 3]`` in the world; what is not finite is left out."""
         _add(self._grid, np.ascontiguousarray(points_m, np.float64))
 
+    def add_noting(self, points_m: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Add returns as ``add`` does; returns the numbers of the blocks that got some."""
+        self.add(points_m)
+        used = self.blocks
+        inside = points_m[np.isfinite(points_m).all(axis=1) & (np.abs(points_m) <= _FARTHEST_M).all(axis=1)]
+        places = np.unique(np.floor(np.floor(inside / self.cell_m) / BLOCK_CELLS).astype(np.int64), axis=0) - self._grid.words[2:5] + _MOST_BLOCK
+        places = places[((places >= 0) & (places < 2 * _MOST_BLOCK)).all(axis=1)]
+        keys = (places[:, 0] << 2 * _AXIS_BITS) | (places[:, 1] << _AXIS_BITS) | places[:, 2]
+        return np.flatnonzero(np.isin(self._grid.place[:used], keys))
+
+    def block_cells(self, block: int, min_count: int = 1) -> BlockCells:
+        """Cells of a block, by its number, with at least so many returns."""
+        returns = self._grid.returns[block]
+        cell = np.flatnonzero(returns >= max(min_count, 1))
+        x, y, z = ((self._block_places(np.array([block]))[0] + self._grid.words[2:5]) * (BLOCK_CELLS * self.cell_m)).tolist()
+        return BlockCells(block, (x, y, z), cell.astype(np.int16), self._grid.mean_m[block, cell], returns[cell])
+
     def cells(self, min_count: int = 1) -> Cells:
         """Cells with at least so many returns, block by block in the order in which they were first met."""
         used = self.blocks
         returns = self._grid.returns[:used]
         block, cell = np.nonzero(returns >= max(min_count, 1))
-        place = self._grid.place[block]
-        mask = (1 << _AXIS_BITS) - 1
-        block_place = np.stack([place >> shift & mask for shift in (2 * _AXIS_BITS, _AXIS_BITS, 0)], axis=1) - _MOST_BLOCK
-        corner = (block_place + self._grid.words[2:5]) * (BLOCK_CELLS * self.cell_m)
+        corner = (self._block_places(block) + self._grid.words[2:5]) * (BLOCK_CELLS * self.cell_m)
         position_m = np.asarray(corner + self._grid.mean_m[block, cell], np.float64)
         return Cells(position_m, returns[block, cell].astype(np.int64))
+
+    def _block_places(self, block: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Places of blocks from the first one along each axis, ``int64[n, 3]``."""
+        place = self._grid.place[block]
+        mask = (1 << _AXIS_BITS) - 1
+        return np.asarray(np.stack([place >> shift & mask for shift in (2 * _AXIS_BITS, _AXIS_BITS, 0)], axis=1) - _MOST_BLOCK)

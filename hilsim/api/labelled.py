@@ -36,6 +36,23 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
 def labelled_points(lidar: LidarEmulator, first: int, packets: DatagramBatch, truth: Truth) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
     """Payloads and points of rendered packets with their ground truth; arguments and results as in ``labelled_packets``."""
     payloads = np.ascontiguousarray(packets.payload[:, lidar.data_framing.header_size :])
+    decoded, row = points_with_rows(lidar, first, payloads, truth)
+    points = public_points(decoded, POINT_DTYPE)
+    points["time"], points["label"], points["instance"] = truth.time_ns[row], truth.label[row], truth.object_id[row]
+    return payloads, points
+
+
+def points_with_rows(
+    lidar: LidarEmulator, first: int, payloads: npt.NDArray[np.uint8], truth: Truth
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Decoded points of rendered packets, and the row of ground truth of each.
+
+    Args:
+        lidar: Emulated lidar.
+        first: Index of the first packet.
+        payloads: ``uint8[count, size]``, payloads of the packets.
+        truth: Ground truth of the packets.
+    """
     spec = lidar.setting.spec
     decoded = decode_packets(payloads, spec)
     if isinstance(spec, VelodyneSpec):
@@ -49,9 +66,7 @@ def labelled_points(lidar: LidarEmulator, first: int, packets: DatagramBatch, tr
         raise AssertionError(f"each of {decoded.size} points must have a row of ground truth, got {row_place.size} rows for {place.size} places")
     if not np.array_equal(truth.reflectivity[row], decoded["intensity"]):
         raise AssertionError("points and their rows of ground truth must refer to the same bytes, got different ones")
-    points = public_points(decoded, POINT_DTYPE)
-    points["time"], points["label"], points["instance"] = truth.time_ns[row], truth.label[row], truth.object_id[row]
-    return payloads, points
+    return decoded, row
 
 
 def _velodyne_places(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:

@@ -21,6 +21,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.seek import START, ClassicLayout, SeekPoint
 from hilsim.capture.source import BrokenFileError, CaptureBytes
 from hilsim.compilation.jit import constant, kernel, signed
+from hilsim.errors import CaptureError
 from hilsim.units import NS_PER_S
 
 _SMALLEST_PIECE_SIZE, _LARGEST_PIECE_SIZE = 1 << 16, 1 << 18
@@ -104,6 +105,51 @@ class CaptureBatches:
                 return
         self._is_walked = False
         yield from batches_of(self.file.datagrams(rest))
+
+
+class PcapPieces:
+    """Reader of a classic PCAP stream of Ethernet frames that comes in pieces, as over a connection.
+
+    Attributes:
+        skipped: Frames passed over that are no whole UDP datagrams over IPv4 without options, such as fragments.
+    """
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        self._rest = b""
+        self._fraction_ns = 0
+        self._last_ns = 0
+        self._rows = _Rows(_DATAGRAMS_A_BATCH)
+
+    def add(self, piece: bytes) -> Iterator[DatagramArrays]:
+        """Yield the datagrams that a piece completes; 42 bytes of headers lie before each in the buffer.
+
+        Raises:
+            CaptureError: the stream is no little-endian classic PCAP of Ethernet frames.
+        """
+        self._rest += piece
+        if not self._fraction_ns:
+            if len(self._rest) < FILE_HEADER_SIZE:
+                return
+            head, self._rest = self._rest[:FILE_HEADER_SIZE], self._rest[FILE_HEADER_SIZE:]
+            self._fraction_ns = FRACTIONS_NS.get(head[:4], 0)
+            if not self._fraction_ns or int.from_bytes(head[20:22], "little") != LINK_ETHERNET:
+                raise CaptureError(f"a stream of packets must be a PCAP of Ethernet frames, got the bytes {head[:4].hex()}")
+        data, at, kind = np.frombuffer(self._rest, dtype=np.uint8), 0, _FULL
+        while kind != _MORE:
+            rows = self._rows
+            at, _, found, self._last_ns, kind = _walk(
+                data, at, self._fraction_ns, self._last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.source
+            )
+            if found:
+                yield rows.batch(data, found)
+            if kind == _UNUSUAL:
+                kept = int.from_bytes(data[at + 8 : at + 12].tobytes(), "little")
+                if kept > LARGEST_FRAME:
+                    raise CaptureError(f"a frame of a stream of packets must be at most {LARGEST_FRAME} bytes, got {kept}")
+                at += RECORD_HEADER_SIZE + kept
+                self.skipped += 1
+        self._rest = self._rest[at:]
 
 
 def batches_of(datagrams: Iterable[CapturedDatagram]) -> Iterator[DatagramArrays]:

@@ -19,11 +19,13 @@ from hilsim.config.script import CHANGE_KINDS, change_table, parse_change
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.limits import EVENT_LONGEST_S, EVENT_SHORTEST_S
-from hilsim.telemetry.answers import health_answer
+from hilsim.telemetry.answers import health_answer, histogram_answer, packet_streams_answer
+from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
+from hilsim.vehicle.live import newest_state
 from hilsim.version import __version__
 
 if TYPE_CHECKING:
-    from hilsim.telemetry.readings import PacketStreamReading, Reading
+    from hilsim.telemetry.readings import Reading
 
 NO_PACKETS = "packets must be asked for over the control socket, or as the WebSocket /v1/packets"
 
@@ -153,6 +155,7 @@ async def _rig(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any
         "changes": [change_table(made.change) for made in running.changer.made],
         "epoch_ns": running.epoch_ns,
         "utc_epoch_ns": running.utc_epoch_ns,
+        "flows": {} if running.live_packets is None else {name: key._asdict() for name, key in running.live_packets.addresses.items()},
     }
 
 
@@ -233,11 +236,14 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             "dropped_packets": flow.dropped_packets,
             "silenced_packets": flow.silenced_packets,
             "lateness_max_s": flow.lateness_max_s,
+            "lateness": histogram_answer(flow.lateness, TIMING_BOUNDS_S),
+            "pose_to_wire": histogram_answer(flow.pose_to_wire, LATENCY_BOUNDS_S),
         }
     return {
         "rig": running.rig.name,
         "rig_s": (now_ns - running.epoch_ns) / 1e9,
         "changes": len(running.changer.made),
+        "utc_offset_s": reading.utc_offset_s,
         "sensors": {
             sensor.sensor: {
                 "model": sensor.model,
@@ -246,6 +252,8 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
                 "rays_per_beam": sensor.rays_per_beam,
                 "skipped_packets": sensor.render_skipped_packets,
                 "lead_s": sensor.render_lead_s,
+                "device_clock_offset_s": sensor.device_clock_offset_s,
+                "render": histogram_answer(sensor.render, TIMING_BOUNDS_S),
                 "flows": flows.get(sensor.sensor, {}),
             }
             for sensor in reading.sensors
@@ -253,18 +261,20 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
         "replays": [asdict(replay) for replay in reading.replays],
         "objects": running.changer.object_names(),
         "vehicle": None if reading.vehicle is None else asdict(reading.vehicle),
+        **_platform(running),
         **({} if reading.external is None else {"external": asdict(reading.external)}),
-        **({} if reading.packet_streams is None else {"packet_streams": _packet_streams(reading.packet_streams)}),
+        **({} if reading.packet_streams is None else {"packet_streams": packet_streams_answer(reading.packet_streams)}),
         **health_answer(reading, now_ns),
     }
 
 
-def _packet_streams(streams: "PacketStreamReading") -> dict[str, Any]:
-    return {
-        "clients": [client._asdict() for client in streams.clients],
-        "sent_packets": streams.sent_packets,
-        "lost_packets": {reason.value: count for reason, count in streams.lost_packets.items()},
-    }
+def _platform(running: RunningRig) -> dict[str, Any]:
+    """Newest pose of a platform that a controller or another simulator moves."""
+    newest = newest_state(running.live_pose) if running.live_pose is not None else None
+    if newest is None:
+        return {}
+    time_ns, state = newest
+    return {"platform": {"rig_s": time_ns / 1e9, "position_m": state[:3], "orientation": state[6:10]}}
 
 
 _EVERY_S = 1.0
@@ -292,6 +302,7 @@ REQUESTS: dict[str, Request] = {
             "path": "absolute path of its file; its own paths are relative to the directory",
             "table": "contents of the file, with the settings that the command line changed",
             "changes": "changes made so far, in the form of a script",
+            "flows": "addresses of each flow of which a client has got packets, by name",
             "epoch_ns": "CLOCK_MONOTONIC time of rig time 0",
             "utc_epoch_ns": "UTC of rig time 0",
         },

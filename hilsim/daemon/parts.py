@@ -25,6 +25,7 @@ from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
 from hilsim.transmit.transmitter import Transmitter
+from hilsim.vehicle.live import LivePose
 
 
 class RigClock(NamedTuple):
@@ -167,6 +168,11 @@ class RigContext:
     def notes(self) -> tuple[str, ...]:
         """Remarks on the scene's files for the operator."""
         return self._shown.scenery.notes if self._shown is not None else ()
+
+    @property
+    def live_pose(self) -> LivePose | None:
+        """Poses of a platform that a controller or another simulator moves; None without one."""
+        return self._shown.scenery.live if self._shown is not None else None
 
     @property
     def is_seen(self) -> bool:

@@ -33,6 +33,7 @@ from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
+from hilsim.vehicle.live import LivePose
 
 if TYPE_CHECKING:
     from hilsim.daemon.flight.vehicle import FlyingVehicle
@@ -292,6 +293,11 @@ class RunningRig:
     def replays(self) -> Replays:
         """Replays of the rig."""
         return self.part(Replays)
+
+    @property
+    def live_pose(self) -> LivePose | None:
+        """Poses of a platform that a controller or another simulator moves; None without one."""
+        return self._context.live_pose
 
     @property
     def live_packets(self) -> LivePackets | None:

@@ -2,14 +2,16 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from hilsim.capture.link import LINK_ETHERNET, Parts, find_datagram
 from hilsim.capture.pcap import RECORD_HEADER_SIZE, pcap_records
 from hilsim.errors import ConfigError
 from hilsim.limits import PACKET_STREAM_BYTES, PACKET_STREAMS
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.base import SentBatch, SinkFlow
 
 
@@ -82,6 +84,7 @@ class PcapStreams:
     Attributes:
         written: Frames given to clients or lost by them; while there is no client, none come.
         target: Text for messages.
+        addresses: Addresses in the frames of each flow, by its name.
         lost: Frames lost by clients that read too slowly, those of former clients included.
         sent: Frames given to clients, those of former clients included.
     """
@@ -90,6 +93,8 @@ class PcapStreams:
 
     def __init__(self) -> None:
         self.written = 0
+        self.addresses: Mapping[str, FlowKey] = {}
+        self._flows: dict[int, SinkFlow] = {}
         self._clients: tuple[StreamClient, ...] = ()
         self._changing = threading.Lock()
         self._numbered = 0
@@ -142,6 +147,7 @@ class PcapStreams:
         """Put frames into the queue of each client."""
         clients = self._clients
         if clients and batch.size.size:
+            self._learn(batch)
             records = pcap_records(batch.stamp_ns, batch.frames, batch.size)
             ends = np.cumsum(batch.size.astype(np.int64) + RECORD_HEADER_SIZE).tolist()
             for client in clients:
@@ -150,3 +156,20 @@ class PcapStreams:
 
     def close(self) -> None:
         """Nothing to write."""
+
+    def _learn(self, batch: SentBatch) -> None:
+        """Read the addresses of flows that were not seen before: a number may have been another flow's."""
+        numbers, rows = np.unique(batch.flow, return_index=True)
+        for number, row in zip(numbers.tolist(), rows.tolist(), strict=True):
+            flow = batch.flows.get(number)
+            if flow is None or self._flows.get(number) is flow:
+                continue
+            self._flows[number] = flow
+            if (key := _addresses(batch.frames[row, : batch.size[row]].tobytes())) is not None:
+                self.addresses = {**self.addresses, flow.name: key}
+
+
+def _addresses(frame: bytes) -> FlowKey | None:
+    """Addresses of a frame; None where it is no UDP over IPv4."""
+    parts = find_datagram(LINK_ETHERNET, frame)
+    return parts.flow if isinstance(parts, Parts) else None

@@ -1,8 +1,9 @@
-"""Health in JSON, the same over HTTP and over the control socket."""
+"""Parts of answers in JSON, the same over HTTP and over the control socket."""
 
 from typing import Any
 
-from hilsim.telemetry.readings import Reading
+from hilsim.telemetry.metrics import HistogramReading
+from hilsim.telemetry.readings import PacketStreamReading, Reading
 
 
 def health_answer(reading: Reading, now_ns: int) -> dict[str, Any]:
@@ -25,4 +26,18 @@ def health_answer(reading: Reading, now_ns: int) -> dict[str, Any]:
             }
             for fault in reading.faults
         ],
+    }
+
+
+def histogram_answer(reading: HistogramReading | None, bounds_s: tuple[float, ...]) -> dict[str, Any] | None:
+    """Histogram for JSON: counts at or below each bound since the start, then of all; None for none."""
+    return None if reading is None else {"bounds_s": bounds_s, "cumulative": reading.cumulative, "sum_s": reading.sum_s}
+
+
+def packet_streams_answer(streams: PacketStreamReading) -> dict[str, Any]:
+    """Clients of the sent packets and what they got, for JSON."""
+    return {
+        "clients": [client._asdict() for client in streams.clients],
+        "sent_packets": streams.sent_packets,
+        "lost_packets": {reason.value: count for reason, count in streams.lost_packets.items()},
     }

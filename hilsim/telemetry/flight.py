@@ -50,6 +50,7 @@ def read_flight(
         is_crashed=bool(setup.flight.state.crashed[0] or setup.flight.state.broken.any()),
         broken_rotors=int(setup.flight.state.broken.sum()),
         height_m=float(setup.flight.around.height_m[0]),
+        rotor_radps=tuple(setup.flight.state.rotor_radps.tolist()),
         actuator_age_s=1e-9 * max(now_ns - word[SessionWord.ACTUATOR_NS], 0) if word[SessionWord.ACTUATOR_NS] > 0 else None,
         is_touching=bool(touch[TouchWord.KINDS]),
         truth=truth,

@@ -57,6 +57,7 @@ class VehicleReading:
     Attributes:
         state: State of the session; empty without a controller.
         actuator_age_s: Age of the latest motor command; None before the first.
+        rotor_radps: Speed of each rotor.
         truth: True state of the vehicle; None if unknown.
         errors: Errors of the autopilot's estimates.
         obstacle: Condition that prevents arming.
@@ -169,6 +170,7 @@ class VehicleReading:
     is_touching: Annotated[bool, state("hilsim_vehicle_touching", "1 during such a contact")] = False
     is_ready: Annotated[bool, state("hilsim_vehicle_ready", "1 when the autopilot's estimator and home are ready for arming")] = False
     height_m: Annotated[float, gauge("hilsim_vehicle_height_meters", "Height of the true centre of mass above the ground", samples=where_finite)]
+    rotor_radps: tuple[float, ...] = ()
     truth: Annotated[
         Truth | None,
         gauge("hilsim_vehicle_tilt_radians", "Angle between the vehicle's true z axis and the vertical", samples=tilt),

@@ -69,6 +69,18 @@ def write_state(live: LivePose, time_ns: int, state: npt.NDArray[np.float64]) ->
     store_release(live.written, _COUNT, count + 1)
 
 
+def newest_state(live: LivePose) -> tuple[int, tuple[float, ...]] | None:
+    """Rig time and values of the newest state, for Python; None before the first one.
+
+    It takes some microseconds, so no writer passes through half of the slots meanwhile, unless the reader is stopped for half a second.
+    """
+    count = int(live.written[0])
+    if count == 0:
+        return None
+    slot = (count - 1) % live.time_ns.size
+    return int(live.time_ns[slot]), tuple(live.state[slot].tolist())
+
+
 @kernel
 def _carried(state: npt.NDArray[np.float64], ahead_s: float) -> tuple[Vector, Quaternion]:
     """Pose extrapolated (or back) from a state with its velocity and rates."""

@@ -1,12 +1,13 @@
 """Stream of sent packets for clients that come and go: its queue is fed only while there is one."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
 from hilsim.daemon.sinks.sent_queue import ROWS, SentQueue
 from hilsim.protocols.ethernet import Framing
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.pcap_streams import PcapStreams, StreamClient
 from hilsim.telemetry.readings import PacketStreamReading, StreamLoss
 from hilsim.transmit.loop import FollowingState
@@ -29,6 +30,11 @@ class LivePackets:
         self._changing = threading.Lock()
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def addresses(self) -> Mapping[str, FlowKey]:
+        """Addresses in the frames of each flow of which clients have got packets, by name."""
+        return self._streams.addresses
 
     def add_flow(self, number: int, name: str, framing: Framing) -> None:
         """Add a flow, before its first datagram is sent (``SentQueue.add_flow``)."""
