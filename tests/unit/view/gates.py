@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import msgspec
+from viser import _messages
 
 from hilsim.view.gate import Gate, listen, new_token
 from hilsim.view.page.server import private_server
@@ -46,3 +47,18 @@ def stream(gate, client, **options):
 def encoded(message):
     """Bytes of a message, as viser's client sends it."""
     return msgspec.msgpack.encode(message.as_serializable_dict())
+
+
+def camera():
+    """The message with which a browser reports its camera; the first one makes it a client."""
+    return _messages.ViewerCameraMessage(
+        wxyz=(1.0, 0.0, 0.0, 0.0),
+        position=(0.0, 0.0, 3.0),
+        fov=0.9,
+        near=0.1,
+        far=100.0,
+        image_height=480,
+        image_width=640,
+        look_at=(0.0, 0.0, 0.0),
+        up_direction=(0.0, 0.0, 1.0),
+    )
