@@ -30,6 +30,8 @@ _CLASSES: dict[str, Callable[[Part], npt.NDArray[Any]]] = {
 }
 QUANTITIES = (*_MEASURES, *_CLASSES)
 """Quantities by which points are coloured: measures by a colour map, classes by a colour each."""
+OBJECTS = ("object", "label")
+"""Quantities that come from the ground truth."""
 UNITS = {"intensity": "", "distance": "m", "height": "m", "ring": "", "time in the scan": "ms"}
 
 

@@ -14,7 +14,7 @@ import structlog
 from hilsim.limits import VIEW_POINTS, VIEW_TRIANGLES
 from hilsim.view.feed.base import Feed, Scan
 from hilsim.view.page.cameras import Cameras, SensorPose
-from hilsim.view.page.colours import colours
+from hilsim.view.page.colours import OBJECTS, colours
 from hilsim.view.page.controls import ALL, LAST_SECONDS, Controls
 from hilsim.view.page.models import SceneModel, field_of_view, track_segments
 from hilsim.view.page.parts import History, Part, VoxelMap, joined, placed, thinned
@@ -52,6 +52,7 @@ class _Sensor:
         self.name = name
         self.index = index
         self.next = 0
+        self.next_labelled = 0
         self.latest: Part | None = None
         self.pose: SensorPose | None = None
         self.positions: list[npt.NDArray[np.float64]] = []
@@ -95,6 +96,7 @@ class Page:
         self.shown = joined([])
         self.picked: tuple[Picked, ...] = ()
         self.drawn = 0
+        self._object_name = getattr(feed, "object_name", None)  # of a daemon
         self._server, self._feed, self._models = server, feed, tuple(models)
         self._sensors: dict[str, _Sensor] = {}
         self._cloud: Any = None
@@ -178,12 +180,23 @@ class Page:
         names = self._feed.sensors()
         is_new = False
         for name in names:
-            sensor = self._sensors.get(name)
-            scans = self._feed.scans_since(name, sensor.next if sensor is not None else 0)
+            scans = self._new_scans(name)
             if scans:
                 self._take(name, scans)
                 is_new = True
         return is_new
+
+    def _new_scans(self, name: str) -> Sequence[Scan]:
+        """Scans of a sensor that have come; where objects are shown, those of which a feed knows the objects: it may find out later, and not of all."""
+        sensor = self._sensors.get(name)
+        if sensor is None:
+            return self._feed.scans_since(name, 0)
+        if self.controls.quantity in OBJECTS:
+            labelled = [scan for scan in self._feed.scans_since(name, sensor.next_labelled) if scan.instance is not None]
+            if labelled or sensor.next_labelled:
+                sensor.next_labelled = labelled[-1].number + 1 if labelled else sensor.next_labelled
+                return labelled
+        return self._feed.scans_since(name, sensor.next)
 
     def _take(self, name: str, scans: Sequence[Scan]) -> None:
         newest = scans[-1]
@@ -191,7 +204,7 @@ class Page:
         if is_first:
             self._set_origin(newest)
         sensor = self._sensors.get(name) or self._add_sensor(name)
-        sensor.next = newest.number + 1
+        sensor.next = max(sensor.next, newest.number + 1)
         for scan in scans if self._history is not None or self._map is not None else scans[-1:]:
             try:
                 part = placed(scan, sensor.index, self.origin_m)
@@ -331,7 +344,7 @@ class Page:
             index = pick(self.shown, origin, direction)
             if index is None:
                 return None
-            found = describe(self.shown, index, tuple(self._sensors), self.origin_m)
+            found = describe(self.shown, index, tuple(self._sensors), self.origin_m, self._object_name)
             self.picked = (*self.picked[-1:], found) if self.controls.measures else (found,)
             self._mark()
             return found

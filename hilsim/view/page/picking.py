@@ -1,6 +1,6 @@
 """Point under the pointer: the nearest one to a ray among the shown points."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,8 +54,20 @@ def pick(part: Part, origin: Sequence[float], direction: Sequence[float]) -> int
     return int(candidates[np.argmin(depth[candidates])])
 
 
-def describe(part: Part, index: int, sensors: Sequence[str], origin_m: npt.NDArray[np.float64]) -> Picked:
-    """Everything that is known of a point."""
+def describe(
+    part: Part, index: int, sensors: Sequence[str], origin_m: npt.NDArray[np.float64], object_name: Callable[[int], str | None] | None = None
+) -> Picked:
+    """Everything that is known of a point.
+
+    Args:
+        part: Shown points.
+        index: Index of the point.
+        sensors: Names of the sensors on the page.
+        origin_m: ``float64[3]``, the page's origin in the world.
+        object_name: Name of an object, by its number.
+    """
+    instance = int(part.instance[index])
+    name = object_name(instance) if object_name is not None and instance >= 0 else None
     point, world = part.points[index], part.world[index].copy()
     x, y, z = world.astype(np.float64) + origin_m
     rows = [
@@ -67,7 +79,7 @@ def describe(part: Part, index: int, sensors: Sequence[str], origin_m: npt.NDArr
         ("return", str(point["return"])),
         ("time in the scan", f"{(int(point['time']) - int(part.begin_ns[index])) / 1e6:.3f} ms"),
         ("time", f"{int(point['time']) / 1e9:.6f} s"),
-        ("object", str(part.instance[index]) if part.instance[index] >= 0 else "unknown"),
+        ("object", "unknown" if instance < 0 else f"{instance}, {name}" if name else str(instance)),
         ("label", str(part.label[index]) if part.label[index] >= 0 else "unknown"),
         ("position", f"{x:.2f}, {y:.2f}, {z:.2f} m"),
     ]

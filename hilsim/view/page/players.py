@@ -16,7 +16,7 @@ _STEP_S = 0.01
 
 @runtime_checkable
 class Player(Protocol):
-    """What the controls of one replay need; a feed of a capture has it."""
+    """Replay that can be played, paused and sought; the feed of a capture is one."""
 
     @property
     def position_s(self) -> float:

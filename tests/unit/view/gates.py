@@ -7,7 +7,7 @@ import msgspec
 from viser import _messages
 
 from hilsim.view.gate import Gate, listen, new_token
-from hilsim.view.page.server import private_server
+from hilsim.view.serving import server_beside
 
 PROTOCOL = "viser-v1.1.1"
 
@@ -16,10 +16,9 @@ PROTOCOL = "viser-v1.1.1"
 async def opened():
     """A gate in front of a server of viser: the gate, the server and its Unix socket."""
     gate = Gate(listen("127.0.0.1", 0), new_token())
-    async with gate.serve():
-        with private_server("test") as (server, path):
-            gate.open_to(path)
-            yield gate, server, path
+    async with gate.serve(), server_beside("test") as (server, path):
+        gate.open_to(path)
+        yield gate, server, path
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """The page without a browser: a client of viser's protocol sends what a browser sends."""
 
+import dataclasses
 import io
 import time
 from contextlib import contextmanager
@@ -381,3 +382,32 @@ def test_the_health_of_a_daemon_is_shown_as_strips():
         assert list(packets._chart.data[1]) == [0.0, 4.0]
         assert list(lateness._chart.data[1]) == pytest.approx([0.1, 0.1])
         assert list(render._chart.data[1]) == [10.0, 10.0]
+
+
+def test_objects_are_shown_of_the_scans_of_which_they_are_known():
+    feed = MadeFeed()
+    with _page(feed) as (page, browser):
+        for _ in range(3):
+            feed.turn(instance=None, label=None)
+        page.step()
+        assert page.shown.stamp_ns == feed.scans["roof"][-1].stamp_ns
+        browser.set("colour by", "object")
+        feed.scans["roof"][1] = dataclasses.replace(feed.scans["roof"][1], instance=np.zeros(1000, np.int32))
+        page.step()
+        assert page.shown.stamp_ns == feed.scans["roof"][1].stamp_ns
+        feed.turn(instance=None, label=None)
+        page.step()
+        assert (page.shown.instance == 0).all()
+        browser.set("colour by", "ring")
+        page.step()
+        assert page.shown.stamp_ns == feed.scans["roof"][-1].stamp_ns
+
+
+def test_a_picked_object_is_named():
+    feed = MadeFeed()
+    feed.object_name = lambda instance: f"car {instance}"
+    with _page(feed) as (page, _):
+        feed.turn()
+        page.step()
+        found = page.pick((0.0, 0.0, 1.8), page.shown.world[3] - np.array([0.0, 0.0, 1.8]))
+        assert dict(found.rows)["object"] in {f"{number}, car {number}" for number in range(6)}
