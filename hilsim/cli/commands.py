@@ -7,6 +7,7 @@ SUMMARIES: dict[str, str] = {
     "run": "Emulate RIG (a .toml file or a shipped rig such as `demo`) until Ctrl-C or SIGTERM; SIGHUP reads it again.",
     "replay": "Send the packets of CAPTUREs (PCAP, PCAPNG; plain, gzip, zstd) as the sensors did, with new stamps; several captures use one clock.",
     "control": "Change what the daemon at ADDRESS emulates, control its replays, or show its state.",
+    "view": "Show what SOURCE sends, live in a browser: points, sensors, objects and health.",
     "poses": "Send the poses of SOURCE (OSI, MAVLink, Gazebo, an FMU) to a rig that is driven from outside.",
     "check": "Validate RIG with everything it names, and print the effective configuration.",
     "record": "Write what RIG would send to a capture, as fast as the machine renders and always with the same bytes.",

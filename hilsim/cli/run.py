@@ -5,6 +5,7 @@ import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from hilsim.cli.leaving import leave
 from hilsim.cli.rigs import RigArgument, changes, changing
 from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.telemetry.levels import LEVELS, Level
+
+if TYPE_CHECKING:
+    from hilsim.view.child import ViewChild
 
 _EXAMPLES = """\b
 Examples:
@@ -51,6 +55,7 @@ Examples:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Change the rig at the rig times that this file (.toml or .jsonl) lists.",
 )
+@click.option("--view", is_flag=True, help="Show what is sent in a browser: starts `hilsim view`, whose URL is printed (the extra `view`).")
 @click.option("--end-with", type=click.IntRange(1), metavar="PID", help="Stop when the process of this number has ended in any way.")
 @click.option("--quiet", is_flag=True, help="Show no status line, and log only warnings and errors.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
@@ -68,6 +73,7 @@ def run(
     ready_file: Path | None,
     directory: Path | None,
     script: Path | None,
+    view: bool,
     end_with: int | None,
     quiet: bool,
     log_level: Level,
@@ -103,10 +109,15 @@ def run(
     }
     overrides = {name: value for name, value in options.items() if value is not None}
     changed = replace(changes(settings, to), no_noise=no_noise)
+    child = None
+    if view:
+        child = _view_child(line if person else None)
+        changed = child.reachable(rig, changed, directory)
+        console = child.beside(console)
     source = RigFile(path=rig, changes=changed, recording=overrides, directory=directory.absolute() if directory else None, script=script)
     from hilsim.cli.lockstep import lockstep_rig, run_in_lockstep  # noqa: PLC0415
 
-    stepped = lockstep_rig(source, {"--record": record, "--script": script, "--no-noise": no_noise})
+    stepped = lockstep_rig(source, {"--record": record, "--script": script, "--no-noise": no_noise, "--view": view})
     if stepped is not None:
         if person:
             screen.close()
@@ -119,4 +130,23 @@ def run(
             ending = asyncio.run(serve(source, ready.console(console), duration_s=duration_s))
     if person:
         screen.close()
+    if child is not None:
+        child.end()
     leave(ending)
+
+
+def _view_child(line: LiveLine | None) -> "ViewChild":
+    """Live view beside the daemon; it ends with the command."""
+    from hilsim.view.child import ViewChild  # noqa: PLC0415 - few runs have one
+    from hilsim.view.page.server import require_view  # noqa: PLC0415
+
+    require_view()
+
+    def show(text: str) -> None:
+        if line is not None:
+            line.over("")
+        click.echo(text, err=True)
+
+    child = ViewChild(show=show)
+    click.get_current_context().call_on_close(child.end)
+    return child

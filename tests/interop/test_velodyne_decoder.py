@@ -99,4 +99,4 @@ def test_every_decoded_point_of_a_model_is_where_hilsims_own_decoder_and_the_tru
         away_m = np.linalg.norm(own_m - decoder_m, axis=1)
         assert (away_m < 0.00025 * np.linalg.norm(own_m, axis=1)).mean() > 0.8, ring  # 0.014 degrees: of a VLS-128 it has the slots of rest elsewhere
         is_near = away_m < 0.0075 * np.linalg.norm(own_m, axis=1)
-        assert is_near.all() or (settings and is_near.mean() > 0.99), ring  # beside a gap it interpolates across the gap
+        assert is_near.all() or (settings and is_near.mean() > 0.97), ring  # beside a gap it interpolates across the gap

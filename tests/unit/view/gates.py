@@ -4,9 +4,10 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import msgspec
+from viser import _messages
 
 from hilsim.view.gate import Gate, listen, new_token
-from hilsim.view.page.server import private_server
+from hilsim.view.serving import server_beside
 
 PROTOCOL = "viser-v1.1.1"
 
@@ -15,10 +16,9 @@ PROTOCOL = "viser-v1.1.1"
 async def opened():
     """A gate in front of a server of viser: the gate, the server and its Unix socket."""
     gate = Gate(listen("127.0.0.1", 0), new_token())
-    async with gate.serve():
-        with private_server("test") as (server, path):
-            gate.open_to(path)
-            yield gate, server, path
+    async with gate.serve(), server_beside("test") as (server, path):
+        gate.open_to(path)
+        yield gate, server, path
 
 
 @asynccontextmanager
@@ -46,3 +46,18 @@ def stream(gate, client, **options):
 def encoded(message):
     """Bytes of a message, as viser's client sends it."""
     return msgspec.msgpack.encode(message.as_serializable_dict())
+
+
+def camera():
+    """The message with which a browser reports its camera; the first one makes it a client."""
+    return _messages.ViewerCameraMessage(
+        wxyz=(1.0, 0.0, 0.0, 0.0),
+        position=(0.0, 0.0, 3.0),
+        fov=0.9,
+        near=0.1,
+        far=100.0,
+        image_height=480,
+        image_width=640,
+        look_at=(0.0, 0.0, 0.0),
+        up_direction=(0.0, 0.0, 1.0),
+    )

@@ -16,19 +16,9 @@ from viser import _messages, _viser
 from hilsim.errors import TransmitError
 from hilsim.limits import VIEW_CLIENTS, VIEW_MESSAGES_A_SECOND
 from hilsim.view.gate import Gate, listen, new_token
-from tests.unit.view.gates import PROTOCOL, admitted, encoded, opened, origin, root, stream
+from tests.unit.view.gates import PROTOCOL, admitted, camera, encoded, opened, origin, root, stream
 
-CAMERA = _messages.ViewerCameraMessage(
-    wxyz=(1.0, 0.0, 0.0, 0.0),
-    position=(0.0, 0.0, 3.0),
-    fov=0.9,
-    near=0.1,
-    far=100.0,
-    image_height=480,
-    image_width=640,
-    look_at=(0.0, 0.0, 0.0),
-    up_direction=(0.0, 0.0, 1.0),
-)
+CAMERA = camera()
 pytestmark = pytest.mark.asyncio
 
 

@@ -1,0 +1,145 @@
+"""Health of a daemon as strips over time: lateness, missed and lost packets, and how far ahead of their deadlines packets are rendered."""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import viser
+
+_LENGTH = 180
+_HEIGHT = 120
+_COLOURS = ("#2f9e44", "#f08c00", "#e03131", "#1971c2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One reading of a daemon's state.
+
+    Attributes:
+        lateness_ms: The largest of all flows, by key: ``p50``, ``p99`` and ``max``, as far as the state has them.
+        counters: Numbers since the start: ``missed``, ``lost`` and ``skipped`` packets.
+        render_ms: The largest of all sensors, by key: ``time`` of rendering and ``lead``, as far as the state has them.
+    """
+
+    lateness_ms: Mapping[str, float]
+    counters: Mapping[str, float]
+    render_ms: Mapping[str, float]
+
+
+def sample(status: Mapping[str, Any]) -> Sample:
+    """Read a daemon's state; what is missing or no number is left out."""
+    sensors = [sensor for sensor in _mapping(status.get("sensors")).values() if isinstance(sensor, Mapping)]
+    flows = [flow for sensor in sensors for flow in _mapping(sensor.get("flows")).values() if isinstance(flow, Mapping)]
+    return Sample(
+        lateness_ms=_largest_ms(flows, {"p50": "lateness_p50_s", "p99": "lateness_p99_s", "max": "lateness_max_s"}),
+        counters={
+            "missed": _sum(flows, "late_packets"),
+            "lost": _sum(flows, "dropped_packets"),
+            "skipped": _sum(sensors, "skipped_packets"),
+        },
+        render_ms=_largest_ms(sensors, {"time": "render_s", "lead": "lead_s"}),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _numbers(rows: Iterable[Mapping[str, Any]], key: str) -> list[float]:
+    values = [row.get(key) for row in rows]
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+
+
+def _largest_ms(rows: list[Mapping[str, Any]], keys: Mapping[str, str]) -> dict[str, float]:
+    return {name: max(values) * 1e3 for name, key in keys.items() if (values := _numbers(rows, key))}
+
+
+def _sum(rows: list[Mapping[str, Any]], key: str) -> float:
+    return sum(_numbers(rows, key))
+
+
+class Strip:
+    """One diagram of the last three minutes."""
+
+    def __init__(self, server: "viser.ViserServer", title: str, names: tuple[str, ...]) -> None:
+        """Add a diagram of some series to the open folder of the page."""
+        self._names = names
+        self._times: deque[float] = deque(maxlen=_LENGTH)
+        self._values: dict[str, deque[float]] = {name: deque(maxlen=_LENGTH) for name in names}
+        series: Any = ({"label": "s"}, *({"label": name, "stroke": colour, "width": 2} for name, colour in zip(names, _COLOURS, strict=False)))
+        self._chart = server.gui.add_uplot(self._data(), series, title=title, scales={"x": {"time": False}}, height=_HEIGHT)
+
+    def add(self, time_s: float, values: Mapping[str, float]) -> None:
+        """Append a value of each series."""
+        self._times.append(time_s)
+        for name in self._names:
+            self._values[name].append(values.get(name, 0.0))
+        self._chart.data = self._data()
+
+    def _data(self) -> tuple[np.ndarray[Any, Any], ...]:
+        if not self._times:
+            return tuple(np.zeros(1) for _ in range(len(self._names) + 1))
+        return tuple(np.array(list(values), np.float64) for values in (self._times, *self._values.values()))
+
+
+class HealthStrips:
+    """Health of a daemon on the page."""
+
+    def __init__(self, server: "viser.ViserServer") -> None:
+        """Show nothing until the first state comes."""
+        self._server = server
+        self._text: Any = None
+        self._strips: tuple[Strip, Strip, Strip | None] | None = None
+        self._last: Sample | None = None
+        self._shown_s: object = None
+
+    def show(self, status: Mapping[str, Any], time_s: float) -> None:
+        """Append a state that differs from the former one."""
+        if self._shown_s is not None and status.get("rig_s") == self._shown_s:
+            return
+        self._shown_s = status.get("rig_s")
+        now = sample(status)
+        if self._strips is None:
+            self._build(now)
+        if self._strips is None:
+            raise AssertionError("the strips were built")
+        lateness, packets, render = self._strips
+        before = self._last.counters if self._last is not None else now.counters
+        lateness.add(time_s, now.lateness_ms)
+        packets.add(time_s, {name: max(value - before.get(name, 0.0), 0.0) for name, value in now.counters.items()})
+        if render is not None:
+            render.add(time_s, now.render_ms)
+        self._last = now
+        self._text.content = health_text(status)
+
+    def _build(self, first: Sample) -> None:
+        with self._server.gui.add_folder("Health", order=60.0):
+            self._text = self._server.gui.add_markdown("")
+            self._strips = (
+                Strip(self._server, "lateness in ms", tuple(first.lateness_ms) or ("max",)),
+                Strip(self._server, "packets in each step", tuple(first.counters)),
+                Strip(self._server, "rendering in ms", tuple(first.render_ms)) if first.render_ms else None,
+            )
+
+
+def health_text(status: Mapping[str, Any]) -> str:
+    """Level of health and each fault, for people."""
+    health = _mapping(status.get("health")) or status
+    faults = health.get("faults")
+    rows = (
+        [plain(str(fault.get("text", fault.get("fault", "")))) for fault in faults if isinstance(fault, Mapping)]
+        if isinstance(faults, list | tuple)
+        else []
+    )
+    level = plain(str(health.get("level", "healthy" if health.get("healthy", True) else "unhealthy")))
+    return f"**{level}**" + "".join(f"\n- {row}" for row in rows)
+
+
+def plain(text: str) -> str:
+    """Text for the page's Markdown without any markup: names come from rigs and captures."""
+    return "".join(f"&#{ord(letter)};" if letter in "<>{}[]()*_`#&!|~\\" else letter for letter in text.replace("\n", " "))
