@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hilsim.api.control import ChangeTimes, Control, DaemonFault, DaemonHealth, DaemonStatus, ReplayStatus, connect
     from hilsim.api.daemon import Daemon, DaemonError, RunningSensor
     from hilsim.api.decoding import decode
+    from hilsim.api.editing import edit
     from hilsim.api.emulator import Emulator
     from hilsim.api.metrics import Metrics
     from hilsim.api.packet import Packet, read_capture
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from hilsim.api.stepping import HIT_DTYPE, Step
     from hilsim.api.verification import VerifyReport, verify
     from hilsim.config.rig import Rig
+    from hilsim.editing.routes import Snap
+    from hilsim.editing.session import EditSession
+    from hilsim.editing.targets import ScriptTarget
     from hilsim.errors import AssetError, CaptureError, ConfigError, HilsimError, LinkError, PacketError, TransmitError
     from hilsim.pose_sources.snapshot import Motion, ObjectClass, TrackedObject
 
@@ -38,6 +42,7 @@ __all__ = [
     "DaemonFault",
     "DaemonHealth",
     "DaemonStatus",
+    "EditSession",
     "Emulator",
     "HilsimError",
     "LinkError",
@@ -51,12 +56,15 @@ __all__ = [
     "Rig",
     "RunningSensor",
     "Scan",
+    "ScriptTarget",
+    "Snap",
     "Step",
     "TrackedObject",
     "TransmitError",
     "VerifyReport",
     "connect",
     "decode",
+    "edit",
     "load_rig",
     "read_capture",
     "record",
@@ -77,6 +85,7 @@ _HOMES = {
     "DaemonFault": "hilsim.api.control",
     "DaemonHealth": "hilsim.api.control",
     "DaemonStatus": "hilsim.api.control",
+    "EditSession": "hilsim.editing.session",
     "Emulator": "hilsim.api.emulator",
     "HilsimError": "hilsim.errors",
     "LinkError": "hilsim.errors",
@@ -90,12 +99,15 @@ _HOMES = {
     "Rig": "hilsim.config.rig",
     "RunningSensor": "hilsim.api.daemon",
     "Scan": "hilsim.api.points",
+    "ScriptTarget": "hilsim.editing.targets",
+    "Snap": "hilsim.editing.routes",
     "Step": "hilsim.api.stepping",
     "TrackedObject": "hilsim.pose_sources.snapshot",
     "TransmitError": "hilsim.errors",
     "VerifyReport": "hilsim.api.verification",
     "connect": "hilsim.api.control",
     "decode": "hilsim.api.decoding",
+    "edit": "hilsim.api.editing",
     "load_rig": "hilsim.api.rigs",
     "read_capture": "hilsim.api.packet",
     "record": "hilsim.api.recording",

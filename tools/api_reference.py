@@ -27,6 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "DaemonHealth",
         "DaemonFault",
     ),
+    "Editing a scene": ("edit", "EditSession", "Snap", "ScriptTarget"),
     "Errors": ("HilsimError", "AssetError", "CaptureError", "ConfigError", "DaemonError", "LinkError", "PacketError", "TransmitError"),
 }
 """Headings, and what is under each; a name that is not there yet is left out."""

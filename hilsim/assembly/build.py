@@ -9,6 +9,7 @@ import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
 from hilsim.assembly.external_scene import NOTHING_MOVED, ObjectSlots, external_scene
+from hilsim.assets.library import is_in_library
 from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
@@ -301,7 +302,7 @@ def asset_files(rig: Rig) -> tuple[Path, ...]:
     if rig.spec.external is not None:
         names += [each.mesh.file for each in rig.spec.external.object if each.mesh is not None]
         names += [rig.spec.external.file] if rig.spec.external.file else []
-    return tuple(rig.directory / name for name in names)
+    return tuple(rig.directory / name for name in names if not is_in_library(name))
 
 
 def triangle_count(world: World) -> int:

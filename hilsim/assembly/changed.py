@@ -92,6 +92,11 @@ class RigState:
         return self.worlds[_SHARED].objects
 
     @property
+    def removed(self) -> frozenset[int]:
+        """Ids of the objects that have been removed."""
+        return self.worlds[_SHARED].removed
+
+    @property
     def object_names(self) -> list[str]:
         """Names of the objects that there are."""
         shared = self.worlds[_SHARED]

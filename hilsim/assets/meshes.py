@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from hilsim.assets.dae import read_dae
 from hilsim.assets.extent import check_extent
+from hilsim.assets.library import is_in_library, library_mesh
 from hilsim.assets.mesh_checks import check_dae, check_gltf, check_ply, check_stl
 from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
 from hilsim.assets.obj import read_obj
@@ -43,7 +44,7 @@ class Submesh(NamedTuple):
 
 
 def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
-    """Mesh of a file, made by ``mesh_of``.
+    """Mesh of a file or of an object of the library, made by ``mesh_of``.
 
     Args:
         spec: Table of the rig.
@@ -53,6 +54,8 @@ def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -
     Raises:
         AssetError: the file cannot be used; the message names it and the reason.
     """
+    if is_in_library(spec.file):
+        return mesh_of(Path(spec.file), library_mesh(spec.file), spec, materials)
     path = directory / spec.file
     return mesh_of(path, read_mesh(path), spec, materials)
 

@@ -178,7 +178,7 @@ class MeshSpec(ObjectSpec):
     """A mesh file.
 
     Attributes:
-        file: OBJ, PLY, STL, COLLADA (DAE), glTF or GLB file; relative to the rig's directory.
+        file: OBJ, PLY, STL, COLLADA (DAE), glTF or GLB file; relative to the rig's directory. ``hilsim:NAME``: an object of hilsim's library.
         scale: Metres per unit of the file; in addition to the unit stored in a COLLADA file.
         up: The file's upward axis; ``auto``: y for glTF and GLB (by their standard), z for the others (the ``up_axis`` of a COLLADA file is ignored, as in Gazebo).
         materials: Mapping of the file's material names to the rig's materials.

@@ -37,7 +37,15 @@ def _flight_controller(_):
         yield {"controller": controller, "report": controller.report()}
 
 
-PREPARED = {"ground-truth.md": _recording_with_truth, "test-with-a-flight-controller.md": _flight_controller}
+@contextmanager
+def _room(directory):
+    """The rig that the page on editing works on."""
+    pytest.importorskip("tomlkit", reason="the extra view is not installed")
+    write_rig(directory, name="room.toml")
+    yield {}
+
+
+PREPARED = {"edit-a-scene.md": _room, "ground-truth.md": _recording_with_truth, "test-with-a-flight-controller.md": _flight_controller}
 
 
 WITH_BLOCKS = [page for page in PAGES if blocks_of(page, "python")]
