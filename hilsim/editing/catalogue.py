@@ -1,4 +1,4 @@
-"""What a user can choose from: objects of the library with the materials that can be chosen."""
+"""Choices of a user: objects of the library, with the materials that they may have."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an editing session knows of a scene: its objects as they are edited, and the state of the rig that changes have made."""
+"""Knowledge of an editing session: objects of a scene as they are edited, and the state of the rig that changes have made."""
 
 import math
 import re
