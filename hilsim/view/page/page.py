@@ -20,7 +20,7 @@ from hilsim.view.page.models import SceneModel, field_of_view, track_segments
 from hilsim.view.page.parts import History, Part, VoxelMap, joined, placed, thinned
 from hilsim.view.page.picking import Picked, describe, distance_m, pick
 from hilsim.view.page.players import ReplayControls
-from hilsim.view.page.strips import HealthStrips, plain
+from hilsim.view.page.strips import HealthStrips, latest, plain
 
 if TYPE_CHECKING:
     import viser
@@ -132,7 +132,7 @@ class Page:
             self._steps += 1
             status = self._feed.status() if self._steps % _STATUS_STEPS == 1 else None
             if status is not None:
-                self._health.show(status, time.monotonic() - self._started_s)
+                self._health.show(status, latest(self._feed), time.monotonic() - self._started_s)
             self._replays.step(status)
             if not self.cameras.count and self._map is None:
                 return

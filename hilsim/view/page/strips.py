@@ -21,9 +21,9 @@ class Sample:
     """One reading of a daemon's state.
 
     Attributes:
-        lateness_ms: The largest of all flows, by key: ``p50``, ``p99`` and ``max``, as far as the state has them.
-        counters: Numbers since the start: ``missed``, ``lost`` and ``skipped`` packets.
-        render_ms: The largest of all sensors, by key: ``time`` of rendering and ``lead``, as far as the state has them.
+        lateness_ms: The largest of all flows, by ``LATENESS``, as far as it is known.
+        counters: Numbers since the start, by ``PACKETS``.
+        render_ms: The largest of all sensors, by ``RENDERING``, as far as it is known.
     """
 
     lateness_ms: Mapping[str, float]
@@ -31,19 +31,39 @@ class Sample:
     render_ms: Mapping[str, float]
 
 
-def sample(status: Mapping[str, Any]) -> Sample:
-    """Read a daemon's state; what is missing or no number is left out."""
+LATENESS = ("p50", "p99", "max")
+PACKETS = ("missed", "lost", "skipped")
+RENDERING = ("p50", "p99", "lead")
+
+
+def sample(status: Mapping[str, Any], figures: Mapping[str, float]) -> Sample:
+    """Read a daemon's state; what is missing or no number is left out.
+
+    Args:
+        status: State of the daemon.
+        figures: Latest figures of a feed's series, by names such as ``roof/data lateness_p99_s``.
+    """
     sensors = [sensor for sensor in _mapping(status.get("sensors")).values() if isinstance(sensor, Mapping)]
     flows = [flow for sensor in sensors for flow in _mapping(sensor.get("flows")).values() if isinstance(flow, Mapping)]
     return Sample(
-        lateness_ms=_largest_ms(flows, {"p50": "lateness_p50_s", "p99": "lateness_p99_s", "max": "lateness_max_s"}),
-        counters={
-            "missed": _sum(flows, "late_packets"),
-            "lost": _sum(flows, "dropped_packets"),
-            "skipped": _sum(sensors, "skipped_packets"),
-        },
-        render_ms=_largest_ms(sensors, {"time": "render_s", "lead": "lead_s"}),
+        lateness_ms=_quantiles_ms(figures, "lateness") | _largest_ms(flows, "max", "lateness_max_s"),
+        counters={"missed": _sum(flows, "late_packets"), "lost": _sum(flows, "dropped_packets"), "skipped": _sum(sensors, "skipped_packets")},
+        render_ms=_quantiles_ms(figures, "render") | _largest_ms(sensors, "lead", "lead_s"),
     )
+
+
+def latest(feed: object) -> dict[str, float]:
+    """Latest figures of a feed that has series; none of others."""
+    series: Any = getattr(feed, "series", None)
+    if series is None:
+        return {}
+    values = {name: series.values(name)[1] for name in series.names()}
+    return {name: float(value[-1]) for name, value in values.items() if value.size and math.isfinite(value[-1])}
+
+
+def _quantiles_ms(figures: Mapping[str, float], figure: str) -> dict[str, float]:
+    found = {name: [value for key, value in figures.items() if key.endswith(f" {figure}_{name}_s")] for name in ("p50", "p99")}
+    return {name: max(values) * 1e3 for name, values in found.items() if values}
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -55,8 +75,9 @@ def _numbers(rows: Iterable[Mapping[str, Any]], key: str) -> list[float]:
     return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
 
 
-def _largest_ms(rows: list[Mapping[str, Any]], keys: Mapping[str, str]) -> dict[str, float]:
-    return {name: max(values) * 1e3 for name, key in keys.items() if (values := _numbers(rows, key))}
+def _largest_ms(rows: list[Mapping[str, Any]], name: str, key: str) -> dict[str, float]:
+    values = _numbers(rows, key)
+    return {name: max(values) * 1e3} if values else {}
 
 
 def _sum(rows: list[Mapping[str, Any]], key: str) -> float:
@@ -75,10 +96,11 @@ class Strip:
         self._chart = server.gui.add_uplot(self._data(), series, title=title, scales={"x": {"time": False}}, height=_HEIGHT)
 
     def add(self, time_s: float, values: Mapping[str, float]) -> None:
-        """Append a value of each series."""
+        """Append a value of each series; one that is not known stays as it was."""
         self._times.append(time_s)
         for name in self._names:
-            self._values[name].append(values.get(name, 0.0))
+            before = self._values[name]
+            before.append(values.get(name, before[-1] if before else 0.0))
         self._chart.data = self._data()
 
     def _data(self) -> tuple[np.ndarray[Any, Any], ...]:
@@ -94,36 +116,35 @@ class HealthStrips:
         """Show nothing until the first state comes."""
         self._server = server
         self._text: Any = None
-        self._strips: tuple[Strip, Strip, Strip | None] | None = None
+        self._strips: tuple[Strip, Strip, Strip] | None = None
         self._last: Sample | None = None
         self._shown_s: object = None
 
-    def show(self, status: Mapping[str, Any], time_s: float) -> None:
-        """Append a state that differs from the former one."""
+    def show(self, status: Mapping[str, Any], figures: Mapping[str, float], time_s: float) -> None:
+        """Append a state that differs from the former one; ``figures`` as for ``sample``."""
         if self._shown_s is not None and status.get("rig_s") == self._shown_s:
             return
         self._shown_s = status.get("rig_s")
-        now = sample(status)
+        now = sample(status, figures)
         if self._strips is None:
-            self._build(now)
+            self._build()
         if self._strips is None:
             raise AssertionError("the strips were built")
         lateness, packets, render = self._strips
         before = self._last.counters if self._last is not None else now.counters
         lateness.add(time_s, now.lateness_ms)
         packets.add(time_s, {name: max(value - before.get(name, 0.0), 0.0) for name, value in now.counters.items()})
-        if render is not None:
-            render.add(time_s, now.render_ms)
+        render.add(time_s, now.render_ms)
         self._last = now
         self._text.content = health_text(status)
 
-    def _build(self, first: Sample) -> None:
+    def _build(self) -> None:
         with self._server.gui.add_folder("Health", order=60.0):
             self._text = self._server.gui.add_markdown("")
             self._strips = (
-                Strip(self._server, "lateness in ms", tuple(first.lateness_ms) or ("max",)),
-                Strip(self._server, "packets in each step", tuple(first.counters)),
-                Strip(self._server, "rendering in ms", tuple(first.render_ms)) if first.render_ms else None,
+                Strip(self._server, "lateness in ms", LATENESS),
+                Strip(self._server, "packets in each step", PACKETS),
+                Strip(self._server, "rendering in ms", RENDERING),
             )
 
 

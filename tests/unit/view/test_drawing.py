@@ -1,5 +1,7 @@
 """Colours, picked points, fields of view, meshes, and the text of the health."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from hilsim.view.page.colours import MAPS, QUANTITIES, colours
 from hilsim.view.page.models import SceneModel, field_of_view, track_segments
 from hilsim.view.page.parts import joined, placed
 from hilsim.view.page.picking import describe, distance_m, pick
-from hilsim.view.page.strips import health_text, plain, sample
+from hilsim.view.page.strips import health_text, latest, plain, sample
 from tests.unit.view.feeds import points, scan
 
 NO_ORIGIN = np.zeros(3)
@@ -144,22 +146,29 @@ def test_a_mesh_of_another_shape_is_refused(vertices, triangles):
         SceneModel(name="wall", vertices=vertices, triangles=triangles)
 
 
-def test_a_sample_takes_the_worst_of_all_flows_and_what_the_state_has():
-    flows = {
-        "data": {"late_packets": 3, "dropped_packets": 1, "lateness_max_s": 0.002, "lateness_p99_s": 0.001},
-        "position": {"lateness_max_s": 0.004},
-    }
-    found = sample({"sensors": {"a": {"lead_s": 0.01, "skipped_packets": 2, "flows": flows}, "b": {"lead_s": 0.02, "flows": {}}}})
+def test_a_sample_takes_the_worst_of_all_flows_and_what_is_known():
+    flows = {"data": {"late_packets": 3, "dropped_packets": 1, "lateness_max_s": 0.002}, "position": {"lateness_max_s": 0.004}}
+    status = {"sensors": {"a": {"lead_s": 0.01, "skipped_packets": 2, "flows": flows}, "b": {"lead_s": 0.02, "flows": {}}}}
+    found = sample(status, {"a/data lateness_p99_s": 0.001, "a/position lateness_p99_s": 0.0005, "a render_p50_s": 0.003, "vehicle height_m": 7.0})
     assert found.lateness_ms == {"p99": 1.0, "max": 4.0}
     assert found.counters == {"missed": 3.0, "lost": 1.0, "skipped": 2.0}
-    assert found.render_ms == {"lead": 20.0}
+    assert found.render_ms == {"p50": 3.0, "lead": 20.0}
+
+
+def test_the_latest_figures_of_a_feed_are_those_that_are_numbers():
+    series = SimpleNamespace(
+        names=lambda: ("a lateness_p50_s", "b", "c"),
+        values=lambda name: (np.zeros(2), np.array({"a lateness_p50_s": [1.0, 2.0], "b": [1.0, np.nan], "c": []}[name])),
+    )
+    assert latest(SimpleNamespace(series=series)) == {"a lateness_p50_s": 2.0}
+    assert latest(object()) == {}
 
 
 @pytest.mark.parametrize(
     "status", [{}, {"sensors": None}, {"sensors": {"a": 1}}, {"sensors": {"a": {"flows": {"b": {"lateness_max_s": float("nan")}}}}}]
 )
 def test_a_state_that_lacks_everything_is_no_error(status):
-    assert sample(status).lateness_ms == {}
+    assert sample(status, {}).lateness_ms == {}
     assert "**" in health_text(status)
 
 

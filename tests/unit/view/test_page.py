@@ -380,8 +380,8 @@ def test_the_health_of_a_daemon_is_shown_as_strips():
         assert page._health._text.content == "**degraded**\n- it is late"
         lateness, packets, render = page._health._strips
         assert list(packets._chart.data[1]) == [0.0, 4.0]
-        assert list(lateness._chart.data[1]) == pytest.approx([0.1, 0.1])
-        assert list(render._chart.data[1]) == [10.0, 10.0]
+        assert list(lateness._chart.data[3]) == pytest.approx([0.1, 0.1])
+        assert list(render._chart.data[3]) == [10.0, 10.0]
 
 
 def test_objects_are_shown_of_the_scans_of_which_they_are_known():
