@@ -77,7 +77,14 @@ def view(
         from hilsim.api.control import connect  # noqa: PLC0415
 
         address = str(source)
-        asyncio.run(serve_view(gate, lambda: sources.daemon_feed(address, token_file, objects_hz), connect(address, token_file=token_file)))
+        asyncio.run(
+            serve_view(
+                gate,
+                lambda: sources.daemon_feed(address, token_file, objects_hz),
+                connect(address, token_file=token_file),
+                lambda: sources.edit_session(address, token_file),
+            )
+        )
     else:
         path = str(source)
         asyncio.run(serve_view(gate, lambda: sources.capture_feed(path)))

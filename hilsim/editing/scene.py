@@ -14,6 +14,7 @@ from hilsim.assets.standing import stood
 from hilsim.config.rig import Rig
 from hilsim.config.script import AddChange, MoveChange, RemoveChange, TravelChange, change_table, parse_change
 from hilsim.editing.paths import outside
+from hilsim.editing.shapes import Shape, shape_of
 from hilsim.editing.targets import ChangeTarget
 from hilsim.editing.things import SHAPES, Thing, changes_between, thing_of
 from hilsim.errors import ConfigError, HilsimError
@@ -59,9 +60,22 @@ class EditedScene:
         self._take_script()
 
     @property
+    def origin_m(self) -> Vector:
+        """Origin of the scene's frame in the world."""
+        return self._rig.spec.scene.origin_m
+
+    @property
     def names(self) -> set[str]:
         """Names of all objects."""
         return {thing.shown_name for thing in self.things.values()} | self.fixed.keys()
+
+    def shapes(self, rig_s: float) -> list[Shape]:
+        """Shapes of all objects at a rig time."""
+        shown = {key: thing.shown_name for key, thing in self.things.items() if key not in self.fixed}
+        removed = self._state.removed
+        kept = [thing for number, thing in enumerate(self._state.objects) if number not in removed]
+        shapes = (shape_of(shown.get(thing.name, ""), thing, rig_s) for thing in kept)
+        return [shape for shape in shapes if shape is not None]
 
     def found(self, name: str, faults: Iterable[str] = ()) -> Thing:
         """The object of a name.

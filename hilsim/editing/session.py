@@ -1,5 +1,6 @@
 """An editing session: edits of a rig's scene as timed changes, with undo and redo."""
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +12,16 @@ from hilsim.editing.catalogue import catalogue_entry
 from hilsim.editing.routes import FREE, Snap, route, route_faults
 from hilsim.editing.saving import RigFile, named_path, save_rig, write_script
 from hilsim.editing.scene import EditedScene, place_faults, table_faults
+from hilsim.editing.shapes import Shape
 from hilsim.editing.targets import ChangeTarget
 from hilsim.editing.things import PLACE_KEYS, SHAPES, Edit, Thing
 from hilsim.errors import ConfigError
+from hilsim.geometry.frames import Vector
 from hilsim.scene.object_specs import ZERO
 
 _TRAVEL_BEGINS_S = 0.1
 """Time from a travel's change to its first waypoint: the change has begun by then, also in a daemon."""
+_NUMBERED = re.compile(r"( [0-9]+|\[[0-9]+\])$")
 
 
 class EditSession:
@@ -67,6 +71,24 @@ class EditSession:
         """Reason for each object that cannot be edited, by its name."""
         with self._lock:
             return dict(self._scene.fixed)
+
+    def rig_s(self) -> float:
+        """Rig time now.
+
+        Raises:
+            TransmitError: the daemon does not answer.
+        """
+        return self._target.rig_s()
+
+    def shapes(self, rig_s: float) -> list[Shape]:
+        """Shapes of all objects at a rig time, for what draws them."""
+        with self._lock:
+            return self._scene.shapes(rig_s)
+
+    @property
+    def origin_m(self) -> Vector:
+        """Origin of the scene's frame in the world."""
+        return self._scene.origin_m
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -220,7 +242,7 @@ class EditSession:
         """
         with self._lock:
             snap = snap or self.snap
-            new_name = new_name or self._scene.free_name(name.partition("[")[0])
+            new_name = new_name or self._scene.free_name(_NUMBERED.sub("", name))
             model = self._scene.found(name, [*place_faults(position_m, ZERO), *self._scene.name_faults(new_name, None)]).at(self._target.rig_s())
             thing = replace(model, name=new_name, live_name=self._scene.free_key(new_name), position_m=snap.position(position_m))
             return self._make(f"copy {name} to {new_name}", thing.live_name, self._scene.standing(thing) if snap.on_ground else thing)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import viser
 
     from hilsim.api.control import Control
+    from hilsim.editing.session import EditSession
     from hilsim.view.feed.base import Feed
     from hilsim.view.gate import Gate
 
@@ -29,13 +30,16 @@ async def server_beside(label: str) -> "AsyncIterator[tuple[viser.ViserServer, P
         await asyncio.to_thread(stack.close)
 
 
-async def serve_view(gate: "Gate", open_feed: "Callable[[], Feed]", control: "Control | None" = None) -> None:
+async def serve_view(
+    gate: "Gate", open_feed: "Callable[[], Feed]", control: "Control | None" = None, open_session: "Callable[[], EditSession | None] | None" = None
+) -> None:
     """Serve the page until SIGINT or SIGTERM.
 
     Args:
         gate: Gate, which answers from the beginning on.
         open_feed: Opener of the source; it may take seconds.
         control: Client of the daemon, for its replays.
+        open_session: Opener of an editing session of the daemon's rig; it may take seconds.
 
     Raises:
         HilsimError: the source cannot be opened.
@@ -50,15 +54,24 @@ async def serve_view(gate: "Gate", open_feed: "Callable[[], Feed]", control: "Co
             return
         feed = opening.result()
         try:
-            await _show(gate, server, path, feed, control, stopped)
+            session = await asyncio.to_thread(open_session) if open_session is not None else None
+            await _show(gate, server, path, feed, control, session, stopped)
         finally:
             await asyncio.to_thread(feed.close)
 
 
-async def _show(gate: "Gate", server: "viser.ViserServer", path: Path, feed: "Feed", control: "Control | None", stopped: asyncio.Event) -> None:
+async def _show(
+    gate: "Gate",
+    server: "viser.ViserServer",
+    path: Path,
+    feed: "Feed",
+    control: "Control | None",
+    session: "EditSession | None",
+    stopped: asyncio.Event,
+) -> None:
     from hilsim.view.page.page import Page  # noqa: PLC0415 - imports what reads points
 
-    page = await asyncio.to_thread(Page, server, feed, (), control)
+    page = await asyncio.to_thread(Page, server, feed, (), control, session)
     gate.open_to(path)
     ended = threading.Event()
     running = asyncio.create_task(asyncio.to_thread(page.run, ended))

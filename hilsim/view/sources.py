@@ -5,10 +5,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hilsim.errors import ConfigError
+import structlog
+
+from hilsim.errors import ConfigError, HilsimError
 
 if TYPE_CHECKING:
+    from hilsim.editing.session import EditSession
     from hilsim.view.feed.base import Feed
+
+log = structlog.get_logger("hilsim")
 
 _FEEDS = "hilsim.view.feed"
 _HTTP = "http://"
@@ -42,6 +47,20 @@ def daemon_feed(address: str, token_file: str | None, labels_hz: float) -> "Feed
     """
     feed: Feed = import_module(f"{_FEEDS}.daemon_feed").DaemonFeed(address, token_file=token_file, labels_hz=labels_hz)
     return feed
+
+
+def edit_session(address: str, token_file: str | None) -> "EditSession | None":
+    """Begin to edit the rig of a daemon; None, with a line in the log, where its file cannot be edited from here."""
+    from hilsim.api.control import connect  # noqa: PLC0415 - slow to import
+    from hilsim.api.editing import edit  # noqa: PLC0415 - slow to import
+    from hilsim.view.feed.answers import requested  # noqa: PLC0415 - slow to import
+
+    try:
+        path = str(requested(address, token_file, "rig")["path"])
+        return edit(path, connect(address, token_file=token_file))
+    except HilsimError as error:
+        log.warning("view.not_editable", reasons=str(error).split("\n"))
+        return None
 
 
 def capture_feed(path: str) -> "Feed":

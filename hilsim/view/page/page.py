@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import viser
 
     from hilsim.api.control import Control
+    from hilsim.editing.session import EditSession
+    from hilsim.view.page.editor import SceneEditor
 
 log = structlog.get_logger("hilsim")
 
@@ -81,9 +83,17 @@ class Page:
         shown: Points that are drawn now.
         picked: Picked points, the newest last: two at most.
         drawn: Number of updates so far.
+        editor: Editor of the scene; None before the first scan, and without a session.
     """
 
-    def __init__(self, server: "viser.ViserServer", feed: Feed, models: Sequence[SceneModel] = (), control: "Control | None" = None) -> None:
+    def __init__(
+        self,
+        server: "viser.ViserServer",
+        feed: Feed,
+        models: Sequence[SceneModel] = (),
+        control: "Control | None" = None,
+        session: "EditSession | None" = None,
+    ) -> None:
         """Build the page.
 
         Args:
@@ -91,7 +101,10 @@ class Page:
             feed: Source of the scans.
             models: Meshes of the scene.
             control: Client of the daemon, for its replays.
+            session: Editing session of the daemon's rig.
         """
+        self.editor: SceneEditor | None = None
+        self._session = session
         self.origin_m = np.zeros(3)
         self.shown = joined([])
         self.picked: tuple[Picked, ...] = ()
@@ -121,10 +134,14 @@ class Page:
 
     def run(self, ended: threading.Event) -> None:
         """Update the page until an event is set."""
-        while not ended.wait(STEP_S / 10):
-            begun_s = time.monotonic()
-            self.step()
-            ended.wait(max(0.0, STEP_S * 0.9 - (time.monotonic() - begun_s)))
+        try:
+            while not ended.wait(STEP_S / 10):
+                begun_s = time.monotonic()
+                self.step()
+                ended.wait(max(0.0, STEP_S * 0.9 - (time.monotonic() - begun_s)))
+        finally:
+            if self.editor is not None:
+                self.editor.stop()
 
     def step(self) -> None:
         """Take the scans that have come, and draw what has changed; without a browser only a map grows."""
@@ -233,6 +250,10 @@ class Page:
         if float(np.linalg.norm(position)) > _FAR_M:
             self.origin_m = np.round(position)
         self._draw_models()
+        if self._session is not None:
+            from hilsim.view.page.editor import SceneEditor  # noqa: PLC0415 - imports what builds scenes
+
+            self.editor = SceneEditor(self._server, self._session, self.origin_m)
 
     # -- drawing ---------------------------------------------------------------------------------------------------------------------------
 
@@ -335,7 +356,14 @@ class Page:
     # -- picking ---------------------------------------------------------------------------------------------------------------------------
 
     def _click(self, event: Any) -> None:
-        if event.ray_origin is not None and event.ray_direction is not None:
+        if event.ray_origin is None or event.ray_direction is None:
+            return
+        if self.editor is not None and self.editor.takes_clicks:
+            with self._lock:
+                index = pick(self.shown, event.ray_origin, event.ray_direction)
+                point = None if index is None else self.shown.world[index].copy()
+            self.editor.click(event.ray_origin, event.ray_direction, point)
+        else:
             self.pick(event.ray_origin, event.ray_direction)
 
     def pick(self, origin: Sequence[float], direction: Sequence[float]) -> Picked | None:

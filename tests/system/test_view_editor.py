@@ -1,0 +1,105 @@
+"""The editor in a real browser, on the page of a real daemon: what is edited there is in the packets that leave."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import velodyne_decoder
+
+import hilsim
+from hilsim.api.control import connect
+from hilsim.view.feed.daemon_feed import DaemonFeed
+from hilsim.view.gate import Gate, listen, new_token
+from hilsim.view.page.page import Page
+from hilsim.view.serving import server_beside
+from hilsim.view.sources import edit_session
+from tests.support import write_rig
+from tests.system.browsers import PATIENCE_MS, browser, window
+from tests.system.conftest import SCENE
+from tests.system.test_changes import CONTROL, sensor
+
+pytestmark = [pytest.mark.system, pytest.mark.asyncio, pytest.mark.timeout(600)]
+
+LEVEL = (1.0, 0.0, 0.0, 0.0)
+
+
+async def until(condition):
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        while not condition():  # noqa: ASYNC110 - other threads change it
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def edited(address):
+    """The page of a daemon, in a window."""
+    gate, feed = Gate(listen("127.0.0.1", 0), new_token()), DaemonFeed(address)
+    session = await asyncio.to_thread(edit_session, address, None)
+    async with browser() as opened, gate.serve(), server_beside("hilsim view") as (server, path):
+        page = Page(server, feed, (), connect(address), session)
+        gate.open_to(path)
+        ended = threading.Event()
+        running = asyncio.create_task(asyncio.to_thread(page.run, ended))
+        try:
+            async with window(opened) as shown:
+                await shown.goto(gate.url)
+                await shown.get_by_text("screenshot").wait_for()
+                await until(lambda: page.editor is not None)
+                yield SimpleNamespace(page=page, editor=page.editor, session=session, server=server, window=shown)
+        finally:
+            ended.set()
+            await running
+            await asyncio.to_thread(feed.close)
+
+
+async def press(view, label):
+    handles = view.server.gui._gui_input_handle_from_uuid.values()
+    handle = next(handle for handle in handles if handle._impl.props.label == label)
+    await view.window.locator(f'[id="{handle._impl.uuid}"]').dispatch_event("click")
+
+
+def points_ahead(stream):
+    """Points (m) straight ahead in the newest whole turn of what a driver receives, by velodyne-decoder."""
+    stream.drain()
+    decoder = velodyne_decoder.StreamDecoder(velodyne_decoder.Config(model=velodyne_decoder.Model.VLP16))
+    received = [payload for payload, _ in stream.take(300)]
+    scans = [scan for at, payload in enumerate(received) if (scan := decoder.decode(1000.0 + at * 0.001327, payload)) is not None]
+    points = np.asarray(scans[-1][1])
+    return points[(np.abs(points[:, 1]) < 0.3) & (points[:, 0] > 0.8) & (np.abs(points[:, 2]) < 0.4)]
+
+
+async def test_an_object_that_is_added_dragged_and_removed_on_the_page_is_in_the_packets_that_leave(daemon, tmp_path, receiver):
+    stream = receiver()
+    rig = write_rig(tmp_path, SCENE.replace("seed = 5", "seed = 5\nlead_ms = 8.0") + sensor("lidar", stream.port, receiver().port) + CONTROL)
+    running, before = daemon(rig), rig.read_text()
+    control = hilsim.connect(tmp_path / "control")
+    empty_m = np.median(points_ahead(stream)[:, 0])
+    async with edited(str(tmp_path / "control")) as view:
+        view.editor._on_ground.value = False
+        await press(view, "add")
+        await until(lambda: view.editor.selected == "box 1")
+        assert [change["kind"] for change in control.script()] == ["add"]
+        assert np.median(points_ahead(stream)[:, 0]) == pytest.approx(3.5, abs=0.05)
+        for step in range(1, 6):
+            view.editor.drag((4.0 - 0.2 * step, 0.0, 0.0), LEVEL, "start" if step == 1 else "update")
+            await asyncio.sleep(0.05)
+        view.editor.drag((3.0, 0.0, 0.0), LEVEL, "end")
+        await until(lambda: len(view.editor._groups) == 2)
+        assert np.median(points_ahead(stream)[:, 0]) == pytest.approx(2.5, abs=0.05)
+        view.editor._file.value = "edited.toml"
+        await press(view, "save as")
+        await until((tmp_path / "edited.toml").exists)
+        await press(view, "undo")
+        await until(lambda: len(view.editor._groups) == 1)
+        assert np.median(points_ahead(stream)[:, 0]) == pytest.approx(3.5, abs=0.05)
+        await press(view, "delete")
+        await until(lambda: not view.editor.selected)
+        assert np.median(points_ahead(stream)[:, 0]) == pytest.approx(empty_m, abs=0.05)
+    assert rig.read_text() == before
+    points = hilsim.Emulator(tmp_path / "edited.toml").points(0.0, 0.1)
+    names = hilsim.Emulator(tmp_path / "edited.toml").object_names()
+    seen = points[points["instance"] == names.index("box 1")]
+    assert seen["y"].min() == pytest.approx(2.5, abs=0.05)
+    assert running.stop()[0] == 0
