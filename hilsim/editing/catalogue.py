@@ -1,4 +1,4 @@
-"""What a user can choose from: objects of the library with the materials that can be chosen."""
+"""Catalogue of the library: its objects, and the materials to choose from."""
 
 from dataclasses import dataclass
 from typing import Any
