@@ -1,4 +1,4 @@
-"""Choices of a user: objects of the library, with the materials that they may have."""
+"""Catalogue of the library: its objects, and the materials to choose from."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Knowledge of an editing session: objects of a scene as they are edited, and the state of the rig that changes have made."""
+"""A scene that is edited: its objects, and the state of the rig that changes have made."""
 
 import math
 import re
@@ -240,7 +240,7 @@ class EditedScene:
                     moved = replace(self.things[change.name], position_m=change.position_m, rotation_deg=change.rotation_deg, motion=None)
                     self.things[change.name] = moved
                 case TravelChange() if change.name in self.things:
-                    self.things[change.name] = replace(self.things[change.name], motion=change_table(change)["motion"])
+                    self.things[change.name] = self.things[change.name].travelling(change_table(change)["motion"])
                 case RemoveChange():
                     self.things.pop(change.name, None)
                     self.fixed.pop(change.name, None)

@@ -311,7 +311,7 @@ class EditSession:
             if snap.on_ground:
                 points = [here.position_m, *(self._scene.standing(replace(here, position_m=point)).position_m for point in points[1:])]
             motion = route(points, speed_mps, begin_s, loop=loop, smooth=smooth)
-            return self._make(f"travel {name}", here.live_name, replace(here, motion=motion))
+            return self._make(f"travel {name}", here.live_name, here.travelling(motion))
 
     def undo(self, count: int = 1) -> tuple[Edit, ...]:
         """Undo the latest edits, each by a timed change; fewer if there are fewer.

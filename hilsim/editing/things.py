@@ -30,8 +30,8 @@ class Thing:
         live_name: Name in timed changes; it never changes.
         kind: Key of its table in ``[scene]``.
         keys: Keys of its table but those of name and place.
-        position_m: Position in the scene's frame; without a meaning for one that travels.
-        rotation_deg: Roll, pitch and yaw there.
+        position_m: Position in the scene's frame; zero for one that travels.
+        rotation_deg: Roll, pitch and yaw there; zero for one that travels.
         motion: Table of its way; None: it stays where it is.
         offset: Position and rotation of the shape in the object's frame.
     """
@@ -56,6 +56,10 @@ class Thing:
             return self
         pose = Pose(**_state(self.motion, round(rig_s * 1e9)))
         return replace(self, position_m=pose.position_m, rotation_deg=_rotation_deg(pose), motion=None)
+
+    def travelling(self, motion: Mapping[str, Any]) -> "Thing":
+        """The same object on a way."""
+        return replace(self, position_m=ZERO, rotation_deg=ZERO, motion=motion)
 
     def place(self) -> dict[str, Any]:
         """Keys of name and place in a table of ``[scene]``."""

@@ -132,7 +132,7 @@ def test_an_object_snaps_to_the_ground_and_to_the_grid(session):
         session.move("crate", (90.0, 0.0, 0.0), snap=GROUND)
 
 
-def test_an_object_of_the_rig_that_stands_on_the_ground_is_moved_from_its_place(session):
+def test_an_object_of_the_rig_on_the_ground_is_turned_at_its_height(session):
     assert session.objects()["bin"].position_m == (4.0, 3.0, pytest.approx(0.5, abs=1e-6))
     edit = session.turn("bin", (0.0, 0.0, 10.0))
     assert edit.later.position_m == session.edits[-1].former.position_m
