@@ -99,7 +99,7 @@ def _block_of(grid: Grid, key: int) -> int:
 
 
 @kernel
-def _add(grid: Grid, points_m: npt.NDArray[np.float64]) -> None:
+def _add(grid: Grid, points_m: npt.NDArray[np.float64], touched: npt.NDArray[np.uint8]) -> None:
     known, number = -1, -1
     for row in range(points_m.shape[0]):
         x, y, z = points_m[row, 0] / grid.cell_m, points_m[row, 1] / grid.cell_m, points_m[row, 2] / grid.cell_m
@@ -123,6 +123,7 @@ def _add(grid: Grid, points_m: npt.NDArray[np.float64]) -> None:
         cell = ((i - bi * _SIDE) * _SIDE + (j - bj * _SIDE)) * _SIDE + (k - bk * _SIDE)
         count = grid.returns[number, cell] + np.uint32(1)
         grid.returns[number, cell] = count
+        touched[number] = 1
         for axis, within in ((0, x - bi * _SIDE), (1, y - bj * _SIDE), (2, z - bk * _SIDE)):
             mean = grid.mean_m[number, cell, axis]
             grid.mean_m[number, cell, axis] = mean + (np.float32(within * grid.cell_m) - mean) / np.float32(count)
@@ -178,6 +179,7 @@ class ReturnsMap:
             mean_m=np.zeros((blocks, _CELLS, 3), np.float32),
             words=np.zeros(6, np.int64),
         )
+        self._touched = np.zeros(blocks, np.uint8)
 
     @property
     def cell_m(self) -> float:
@@ -201,17 +203,13 @@ class ReturnsMap:
 
     def add(self, points_m: npt.NDArray[np.float64]) -> None:
         """Add returns at positions ``float64[n, 3]`` in the world; what is not finite is left out."""
-        _add(self._grid, np.ascontiguousarray(points_m, np.float64))
+        _add(self._grid, np.ascontiguousarray(points_m, np.float64), self._touched)
 
     def add_noting(self, points_m: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """Add returns as ``add`` does; returns the numbers of the blocks that got some."""
+        self._touched[:] = 0
         self.add(points_m)
-        used = self.blocks
-        inside = points_m[np.isfinite(points_m).all(axis=1) & (np.abs(points_m) <= _FARTHEST_M).all(axis=1)]
-        places = np.unique(np.floor(np.floor(inside / self.cell_m) / BLOCK_CELLS).astype(np.int64), axis=0) - self._grid.words[2:5] + _MOST_BLOCK
-        places = places[((places >= 0) & (places < 2 * _MOST_BLOCK)).all(axis=1)]
-        keys = (places[:, 0] << 2 * _AXIS_BITS) | (places[:, 1] << _AXIS_BITS) | places[:, 2]
-        return np.flatnonzero(np.isin(self._grid.place[:used], keys))
+        return np.flatnonzero(self._touched[: self.blocks])
 
     def block_cells(self, block: int, min_count: int = 1) -> BlockCells:
         """Cells of a block, by its number, with at least so many returns."""

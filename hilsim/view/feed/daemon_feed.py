@@ -33,6 +33,10 @@ _AGAIN_S = 1.0
 _READ_S = 0.25
 _KEY_BYTES, _KEY_BEGIN = 12, 16
 """Addresses and ports of a datagram, and where they begin before its payload: after them come 4 bytes of length and checksum."""
+_NOT_FOUND = (
+    "no packet that is rendered again has these bytes: a vehicle flies otherwise in real time, another simulator moves something, or the daemon renders "
+    "with fewer rays for lack of time"
+)
 _LABEL_WAIT_S = 0.5
 _BACKLOG = 4
 """Scans that wait to be labelled, beyond which none is labelled until they have gone."""
@@ -147,7 +151,7 @@ class DaemonFeed:
         except HilsimError as error:
             return {"reason": str(error)}
         if found is None:
-            return {"reason": "no packet of the rig has these bytes: the rig renders with fewer rays for lack of time, or has another renderer"}
+            return {"reason": _NOT_FOUND}
         return {**mirror.described(*found), "measured_range_m": float(scan.points["range"][index])}
 
     def close(self) -> None:
@@ -195,7 +199,6 @@ class DaemonFeed:
         if mirror is None:
             return (0.0, 0.0, 0.0), IDENTITY_WXYZ
         rig_ns = stamp_ns - mirror.utc_epoch_ns
-        mirror.ensure_flown(rig_ns)
         pose = mirror.pose(sensor, rig_ns)
         if pose is None and mirror.is_carried_live and (body := self._platform.at(rig_ns)) is not None:
             pose = mirror.mounted(sensor, body)

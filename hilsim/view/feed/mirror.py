@@ -19,7 +19,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.offline.spans import OfflineRig, build_offline
 from hilsim.vehicle.platform import platform_state
 
-_FIRST_FLIGHT_NS = 60_000_000_000
+_FIRST_FLIGHT_NS = 1_000_000_000
 _TRIED = (8, 40, 200)
 """Packets before the one due when it was sent that are rendered to find it: a packet may be late."""
 _MOST_RUNS = 8
@@ -86,8 +86,8 @@ class RigMirror:
 
     @property
     def is_carried_live(self) -> bool:
-        """Whether only the daemon knows where the sensors are."""
-        return self._offline is None
+        """Whether a controller or another simulator moves the sensors, so that the daemon alone knows where they are."""
+        return self._offline is None or self.rig.spec.platform.kind in {"vehicle", "external"}
 
     def number(self, sensor: str) -> int | None:
         """Place of an emulated sensor in the rig; None for a replay or an unknown name."""
@@ -96,7 +96,7 @@ class RigMirror:
     def pose(self, sensor: str, rig_ns: int) -> Pose | None:
         """Pose of a sensor in the world by the rig's own tracks; None where they do not say it."""
         lidar = self._lidar(sensor)
-        if lidar is None or self._offline is None:
+        if lidar is None or self.is_carried_live:
             return None
         for begin_ns, later in lidar.later:
             if begin_ns > rig_ns:

@@ -64,7 +64,7 @@ def test_memory_is_bounded_and_a_map_is_begun_anew():
 
 
 def test_blocks_are_those_of_the_whole_map(tmp_path):
-    growing = GrowingMap(cell_m=0.2, memory_mb=20.0)
+    growing = GrowingMap(cell_m=0.2, memory_mb=40.0)
     points = np.random.default_rng(4).uniform(-10.0, 10.0, (5000, 3))
     growing.add(scan(points))
     blocks = growing.changed_since().blocks
