@@ -72,7 +72,8 @@ overlay = true
 retime = "none"
 # the end
 """
-PLAIN_PORT, MAP_PORT, RECORDED_PORT = 23681, 23682, 2368
+PLAIN_PORT, MAP_PORT = 23681, 23682
+PLAIN_POSITION_PORT, MAP_POSITION_PORT = 23691, 23692
 
 
 def write_all_three(directory):
