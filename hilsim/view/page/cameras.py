@@ -1,4 +1,4 @@
-"""Cameras: each browser has its own, which is free, follows a sensor or looks out of it."""
+"""Cameras: each browser has its own, which moves with a sensor and can be turned about it, is free, or looks out of a sensor."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Vector = npt.NDArray[np.float64]
 FREE, FOLLOW, FIRST_PERSON = "free", "follow the sensor", "first person"
-MODES = (FREE, FOLLOW, FIRST_PERSON)
+MODES = (FOLLOW, FREE, FIRST_PERSON)
 _NO_SENSOR = "-"
 _HOME = np.array([0.0, -16.0, 9.0])
 """Position behind and above a sensor, in its frame turned about the vertical only."""
@@ -70,7 +70,7 @@ class Cameras:
     def connect(self, client: "viser.ClientHandle") -> None:
         """Add the controls of a browser that has connected."""
         with client.gui.add_folder("Camera", order=50.0):
-            mode = client.gui.add_dropdown("mode", MODES, initial_value=FREE)
+            mode = client.gui.add_dropdown("mode", MODES, initial_value=FOLLOW)
             sensor = client.gui.add_dropdown("sensor", self._options(), initial_value=self._options()[0])
             home = client.gui.add_button("behind the sensor")
             top = client.gui.add_button("top view")
@@ -130,7 +130,7 @@ class Cameras:
         pose = None if camera is None else self._poses().get(camera.sensor.value)
         if camera is not None and pose is not None:
             self._behind(camera, pose)
-            camera.last = pose.position.copy()
+            camera.last, camera.followed = pose.position.copy(), camera.sensor.value
 
     def _behind(self, camera: _Camera, pose: SensorPose) -> None:
         forward = pose.forward

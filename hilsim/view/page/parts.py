@@ -91,14 +91,15 @@ def placed(scan: Scan, sensor: int, origin_m: npt.NDArray[np.float64]) -> Part:
     for name, values in (("instance", scan.instance), ("label", scan.label)):
         if values is not None and values.shape != (size,):
             raise ValueError(f"{name} of a scan must have one value for each of {size} points, got {list(values.shape)}")
-    local = np.empty((size, 3), np.float32)
-    for column, name in enumerate("xyz"):
-        local[:, column] = scan.points[name]
-    finite = np.isfinite(local).all(axis=1)
-    local[~finite] = 0.0
-    turn, shift = rotation(scan.wxyz), np.asarray(scan.position_m, np.float64) - origin_m
-    world = local @ turn.T.astype(np.float32)
-    world += shift.astype(np.float32)
+    local = [np.ascontiguousarray(scan.points[name]) for name in "xyz"]
+    finite = np.isfinite(local[0]) & np.isfinite(local[1]) & np.isfinite(local[2])
+    if not finite.all():
+        for values in local:
+            values[~finite] = 0.0
+    turn, shift = rotation(scan.wxyz).astype(np.float32), (np.asarray(scan.position_m, np.float64) - origin_m).astype(np.float32)
+    world = np.empty((size, 3), np.float32)
+    for row in range(3):  # a matrix product would wake BLAS's threads, which wait busily
+        world[:, row] = local[0] * turn[row, 0] + local[1] * turn[row, 1] + local[2] * turn[row, 2] + shift[row]
     part = Part(
         world=world,
         points=scan.points,

@@ -43,7 +43,7 @@ def pick(part: Part, origin: Sequence[float], direction: Sequence[float]) -> int
     if not part.size or not np.isfinite(length) or length <= 0.0 or not np.all(np.isfinite(origin)):
         return None
     away = part.world - np.asarray(origin, np.float32)
-    depth = away @ (along / length).astype(np.float32)
+    depth = np.einsum("ij,j->i", away, (along / length).astype(np.float32))
     distance_2 = np.einsum("ij,ij->i", away, away)
     angle = np.sqrt(np.maximum(distance_2 - depth * depth, 0.0)) / np.maximum(depth, _NEAREST_M)
     angle[depth <= _NEAREST_M] = np.inf

@@ -13,7 +13,7 @@ from PIL import Image
 from viser import _messages
 
 from hilsim.limits import VIEW_POINTS, VIEW_TRIANGLES
-from hilsim.view.page.cameras import FIRST_PERSON, FOLLOW
+from hilsim.view.page.cameras import FIRST_PERSON, FOLLOW, FREE
 from hilsim.view.page.controls import ALL, LAST_SECONDS, ONE_SCAN
 from hilsim.view.page.models import SceneModel
 from hilsim.view.page.page import Page, screenshot
@@ -275,9 +275,7 @@ def test_a_page_far_from_the_origin_of_the_world_has_its_own():
 
 def test_a_camera_follows_its_sensor(shown):
     client = shown.browser.client
-    shown.browser.set("mode", FOLLOW)
-    shown.feed.turn()
-    shown.page.step()
+    assert _handle(shown.browser.server, client, "mode").value == FOLLOW
     before = np.array(client.camera.position)
     shown.feed.turn()
     shown.page.step()
@@ -295,6 +293,7 @@ def test_a_camera_looks_out_of_its_sensor(shown):
 
 
 def test_a_free_camera_is_left_alone(shown):
+    shown.browser.set("mode", FREE)
     before = np.array(shown.browser.client.camera.position)
     shown.feed.turn()
     shown.page.step()
