@@ -1,6 +1,7 @@
 """A rig as timed changes have made it: each change gives another state, and each state says what the rig's lidars are and see."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -74,6 +75,16 @@ class RigState:
         if has_overlay(rig):
             worlds[_INSERTED] = moving_world(scenery.objects, scenery.world.live)
         return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots)
+
+    @classmethod
+    def of_movers(cls, rig: Rig, scenery: Scenery) -> Self:
+        """The rig as its file has it, for changes that are checked and not rendered: no change builds the scene again."""
+        worlds = dict.fromkeys((_SHARED, _INSERTED) if has_overlay(rig) else (_SHARED,), EditableWorld.of_movers(scenery.objects, scenery.world.live))
+        return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots)
+
+    def seen_without(self, numbers: AbstractSet[int]) -> World:
+        """World of all sensors, without the movers of some ids."""
+        return self.worlds[_SHARED].seen_without(numbers)
 
     @property
     def world(self) -> World:

@@ -7,11 +7,12 @@ long as building the world; from then on it is a mover, as added objects are, an
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from hilsim.errors import ConfigError
-from hilsim.geometry.live_keys import LivePlacement
+from hilsim.geometry.live_keys import LiveKeys, LivePlacement
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import SCENE_TRIANGLES
@@ -60,6 +61,12 @@ class EditableWorld:
             world=world,
         )
 
+    @classmethod
+    def of_movers(cls, objects: Sequence[SceneObject], live: LiveKeys) -> Self:
+        """The world of objects that are all movers, also those that stand still: no edit builds tiles."""
+        movers = [replace(thing, placement=fixed_track(thing.placement)) if isinstance(thing.placement, Pose) else thing for thing in objects]
+        return replace(cls.of(movers, build_world(movers, live=live)), objects=tuple(objects))
+
     def find(self, name: str) -> int:
         """Id of the object of a name.
 
@@ -92,6 +99,11 @@ class EditableWorld:
         thing = replace(self.objects[number], placement=placement)
         edited = replace(self, objects=(*self.objects[:number], thing, *self.objects[number + 1 :]))
         return _moving(_lifted(edited, number), number, thing)
+
+    def seen_without(self, numbers: AbstractSet[int]) -> World:
+        """The world without the movers of some ids."""
+        movers = {number: mover for number, mover in self.movers.items() if number not in numbers}
+        return _with_movers(self, movers, WorldParts.of(self.world, self.materials, self.geometry_of)).world
 
     def without(self, number: int) -> "EditableWorld":
         """The world without an object."""

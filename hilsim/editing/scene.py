@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from hilsim.assembly.build import build_scenery
 from hilsim.assembly.changed import RigState
 from hilsim.assets.library import is_in_library
@@ -21,8 +23,10 @@ from hilsim.errors import ConfigError, HilsimError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.live_keys import LivePlacement
 from hilsim.geometry.poses import Pose, mounting
+from hilsim.geometry.tracks import fixed_track, track_state
+from hilsim.render.cpu import cast_rays
 from hilsim.scene.object_specs import ZERO, ObjectSpec, finite
-from hilsim.scene.world import SceneObject, World, build_world
+from hilsim.scene.world import SceneObject, World
 
 _PLACE_IN_TABLE = re.compile(r"[a-z]+\[[0-9]+\]")
 _LONGEST_NAME = 100
@@ -46,18 +50,17 @@ class EditedScene:
         """
         self._rig = rig
         self._target = target
-        self._state = RigState.at_start(rig, build_scenery(rig))
+        self._state = RigState.of_movers(rig, build_scenery(rig))
         self.things: dict[str, Thing] = {}
         self.fixed: dict[str, str] = {}
         self.rows: dict[str, tuple[str, int]] = {}
         self._standing: set[str] = {thing.name for thing in self._state.objects if thing.stands_on_ground}
-        self._surfaces: Sequence[tuple[object, object]] = []
-        self._ground = build_world([])
         self._keys: set[str] = set(self._state.object_names)
         self._take_scene(rig)
         self.of_file = dict(self.things)
         """Objects as the rig's file has them."""
         self._take_script()
+        _load_kernels(self._state.world)
 
     @property
     def origin_m(self) -> Vector:
@@ -113,18 +116,14 @@ class EditedScene:
         return replace(thing, position_m=self._in_scene(placed.placement))
 
     def _ground_without(self, number: int) -> tuple[World, list[SceneObject]]:
-        """World of the objects that others can stand on, but for one object, and those objects; it is built again where they are others."""
+        """World of the objects that others can stand on, but for one object, and all objects, of which the others stand on the ground."""
         objects = self._state.objects
         unseen = {
             row
             for row, thing in enumerate(objects)
             if row == number or row in self._state.removed or not isinstance(thing.placement, Pose) or thing.name in self._standing
         }
-        still = [replace(thing, stands_on_ground=False) for row, thing in enumerate(objects) if row not in unseen]
-        surfaces = [(thing.mesh, thing.placement) for thing in still]
-        if surfaces != self._surfaces:
-            self._surfaces, self._ground = surfaces, build_world(still)
-        return self._ground, still
+        return self._state.seen_without(unseen), [replace(thing, stands_on_ground=row in unseen) for row, thing in enumerate(objects)]
 
     def name_faults(self, name: str, own: str | None) -> list[str]:
         """Faults of a name for a new object, or for the object that has the name ``own``."""
@@ -244,6 +243,13 @@ class EditedScene:
                 case RemoveChange():
                     self.things.pop(change.name, None)
                     self.fixed.pop(change.name, None)
+
+
+def _load_kernels(world: World) -> None:
+    """Load what edits call, so that the first one takes as long as the others."""
+    track_state(fixed_track(Pose()), 0)
+    down = np.array([[0.0, 0.0, -1.0]], np.float32)
+    cast_rays(world, np.zeros((1, 3)), down, np.zeros(1, np.int64), 1.0, np.empty(1, np.float32), np.empty(1, np.int32), np.empty(1, np.int32))
 
 
 def table_faults(kind: str, name: str, keys: Mapping[str, Any]) -> list[str]:

@@ -49,6 +49,7 @@ class EditSession:
         self.snap = snap
         self._lock = threading.RLock()
         self._target = target
+        path = path.absolute()
         self._file = RigFile.read(path)
         self._directory = (directory or path.parent).resolve()
         self._scene = EditedScene(load_rig_file(path), target)

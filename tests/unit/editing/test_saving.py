@@ -1,10 +1,13 @@
 """Saved rigs and scripts: what the file had stays, byte for byte, and a file is whole or as it was."""
 
+import errno
+import sys
 import tomllib
 
 import pytest
 
 import hilsim
+from hilsim.config.places import rig_path, shipped_names
 from hilsim.editing.rig_text import edited_text
 from hilsim.errors import ConfigError
 from tests.support import write_rig
@@ -288,3 +291,52 @@ def test_the_mode_of_a_file_stays(path):
     session.save()
     assert path.stat().st_mode & 0o777 == 0o640
     assert _names(path.parent) == ["rig.toml"]
+
+
+def test_saving_without_tomlkit_says_what_to_install(path, monkeypatch):
+    session = edit(path)
+    session.move("crate", (6.0, 1.0, 0.5))
+    monkeypatch.setitem(sys.modules, "tomlkit", None)
+    with pytest.raises(ConfigError, match=r"requires the package tomlkit \(pip install 'hilsim-lidar\[view\]'\)"):
+        session.save()
+    assert path.read_text() == APART
+
+
+def test_a_write_that_fails_leaves_the_file_and_nothing_beside_it(path, monkeypatch):
+    session = edit(path)
+    session.move("crate", (6.0, 1.0, 0.5))
+    monkeypatch.setattr("os.fsync", _no_space)
+    with pytest.raises(ConfigError, match="No space left on device"):
+        session.save()
+    assert path.read_text() == APART
+    assert _names(path.parent) == ["rig.toml"]
+    assert not session.is_saved
+    monkeypatch.undo()
+    session.save()
+    assert session.is_saved
+
+
+def _no_space(_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_rig_is_saved_where_it_was_read_whatever_the_working_directory(path, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(path.parent)
+    session = hilsim.edit("rig.toml", hilsim.ScriptTarget())
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    session.move("crate", (6.0, 1.0, 0.5))
+    session.save()
+    assert "[6.0, 1.0, 0.5]" in path.read_text()
+
+
+@pytest.mark.parametrize("name", shipped_names("rigs"))
+def test_an_object_added_to_a_shipped_rig_adds_lines_and_changes_none(name):
+    text = rig_path(name).read_text()
+    new = {"name": "crate", "size_m": [1.0, 1.0, 1.0]}
+    edited = edited_text(text, {}, [("box", new)])
+    assert tomllib.loads(edited)["scene"]["box"][-1] == new
+    lines = iter(edited.splitlines())
+    assert all(line in lines for line in text.splitlines())
+    first = tomllib.loads(edited)["scene"]["box"][0]
+    assert edited_text(edited, {("box", len(tomllib.loads(edited)["scene"]["box"]) - 1): None}, []).split() == text.split()
+    assert tomllib.loads(edited_text(edited, {("box", 0): {**first, "label": 7}}, []))["scene"]["box"][0]["label"] == 7

@@ -219,3 +219,16 @@ def test_what_has_no_table_in_the_rig_is_not_edited(tmp_path):
     with pytest.raises(ConfigError, match='several objects have its name "ball"'):
         session.delete("ball")
     assert "crate" in session.objects()
+
+
+def test_an_edit_puts_objects_on_the_ground_where_a_rig_does(tmp_path, target):
+    hill = '[[scene.box]]\nname = "slope"\nsize_m = [8.0, 8.0, 0.5]\nposition_m = [-6.0, -6.0, 1.0]\nrotation_deg = [12.0, 5.0, 0.0]\n'
+    spots = [(-6.0, -6.0), (-4.5, -7.0), (3.0, -9.0), (9.9, 1.0)]
+    tables = "".join(
+        f'[[scene.cone]]\nname = "cone {n}"\nradius_m = 0.2\nheight_m = 0.5\nposition_m = [{x}, {y}, 0.1]\nstand_on_ground = true\n'
+        for n, (x, y) in enumerate(spots)
+    )
+    session = hilsim.edit(write_rig(tmp_path, RIG + hill + tables), target)
+    for number, (x, y) in enumerate(spots):
+        of_rig = session.objects()[f"cone {number}"].position_m
+        assert session.move(f"cone {number}", (x, y, 0.1), snap=GROUND).later.position_m == pytest.approx(of_rig, abs=1e-4)
