@@ -1,6 +1,7 @@
 """The editor in a real browser, on the page of a real daemon: what is edited there is in the packets that leave."""
 
 import asyncio
+import math
 import threading
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import velodyne_decoder
+from viser.transforms import SE3, SO3
 
 import hilsim
 from hilsim.api.control import connect
@@ -68,6 +70,43 @@ def points_ahead(stream):
     scans = [scan for at, payload in enumerate(received) if (scan := decoder.decode(1000.0 + at * 0.001327, payload)) is not None]
     points = np.asarray(scans[-1][1])
     return points[(np.abs(points[:, 1]) < 0.3) & (points[:, 0] > 0.8) & (np.abs(points[:, 2]) < 0.4)]
+
+
+async def test_an_object_is_dragged_by_its_handle_with_the_mouse(daemon, tmp_path, receiver):
+    stream = receiver()
+    rig = write_rig(tmp_path, SCENE.replace("seed = 5", "seed = 5\nlead_ms = 8.0") + sensor("lidar", stream.port, receiver().port) + CONTROL)
+    daemon(rig)
+    async with edited(str(tmp_path / "control")) as view:
+        view.editor._on_ground.value = False
+        await press(view, "add")
+        await until(lambda: view.editor.selected == "box 1")
+        (client,) = view.server.get_clients().values()
+        camera = client.camera
+        camera.position, camera.look_at, camera.up_direction = (4.0, -6.0, 4.0), (4.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+        canvas = await view.window.locator("canvas").first.bounding_box()
+
+        def pixel(x):
+            """Place in the window of a point of the handle's red arrow."""
+            seen = (
+                SE3.from_rotation_and_translation(SO3(np.asarray(camera.wxyz)), np.asarray(camera.position)).inverse().apply(np.array((x, 0.0, 0.0)))
+            )
+            scale = canvas["height"] / 2 / math.tan(camera.fov / 2) / seen[2]
+            return canvas["x"] + canvas["width"] / 2 + scale * seen[0], canvas["y"] + canvas["height"] / 2 + scale * seen[1]
+
+        async with asyncio.timeout(PATIENCE_MS / 1000):
+            while len(view.editor._groups) < 2:  # until the browser has drawn the handle where the camera sees it
+                await view.window.mouse.move(*pixel(5.15))
+                await view.window.mouse.down()
+                for x in (5.0, 4.8, 4.65):
+                    await view.window.mouse.move(*pixel(x))
+                await view.window.mouse.up()
+                await asyncio.sleep(1.0)
+        (_, *moves) = hilsim.connect(tmp_path / "control").script()
+        assert {change["kind"] for change in moves} == {"move"}
+        x, y, z = moves[-1]["position_m"]
+        assert 3.3 < x < 3.8
+        assert (y, z) == (0.0, 0.0)
+        await until(lambda: abs(np.median(points_ahead(stream)[:, 0]) - (x - 0.5)) < 0.05)
 
 
 async def test_an_object_that_is_added_dragged_and_removed_on_the_page_is_in_the_packets_that_leave(daemon, tmp_path, receiver):

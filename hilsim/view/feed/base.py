@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -57,4 +57,13 @@ class Feed(Protocol):
 
     def close(self) -> None:
         """End the threads and connections; closing again does nothing."""
+        ...
+
+
+@runtime_checkable
+class TruthfulFeed(Feed, Protocol):
+    """Feed that knows the ground truth of points: that of a daemon."""
+
+    def truth(self, scan: Scan, index: int) -> Mapping[str, object]:
+        """Ground truth of a point of a stored scan; it may take a second."""
         ...

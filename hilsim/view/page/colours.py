@@ -56,6 +56,14 @@ def colours(part: Part, quantity: str, colour_map: str) -> tuple[Bytes, str]:
     return table[np.clip(scaled, 0, table.shape[0] - 1).astype(np.uint8)], f"{low:g} to {high:g} {UNITS[quantity]}".strip()
 
 
+def mapped(values: npt.NDArray[np.float32]) -> Bytes:
+    """Colours of numbers by the first colour map, from their second to their 98th percentile: ``uint8[n, 3]``."""
+    low, high = (float(limit) for limit in np.percentile(values, (2.0, 98.0))) if values.size else (0.0, 1.0)
+    table = _table(MAPS[0])
+    found: Bytes = table[np.clip((values - low) * ((table.shape[0] - 1) / max(high - low, 1e-6)), 0, table.shape[0] - 1).astype(np.uint8)]
+    return found
+
+
 def _limits(values: npt.NDArray[Any], quantity: str) -> tuple[float, float]:
     """Range of the colour map: round numbers, so that it is steady from scan to scan."""
     if quantity == "intensity":

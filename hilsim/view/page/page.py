@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,14 @@ import numpy.typing as npt
 import structlog
 
 from hilsim.limits import VIEW_POINTS, VIEW_TRIANGLES
-from hilsim.view.feed.base import Feed, Scan
+from hilsim.view.feed.base import Feed, Scan, TruthfulFeed
 from hilsim.view.page.cameras import Cameras, SensorPose
 from hilsim.view.page.colours import OBJECTS, colours
 from hilsim.view.page.controls import ALL, LAST_SECONDS, Controls
+from hilsim.view.page.mapping import MapLayer
 from hilsim.view.page.models import SceneModel, field_of_view, track_segments
 from hilsim.view.page.parts import History, Part, VoxelMap, joined, placed, thinned
-from hilsim.view.page.picking import Picked, describe, distance_m, pick
+from hilsim.view.page.picking import Picked, describe, distance_m, pick, truth_rows
 from hilsim.view.page.players import ReplayControls
 from hilsim.view.page.strips import HealthStrips, latest, plain
 
@@ -83,6 +85,7 @@ class Page:
         shown: Points that are drawn now.
         picked: Picked points, the newest last: two at most.
         drawn: Number of updates so far.
+        mapping: Map of returns.
         editor: Editor of the scene; None before the first scan, and without a session.
     """
 
@@ -128,6 +131,7 @@ class Page:
         self.cameras = Cameras(self._poses)
         self._replays = ReplayControls(server, feed, control)
         self._health = HealthStrips(server)
+        self.mapping = MapLayer(server)
         server.on_client_connect(self._connect)
         server.on_client_disconnect(lambda client: self.cameras.disconnect(client.client_id))
         server.scene.on_click()(self._click)
@@ -151,7 +155,7 @@ class Page:
             if status is not None:
                 self._health.show(status, latest(self._feed), time.monotonic() - self._started_s)
             self._replays.step(status)
-            if not self.cameras.count and self._map is None:
+            if not self.cameras.count and self._map is None and not self.mapping.is_on:
                 return
             self._choose_stores()
             is_new = not self.controls.is_paused and self._take_scans()
@@ -163,6 +167,7 @@ class Page:
                 self.cameras.step()
             if self._steps % _TRACK_STEPS == 0:
                 self._draw_tracks()
+            self.mapping.step(self.origin_m)
 
     def _change(self) -> None:
         self._is_changed = True
@@ -230,6 +235,8 @@ class Page:
                 return
             self._store(part)
             sensor.latest = part
+        for scan in scans if self.mapping.is_on else ():
+            self.mapping.add(scan)
         is_unposed = sensor.pose is None
         sensor.move(SensorPose(position=np.asarray(newest.position_m, np.float64) - self.origin_m, wxyz=newest.wxyz))
         if is_unposed:
@@ -375,7 +382,22 @@ class Page:
             found = describe(self.shown, index, tuple(self._sensors), self.origin_m, self._object_name)
             self.picked = (*self.picked[-1:], found) if self.controls.measures else (found,)
             self._mark()
-            return found
+        if isinstance(self._feed, TruthfulFeed):
+            threading.Thread(target=self._find_truth, args=(self._feed, found), name="truth", daemon=True).start()
+        return found
+
+    def _find_truth(self, feed: "TruthfulFeed", picked: Picked) -> None:
+        """Add the ground truth of a picked point to its rows, unless another point is picked meanwhile."""
+        name = tuple(self._sensors)[picked.sensor]
+        for scan in reversed(feed.scans_since(name, 0)):
+            index = np.flatnonzero(scan.points == picked.point)
+            if index.size:
+                rows = truth_rows(feed.truth(scan, int(index[0])))
+                with self._lock:
+                    if self.picked and self.picked[-1] is picked:
+                        self.picked = (*self.picked[:-1], replace(picked, rows=(*picked.rows, *rows)))
+                        self._mark()
+                return
 
     def clear_picked(self) -> None:
         """Forget the picked points."""

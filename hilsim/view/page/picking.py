@@ -1,7 +1,8 @@
 """Point under the pointer: the nearest one to a ray among the shown points."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,13 @@ import numpy.typing as npt
 from hilsim.view.page.parts import Part
 
 _NEAREST_M = 0.05
+_TRUTH = (
+    ("object", "true object", ""),
+    ("material", "material", ""),
+    ("cause", "cause of the echo", ""),
+    ("range_m", "true range", " m"),
+    ("incidence_deg", "angle of incidence", "°"),
+)
 _WIDEST_RAD = 0.03
 """Largest angle between the ray and a point that is picked: 17 pixels of a window of 800 that shows 80 degrees."""
 _SAME_RAD = 0.002
@@ -22,11 +30,13 @@ class Picked:
     Attributes:
         world: ``float32[3]``, position relative to the page's origin.
         sensor: Number of the sensor on the page.
+        point: The point, of ``hilsim.api.points.DECODED_DTYPE``.
         rows: Names and values for people.
     """
 
     world: npt.NDArray[np.float32]
     sensor: int
+    point: Any
     rows: tuple[tuple[str, str], ...]
 
 
@@ -83,7 +93,15 @@ def describe(
         ("label", str(part.label[index]) if part.label[index] >= 0 else "unknown"),
         ("position", f"{x:.2f}, {y:.2f}, {z:.2f} m"),
     ]
-    return Picked(world=world, sensor=int(part.sensor[index]), rows=tuple(rows))
+    return Picked(world=world, sensor=int(part.sensor[index]), point=point.copy(), rows=tuple(rows))
+
+
+def truth_rows(truth: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Names and values of a point's ground truth for people (``DaemonFeed.truth``)."""
+    if "reason" in truth:
+        return (("ground truth", f"unknown: {truth['reason']}"),)
+    rows = ((title, truth.get(key), unit) for key, title, unit in _TRUTH)
+    return tuple((title, (f"{value:.3f}{unit}" if isinstance(value, float) else str(value))) for title, value, unit in rows if value is not None)
 
 
 def distance_m(first: Picked, second: Picked) -> float:
