@@ -52,6 +52,8 @@ def running():
         http=HttpCounts(),
         rig=SimpleNamespace(name="bench"),
         epoch_ns=0,
+        live_pose=None,
+        live_packets=None,
         reading=make_reading,
         health=HealthMonitor(),
         changes=changes,
@@ -414,6 +416,47 @@ def test_a_stream_without_the_token_is_closed(running, tmp_path, first):
     assert streamed(running, tmp_path, check, with_header=False, first=first) == (False, aiohttp.WSMsgType.CLOSE, 1008)
     assert running.http.answered == 0
     assert sum(refused(running).values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"Origin": "http://bench.example"}, 403), ({"Host": "bench.example"}, 403), ({}, 400)], ids=["origin", "host", "plain"]
+)
+def test_packets_have_the_gate_of_streams(running, tmp_path, headers, status):
+    assert served(running, tmp_path, lambda client: client.ask("GET", "/v1/packets", **headers))[0] == status
+
+
+def test_packets_need_the_token_and_a_rig_that_sends(running, tmp_path):
+    running.live_packets = None
+
+    async def follow(client):
+        answers = []
+        async with aiohttp.ClientSession() as session:
+            for headers in ({}, client.authorised):
+                async with session.ws_connect(f"http://{client.host}/v1/packets", headers=headers) as stream:
+                    if not headers:
+                        await stream.send_str('{"token": "wrong"}')
+                    answers.append((await stream.receive_json(), (await stream.receive()).type, stream.close_code))
+        return answers
+
+    (refusal, *first), (answer, *second) = served(running, tmp_path, follow)
+    assert "a request must have the token" in refusal["error"]
+    assert first == [aiohttp.WSMsgType.CLOSE, 1008]
+    assert answer == {"ok": False, "error": "packets must be asked for while packets flow"}
+    assert second == [aiohttp.WSMsgType.CLOSE, 1013]
+
+
+@pytest.mark.parametrize("path", ["request", "stream"])
+def test_packets_are_refused_where_requests_are_answered(running, tmp_path, path):
+    if path == "request":
+        _, answer = served(running, tmp_path, lambda client: client.ask("POST", "/v1/request", {"do": "packets"}))
+    else:
+
+        async def check(stream):
+            await stream.send_str('{"do": "packets"}')
+            return await stream.receive_json()
+
+        answer = streamed(running, tmp_path, check)
+    assert answer == {"ok": False, "error": "packets must be asked for over the control socket, or as the WebSocket /v1/packets"}
 
 
 def test_a_stream_whose_client_sends_no_token_is_closed(running, tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def test_a_map_counts_the_returns_of_each_cell_and_is_a_file(server, tmp_path):
     assert layer.cells == 0
 
 
-def test_the_page_lets_the_map_grow_while_nobody_watches(server):
+def test_the_page_lets_the_map_grow_without_a_browser(server):
     feed = MadeFeed("roof")
     page = Page(server, feed)
     page.mapping._is_on.value = True
