@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hilsim.cli.addresses import HostPort
 from hilsim.cli.leaving import leave
 from hilsim.cli.rigs import RigArgument, changes, changing
 from hilsim.cli.terminal.live_line import LiveLine
@@ -56,6 +57,12 @@ Examples:
     help="Change the rig at the rig times that this file (.toml or .jsonl) lists.",
 )
 @click.option("--view", is_flag=True, help="Show what is sent in a browser: starts `hilsim view`, whose URL is printed (the extra `view`).")
+@click.option(
+    "--view-at",
+    type=HostPort(),
+    metavar="HOST:PORT",
+    help="Address of that page, a loopback one (default 127.0.0.1:8080; port 0: any); implies --view.",
+)
 @click.option("--end-with", type=click.IntRange(1), metavar="PID", help="Stop when the process of this number has ended in any way.")
 @click.option("--quiet", is_flag=True, help="Show no status line, and log only warnings and errors.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
@@ -74,6 +81,7 @@ def run(
     directory: Path | None,
     script: Path | None,
     view: bool,
+    view_at: tuple[str, int] | None,
     end_with: int | None,
     quiet: bool,
     log_level: Level,
@@ -110,14 +118,14 @@ def run(
     overrides = {name: value for name, value in options.items() if value is not None}
     changed = replace(changes(settings, to), no_noise=no_noise)
     child = None
-    if view:
-        child = _view_child(line if person else None)
+    if view or view_at is not None:
+        child = _view_child(line if person else None, view_at)
         changed = child.reachable(rig, changed, directory)
         console = child.beside(console)
     source = RigFile(path=rig, changes=changed, recording=overrides, directory=directory.absolute() if directory else None, script=script)
     from hilsim.cli.lockstep import lockstep_rig, run_in_lockstep  # noqa: PLC0415
 
-    stepped = lockstep_rig(source, {"--record": record, "--script": script, "--no-noise": no_noise, "--view": view})
+    stepped = lockstep_rig(source, {"--record": record, "--script": script, "--no-noise": no_noise, "--view": view or view_at is not None})
     if stepped is not None:
         if person:
             screen.close()
@@ -135,7 +143,7 @@ def run(
     leave(ending)
 
 
-def _view_child(line: LiveLine | None) -> "ViewChild":
+def _view_child(line: LiveLine | None, at: tuple[str, int] | None) -> "ViewChild":
     """Live view beside the daemon; it ends with the command."""
     from hilsim.view.child import ViewChild  # noqa: PLC0415 - few runs have one
     from hilsim.view.page.server import require_view  # noqa: PLC0415
@@ -147,6 +155,6 @@ def _view_child(line: LiveLine | None) -> "ViewChild":
             line.over("")
         click.echo(text, err=True)
 
-    child = ViewChild(show=show)
+    child = ViewChild(show=show, at=at)
     click.get_current_context().call_on_close(child.end)
     return child

@@ -25,9 +25,11 @@ class ViewChild:
 
     Attributes:
         show: Callback for a line for the operator: the URL.
+        at: Address of the page; None: the usual one.
     """
 
     show: Callable[[str], None]
+    at: tuple[str, int] | None = None
     _folder: Path | None = field(default=None, init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
 
@@ -54,6 +56,8 @@ class ViewChild:
         control, place = running.rig.spec.control, running.rig.directory
         address = [str(place / control.socket)] if control.socket else [f"http://{control.http}", "--token-file", str(place / control.token_file)]
         command = [sys.executable, "-m", "hilsim", "view", *address, "--end-with", str(os.getpid())]
+        if self.at is not None:
+            command += ["--at", f"{self.at[0]}:{self.at[1]}"]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
         threading.Thread(target=self._pass_on, args=(self._process,), name="view-url", daemon=True).start()
 

@@ -119,8 +119,7 @@ class Cameras:
             elif camera.last is None or camera.followed != camera.sensor.value:
                 self._behind(camera, pose)
             elif moved:
-                with camera.client.atomic():
-                    camera.client.camera.position = camera.client.camera.position + (pose.position - camera.last)  # moves its target, too
+                _carry(camera.client, _target(pose))
             if moved:
                 camera.last, camera.followed = pose.position.copy(), camera.sensor.value
 
@@ -136,7 +135,7 @@ class Cameras:
         forward = pose.forward
         right = np.array([forward[1], -forward[0], 0.0])
         position = pose.position + right * _HOME[0] + forward * _HOME[1] + np.array([0.0, 0.0, _HOME[2]])
-        _look(camera.client, position, pose.position + forward * _AHEAD_M)
+        _look(camera.client, position, _target(pose))
 
     def _from_above(self, camera: _Camera) -> None:
         pose = self._poses().get(camera.sensor.value)
@@ -155,3 +154,17 @@ def _look(client: "viser.ClientHandle", position: Vector, target: Vector) -> Non
     with client.atomic():
         client.camera.position = position
         client.camera.look_at = target
+
+
+def _carry(client: "viser.ClientHandle", target: Vector) -> None:
+    """Move a camera to another target, with the direction and distance that its browser has reported last.
+
+    A browser reports where its camera was some frames ago; only its position relative to its own target is free of that delay.
+    """
+    view = np.asarray(client.camera.position, np.float64) - np.asarray(client.camera.look_at, np.float64)
+    if float(np.linalg.norm(view)) > _LEAST_M:
+        _look(client, target + view, target)
+
+
+def _target(pose: SensorPose) -> Vector:
+    return pose.position + pose.forward * _AHEAD_M

@@ -282,6 +282,20 @@ def test_a_camera_follows_its_sensor(shown):
     np.testing.assert_allclose(np.array(client.camera.position) - before, [0.0, 0.5, 0.0], atol=1e-6)
 
 
+def test_a_camera_follows_its_sensor_however_late_its_browser_reports(shown):
+    client = shown.browser.client
+    for _ in range(5):
+        late = camera()
+        late.position, late.look_at = (0.0, -10.0, 8.0), (0.0, 2.0, 1.0)  # of long ago, by a person who has turned it
+        shown.browser.connection.send(encoded(late))
+        _until(lambda: np.allclose(client.camera.look_at, (0.0, 2.0, 1.0)))
+        shown.feed.turn()
+        shown.page.step()
+        sensor = np.array(shown.feed.scans["roof"][-1].position_m)
+        np.testing.assert_allclose(client.camera.look_at, sensor + np.array([0.0, 6.0, 0.0]), atol=1e-6)
+        np.testing.assert_allclose(np.array(client.camera.position) - client.camera.look_at, [0.0, -12.0, 7.0], atol=1e-6)
+
+
 def test_a_camera_looks_out_of_its_sensor(shown):
     client = shown.browser.client
     shown.browser.set("sensor", "front")
