@@ -316,6 +316,16 @@ def test_a_write_that_fails_leaves_the_file_and_nothing_beside_it(path, monkeypa
     assert session.is_saved
 
 
+def test_a_file_that_changes_while_it_is_saved_is_not_overwritten(path, monkeypatch):
+    session = edit(path)
+    session.move("crate", (6.0, 1.0, 0.5))
+    monkeypatch.setattr("os.fsync", lambda _: path.write_text(APART + "# by hand"))
+    with pytest.raises(ConfigError, match="got a file that another program has changed"):
+        session.save()
+    assert path.read_text() == APART + "# by hand"
+    assert _names(path.parent) == ["rig.toml"]
+
+
 def _no_space(_):
     raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -123,6 +123,8 @@ def test_a_rename_changes_no_packet_and_the_old_name_is_free_again(session, targ
 
 def test_an_object_snaps_to_the_ground_and_to_the_grid(session):
     snap = hilsim.Snap(on_ground=True, grid_m=0.5)
+    session.move("crate", (5.0, 0.0, 1.0))
+    assert session.move("crate", (5.0, 0.0, 0.0), snap=GROUND).later.position_m == (5.0, 0.0, pytest.approx(0.5, abs=1e-6))
     edit = session.add("box", "chest", (2.2, 1.9, 0.0), size_m=[1.0, 1.0, 0.8], snap=snap)
     assert edit.later.position_m == (2.0, 2.0, pytest.approx(0.4, abs=1e-6))
     on_it = session.move("crate", (2.0, 2.0, 0.25), snap=GROUND)
