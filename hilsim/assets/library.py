@@ -147,14 +147,10 @@ def _person(height_m: float, stride_deg: float) -> tuple[Part, ...]:
 
 def _traffic_cone() -> tuple[Part, ...]:
     """Cone of 0.75 m on a square foot, with two retro-reflecting collars."""
-    collars = ((0.14, 0.11, 0.32), (0.095, 0.07, 0.52))
     return (
         Part("rubber", _box((0.4, 0.4, 0.04)), (0.0, 0.0, 0.02)),
         Part("paint_red", primitives.cone(0.17, 0.71, _NONE, _TOLERANCE_M), (0.0, 0.0, 0.04 + 0.355)),
-        *(
-            Part("retro_sign", _tapered((-low_m, low_m), (-high_m, high_m), (2.0 * low_m, 2.0 * high_m), 0.1), (0.0, 0.0, from_m))
-            for low_m, high_m, from_m in collars
-        ),
+        *(Part("retro_sign", _cylinder(radius_m, 0.1), (0.0, 0.0, middle_m)) for radius_m, middle_m in ((0.108, 0.37), (0.06, 0.57))),
     )
 
 
