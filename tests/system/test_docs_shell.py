@@ -25,6 +25,18 @@ NOT_RUN = {
         "asks a daemon that serves HTTP and whose rig has a replay",
         "tests/system/test_changes.py::test_a_rig_is_changed_over_http_and_a_stream_shows_it",
     ),
+    ("control.md", "hilsim control bench.sock packets"): (
+        "needs Wireshark, and runs until Ctrl-C",
+        "tests/system/test_packet_streams.py::test_the_stream_has_the_bytes_of_the_recording_over_both_transports",
+    ),
+    ("record-what-was-sent.md", "hilsim control bench.sock packets"): (
+        "needs Wireshark, and runs until Ctrl-C",
+        "tests/system/test_packet_streams.py::test_the_stream_has_the_bytes_of_the_recording_over_both_transports",
+    ),
+    ("sensor-web-page.md", "curl"): (
+        "asks a sensor at a fixed port",
+        "tests/system/test_sensor_web.py::test_settings_act_on_the_stream_and_are_timed_changes",
+    ),
     ("fly-with-an-autopilot.md", "sim_vehicle.py"): (
         "ArduPilot's simulation is not installed",
         "tests/system/test_flight_controller.py::test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart",

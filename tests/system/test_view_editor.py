@@ -2,13 +2,16 @@
 
 import asyncio
 import math
+import os
 import threading
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import velodyne_decoder
+from PIL import Image
 from viser.transforms import SE3, SO3
 
 import hilsim
@@ -19,7 +22,7 @@ from hilsim.view.page.page import Page
 from hilsim.view.serving import server_beside
 from hilsim.view.sources import edit_session
 from tests.support import write_rig
-from tests.system.browsers import PATIENCE_MS, browser, window
+from tests.system.browsers import PATIENCE_MS, browser, pixels, window
 from tests.system.conftest import SCENE
 from tests.system.test_changes import CONTROL, sensor
 
@@ -73,6 +76,7 @@ def points_ahead(stream):
 
 
 async def test_an_object_is_dragged_by_its_handle_with_the_mouse(daemon, tmp_path, receiver):
+    """Its picture is the second one of docs/how-to/view.md: ``HILSIM_PICTURES=docs/images`` writes it anew."""
     stream = receiver()
     rig = write_rig(tmp_path, SCENE.replace("seed = 5", "seed = 5\nlead_ms = 8.0") + sensor("lidar", stream.port, receiver().port) + CONTROL)
     daemon(rig)
@@ -107,6 +111,9 @@ async def test_an_object_is_dragged_by_its_handle_with_the_mouse(daemon, tmp_pat
         assert 3.3 < x < 3.8
         assert (y, z) == (0.0, 0.0)
         await until(lambda: abs(np.median(points_ahead(stream)[:, 0]) - (x - 0.5)) < 0.05)
+        if "HILSIM_PICTURES" in os.environ:
+            picture = Image.fromarray(await pixels(view.window)).crop((0, 180, 1000, 1400)).resize((656, 800), Image.Resampling.LANCZOS)
+            picture.quantize(128).save(Path(os.environ["HILSIM_PICTURES"], "edit.png"), optimize=True)
 
 
 async def test_an_object_that_is_added_dragged_and_removed_on_the_page_is_in_the_packets_that_leave(daemon, tmp_path, receiver):

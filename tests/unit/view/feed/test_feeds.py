@@ -38,6 +38,13 @@ def await_true(check):
         time.sleep(0.005)
 
 
+def rests(played):
+    """Whether nothing moves for a while: what was under way when it was paused is done."""
+    before = played.position_s, len(played.scans_since(SOURCE, 0))
+    time.sleep(0.2)
+    return before == (played.position_s, len(played.scans_since(SOURCE, 0)))
+
+
 @pytest.fixture
 def played(capture):
     feed = CaptureFeed(capture)
@@ -62,7 +69,7 @@ def test_a_capture_plays_at_its_own_rate_in_a_loop(played):
 def test_a_capture_is_paused_and_sought(played):
     await_true(lambda: len(played.scans_since(SOURCE, 0)) >= 2)
     played.pause()
-    time.sleep(0.1)
+    await_true(lambda: rests(played))
     position_s, count = played.position_s, len(played.scans_since(SOURCE, 0))
     time.sleep(0.4)
     assert (played.position_s, len(played.scans_since(SOURCE, 0)), played.is_playing) == (position_s, count, False)
