@@ -120,6 +120,7 @@ VIEW_STALLED_S = Limit(subject="time in which a browser takes no message", bound
 VIEW_POINTS = Limit(subject="points shown at a time", bound=300_000)
 VIEW_TRIANGLES = Limit(subject="triangles of the shown scene", bound=1_000_000)
 CONTROL_LINE_BYTES = Limit(subject="a command", bound=1024, unit="bytes")
+SENSOR_FORM_BYTES = Limit(subject="a form", bound=4096, unit="bytes")
 CONTROL_REQUEST_BYTES = Limit(subject="a request in JSON", bound=65_536, unit="bytes")
 WAITING_CHANGES = Limit(subject="changes that wait for their rig times", bound=10_000)
 UNANSWERED_CHANGES = Limit(subject="changes without an answer", bound=64)

@@ -14,6 +14,7 @@ from hilsim.errors import ConfigError, require
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ROVER_STREAMS = 10_000
 """First random stream of rovers' lidars, above those of a rig's sensors."""
@@ -63,6 +64,9 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
     family = profile_family(table, where)
     spec = parse_table(family.profile, table, where)
     rules = list(family(spec, sensor).port_rules(sensor.network.data_port, sensor.network.position_port))
+    rules.append(
+        (sensor.web is None or issubclass(family.profile, VelodyneSpec), f"web must not be given for a {spec.model}: only a Velodyne has one")
+    )
     try:
         setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family)
     except ValueError as error:

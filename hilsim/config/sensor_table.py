@@ -72,6 +72,28 @@ class NetworkSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SensorWebSpec:
+    """Web interface of a Velodyne, at the sensor's own address (``network.source``).
+
+    Attributes:
+        port: TCP port; a real sensor has 80, which an ordinary user may not open. 0: any free one.
+        serial: Serial number that it shows; empty: one made of the sensor's number.
+        boot_s: Time for which the sensor sends nothing after a reset.
+    """
+
+    port: int = 80
+    serial: str = ""
+    boot_s: float = 8.0
+
+    def __post_init__(self) -> None:
+        require(
+            (0 <= self.port <= 65_535, f"port must be 0 to 65535, got {self.port}"),
+            (self.serial.isprintable() and len(self.serial) <= 64, f"serial must be at most 64 printable characters, got {self.serial[:80]!r}"),
+            (0.0 <= self.boot_s <= 120.0, f"boot_s must be 0 to 120, got {self.boot_s}"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProfileChoice:
     """Model and name of a sensor.
 
@@ -92,6 +114,7 @@ class SensorSpec(SensorSetup, ProfileChoice):
 
     Attributes:
         network: Network settings.
+        web: Web interface, as a real Velodyne has it; None: none.
         sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a fixed platform, and ignores the
             collisions that contain the lidar's origin.
     """
@@ -99,6 +122,7 @@ class SensorSpec(SensorSetup, ProfileChoice):
     moved_keys: ClassVar[Mapping[str, str]] = {"thinning": "decimation"}
 
     network: NetworkSpec = field(default_factory=NetworkSpec)
+    web: SensorWebSpec | None = None
     sdf_sensor: str = ""
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.autopilot.obstacle_map import ObstacleMap
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec
+from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
 from hilsim.replay.source import ReplaySource
@@ -108,6 +109,7 @@ class RigContext:
         viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
         actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
         make_change: Function that makes a timed change at its time; available while the parts serve.
+        present_sensor: Function that gives the lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name.
         is_changed: Whether timed changes have made another rig of it than its file has.
         can_change: Whether sensors and what they see can be changed at rig times.
     """
@@ -123,6 +125,7 @@ class RigContext:
     viewers: dict[str, Viewer] = field(default_factory=dict)
     actors: dict[str, Actor] = field(default_factory=dict)
     make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
+    present_sensor: Callable[[str], tuple[LidarEmulator, bool]] | None = None
     is_changed: bool = False
     can_change: bool = False
     transmitter_or_none: Transmitter | None = None

@@ -94,6 +94,11 @@ class Changer:
         self._bases = {}
 
     @property
+    def dark(self) -> frozenset[int]:
+        """Places in the rig of the sensors whose lasers do not fire."""
+        return self._state.dark if self._state is not None else frozenset()
+
+    @property
     def is_running(self) -> bool:
         """Whether everything that can change runs, so that changes can be made."""
         has_begun = self.context.clock.epoch_ns > 0 and all(actor.is_running for actor in self.context.actors.values())

@@ -21,6 +21,7 @@ from hilsim.daemon.streaming.device import RenderDevice
 from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, flow_spec, lead_bounds, render_settings, rendering_priority, ring_slots
 from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming
+from hilsim.emulator.lidar import LidarEmulator
 from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
@@ -64,6 +65,11 @@ class Sensors(Part):
         )
         self.device = RenderDevice(backend=rig.spec.render.backend, say=context.say, lock=self.pacer.lock)
         self.changer = Changer(context=context, streams=self.streams, pacing=self.pacer.lock)
+        context.present_sensor = self._present
+
+    def _present(self, name: str) -> tuple[LidarEmulator, bool]:
+        """Lidar of a sensor as it is now, and whether its lasers fire."""
+        return self.streams[name].lidar, self.context.rig.sensors.index(name) not in self.changer.dark
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 

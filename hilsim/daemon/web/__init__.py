@@ -1,0 +1,1 @@
+"""Web interfaces of sensors as a part of the running rig."""

@@ -1,0 +1,206 @@
+"""One sensor behind its web interface: its settings as they are now, and the change of them while packets flow."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from hilsim.assembly.build import source_mac
+from hilsim.config.script import SensorChange
+from hilsim.daemon.parts import RigContext
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.errors import ConfigError, HilsimError
+from hilsim.protocols.velodyne.web_interface import (
+    HostSetting,
+    NetSetting,
+    WebSettings,
+    WebStatus,
+    changed_by_form,
+    diagnostics_document,
+    info_document,
+    position_text,
+    settings_document,
+    status_document,
+)
+from hilsim.sensor.clock import device_from_rig
+from hilsim.sensor.head import head_turns, mean_rate_rpm
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.transmit.specs import SocketSpec
+
+_DATA = 0
+
+
+class WebSensor:
+    """A sensor, its saved settings, and what it does not send now."""
+
+    def __init__(self, context: RigContext, number: int) -> None:
+        """Take a sensor of the rig by its place; its settings of now are the saved ones."""
+        self._context = context
+        self._spec = context.rig.spec.sensor[number]
+        self._setting = context.rig.lidars[number]
+        self._begun_s = time.monotonic()
+        self._stands = False
+        self._booting: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()
+        network, lidar = self._spec.network, self._present()[0]
+        self._host = HostSetting(
+            address=lidar.data_flow.destination, data_port=lidar.data_flow.destination_port, position_port=lidar.position_flow.destination_port
+        )
+        self._rig_host, self._net = self._host, NetSetting(address=network.source)
+        self._saved = self.settings()
+
+    def _present(self) -> tuple[LidarEmulator, bool]:
+        if self._context.present_sensor is None:
+            raise AssertionError("sensors are built before they are served")
+        return self._context.present_sensor(self._spec.name)
+
+    @property
+    def _profile(self) -> VelodyneSpec:
+        if not isinstance(self._setting.spec, VelodyneSpec):
+            raise TypeError("a web interface belongs to a Velodyne")
+        return self._setting.spec
+
+    # Documents
+
+    def settings(self) -> WebSettings:
+        """Settings as they are now, also those that a script or the control interface has changed."""
+        lidar, fires = self._present()
+        setup = lidar.setting.setup
+        return WebSettings(
+            laser=fires,
+            returns=setup.return_mode,
+            rpm=0 if self._stands else mean_rate_rpm(setup),
+            fov_deg=setup.field_of_view_deg,
+            host=self._host,
+            net=self._net,
+        )
+
+    def _status(self) -> WebStatus:
+        lidar, _ = self._present()
+        gps, plan = lidar.setting.setup.gps, lidar.plan
+        rig_ns = max(time.monotonic_ns() - self._context.clock.epoch_ns, 0)
+        turns = 0.0 if self._stands else float(head_turns(plan.head, int(device_from_rig(plan.clock, rig_ns)))) % 1.0
+        return WebStatus(
+            phase_cdeg=min(int(turns * 36_000.0), 35_999),
+            pps="Absent" if gps is None else "Locked",
+            position="" if gps is None or not gps.valid else position_text(gps.latitude_deg, gps.longitude_deg),
+            uptime_s=time.monotonic() - self._begun_s,
+        )
+
+    def document(self, name: str) -> Mapping[str, Any]:
+        """One of the documents ``info``, ``settings``, ``status``, ``diag`` and ``snapshot``."""
+        settings, status = self.settings(), self._status()
+        match name:
+            case "info":
+                number = self._setting.stream + 1
+                serial = self._spec.web.serial if self._spec.web is not None else ""
+                return info_document(self._setting.spec.model, serial or f"{11_001_000_000_000 + number}", source_mac(self._spec, self._setting))
+            case "settings":
+                return settings_document(settings)
+            case "status":
+                return status_document(settings, status)
+            case "diag":
+                return diagnostics_document(settings, status, self._context.rig.spec.seed + self._setting.stream)
+            case "snapshot":
+                return {
+                    name: self.document(part) for name, part in (("config", "settings"), ("diag", "diag"), ("status", "status"), ("info", "info"))
+                }
+        raise KeyError(name)
+
+    # Settings
+
+    async def submit(self, path: str, form: Sequence[tuple[str, str]]) -> None:
+        """Apply a form (``changed_by_form``); returns when packets show it.
+
+        Raises:
+            ConfigError: the rig cannot be changed so.
+            ValueError: a key or value is wrong; nothing was changed.
+        """
+        async with self._changing:
+            now, spec = self.settings(), self._profile
+            rates = range(spec.rate_min_rpm, spec.rate_max_rpm + 1, spec.rate_step_rpm)
+            await self._apply(now, changed_by_form(path, form, now, rates_rpm=rates))
+
+    async def _apply(self, now: WebSettings, new: WebSettings) -> None:
+        keys: dict[str, Any] = {}
+        if new.laser != now.laser:
+            keys["laser"] = new.laser
+        if new.returns != now.returns:
+            keys["return_mode"] = new.returns
+        if new.fov_deg != now.fov_deg:
+            keys["field_of_view_deg"] = new.fov_deg
+        turning = mean_rate_rpm(self._present()[0].setting.setup)
+        if new.rpm not in {0, turning}:
+            keys["rotation_rate_rpm"] = new.rpm
+        if keys:
+            if self._context.make_change is None:
+                raise ConfigError("settings can be changed while packets flow")
+            await self._context.make_change(SensorChange(sensor=self._spec.name, **keys))
+        if new.host != now.host:
+            await asyncio.to_thread(self._redirect, new.host)
+        self._stands = new.rpm == 0
+        self._net = new.net
+        self._silence()
+
+    def _redirect(self, host: HostSetting) -> None:
+        """Send to another destination from the next datagram on.
+
+        Raises:
+            ConfigError: the sensor sends whole frames, or the socket cannot be opened; the destination is as it was.
+        """
+        transmitter = self._context.transmitter
+        for row, port in zip(self._rows(), (host.data_port, host.position_port), strict=True):
+            flow = transmitter.flows[row]
+            if not isinstance(flow.socket, SocketSpec):
+                raise ConfigError('host must not be changed in mode "ethernet", whose frames contain the destination')
+            try:
+                transmitter.retarget_flow(row, replace(flow, socket=replace(flow.socket, destination=host.address, destination_port=port)))
+            except (HilsimError, ValueError) as error:
+                raise ConfigError(f"host must be a destination that packets can be sent to, got {host.address}: {error}") from error
+        self._host = host
+
+    def _rows(self) -> tuple[int, int]:
+        by_name = {name: row for row, name in dict(self._context.rows).items()}
+        return by_name[f"{self._spec.name}/data"], by_name[f"{self._spec.name}/position"]
+
+    def _silence(self) -> None:
+        """Send no data while the head stands still, and nothing while the sensor starts."""
+        boots = self._booting is not None and not self._booting.done()
+        for place, row in enumerate(self._rows()):
+            self._context.transmitter.silence_flow(row, silent=boots or (place == _DATA and self._stands))
+
+    def restore(self) -> None:
+        """Send again, and to where the rig says."""
+        self._stands = False
+        if self._host != self._rig_host:
+            self._redirect(self._rig_host)
+        self._silence()
+
+    def save(self) -> None:
+        """Keep the present settings over a reset."""
+        self._saved = self.settings()
+
+    async def reset(self) -> None:
+        """Start anew: nothing is sent for a while, and then with the saved settings."""
+        async with self._changing:
+            if self._booting is None or self._booting.done():
+                self._booting = asyncio.create_task(self._boot(), name=f"boot-{self._spec.name}")
+                self._silence()
+
+    async def _boot(self) -> None:
+        await asyncio.sleep(self._spec.web.boot_s if self._spec.web is not None else 0.0)
+        async with self._changing:
+            with suppress(HilsimError):  # the rig ends meanwhile
+                await self._apply(self.settings(), self._saved)
+            self._begun_s = time.monotonic()
+            self._booting = None
+            self._silence()
+
+    async def close(self) -> None:
+        """End a start that is under way."""
+        if self._booting is not None:
+            self._booting.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._booting

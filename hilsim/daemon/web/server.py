@@ -1,0 +1,127 @@
+"""Server of a sensor's web interface: the documents and forms of ``protocols.velodyne.web_interface``, and a page that shows and sets the same.
+
+A page of another server could send forms through a browser, so a request must have this sensor as ``Host``, and must not have another ``Origin``. A real
+sensor checks neither; clients that are no browsers do not notice.
+"""
+
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl
+
+import structlog
+from aiohttp import hdrs, web
+
+from hilsim.daemon.remote.allowance import Allowance
+from hilsim.daemon.web.sensor import WebSensor
+from hilsim.errors import HilsimError
+from hilsim.limits import CONTROL_REQUESTS_A_SECOND, SENSOR_FORM_BYTES
+from hilsim.protocols.velodyne.web_interface import FORM_PATHS
+from hilsim.telemetry.http_server import served
+
+log = structlog.get_logger("hilsim")
+
+_MOST_KEYS = 32
+_HTTP_PORT = 80
+_DOCUMENTS = {
+    "/cgi/info.json": "info",
+    "/cgi/settings.json": "settings",
+    "/cgi/status.json": "status",
+    "/cgi/diag.json": "diag",
+    "/cgi/snapshot.hdl": "snapshot",
+}
+_NO_CONTENT = 204  # the manual's Python example
+_PAGE_HEADERS = {"Content-Security-Policy": "default-src 'self' 'unsafe-inline'", "X-Content-Type-Options": "nosniff"}
+
+
+@asynccontextmanager
+async def serve_sensor(sensor: WebSensor, listening: socket.socket) -> AsyncIterator[None]:
+    """Answer requests to a sensor, at a socket that listens at its address, while the block runs."""
+    address, port, *_ = listening.getsockname()
+    try:
+        async with served(SensorServer(sensor, address, port).app(), listening):
+            yield
+    finally:
+        await sensor.close()
+
+
+class SensorServer:
+    """Server of one sensor."""
+
+    def __init__(self, sensor: WebSensor, address: str, port: int) -> None:
+        """Create a server for clients that use this address and port as its name."""
+        self._sensor = sensor
+        self._hosts = {f"{address}:{port}"} | ({address} if port == _HTTP_PORT else set())
+        self._origins = {f"http://{host}" for host in self._hosts}
+        self._allowance = Allowance(most=CONTROL_REQUESTS_A_SECOND.bound)
+        self._page = (files("hilsim.daemon.web") / "page.html").read_text(encoding="utf-8")
+
+    def app(self) -> web.Application:
+        """Web application of the server."""
+
+        @web.middleware
+        async def admit(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
+            refused = self._refusal(request)
+            if refused is not None:
+                return refused
+            answer: web.StreamResponse = await handler(request)
+            return answer
+
+        app = web.Application(middlewares=[admit], client_max_size=SENSOR_FORM_BYTES.bound)
+        app.add_routes([web.get(path, self._document) for path in _DOCUMENTS])
+        app.add_routes([web.post(f"/cgi/setting{path}", self._form) for path in FORM_PATHS])
+        app.add_routes([web.post("/cgi/save", self._save), web.post("/cgi/reset", self._reset), web.get("/", self._show)])
+        return app
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        if not {host.lower() for host in request.headers.getall(hdrs.HOST, [""])} <= self._hosts:
+            return web.Response(status=403, text=f"Host must be {' or '.join(sorted(self._hosts))}\n")
+        if not {origin.lower() for origin in request.headers.getall(hdrs.ORIGIN, [])} <= self._origins:
+            return web.Response(status=403, text="Origin must be missing, or this sensor\n")
+        if not self._allowance.take():
+            return web.Response(status=429, text=f"there must be at most {CONTROL_REQUESTS_A_SECOND.bound} requests a second\n")
+        return None
+
+    async def _document(self, request: web.Request) -> web.Response:
+        text = json.dumps(self._sensor.document(_DOCUMENTS[request.path]))
+        return web.Response(text=text, content_type="application/json", headers={"Cache-Control": "no-store"})
+
+    async def _show(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(text=self._page, content_type="text/html", headers=_PAGE_HEADERS)
+
+    async def _keys(self, request: web.Request) -> list[tuple[str, str]]:
+        """Keys and values of a form.
+
+        Raises:
+            HTTPRequestEntityTooLarge: the body is too long.
+            ValueError: it is no form.
+        """
+        body = await request.read()
+        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=_MOST_KEYS)
+
+    async def _form(self, request: web.Request) -> web.Response:
+        path = request.path.removeprefix("/cgi/setting")
+        try:
+            await self._sensor.submit(path, await self._keys(request))
+        except (ValueError, HilsimError) as error:
+            return web.Response(status=400, text=f"{error}\n")
+        return web.Response(status=_NO_CONTENT)
+
+    async def _save(self, request: web.Request) -> web.Response:
+        await request.read()
+        self._sensor.save()
+        return web.Response(status=_NO_CONTENT)
+
+    async def _reset(self, request: web.Request) -> web.Response:
+        try:
+            values = {value for _, value in await self._keys(request)}
+        except ValueError as error:
+            return web.Response(status=400, text=f"{error}\n")
+        if "reset_system" not in values:
+            return web.Response(status=400, text="data must be reset_system\n")
+        await self._sensor.reset()
+        return web.Response(status=_NO_CONTENT)

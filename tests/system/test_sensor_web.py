@@ -1,0 +1,181 @@
+"""The web interface of a real daemon's sensor: what clients of real units request and set, and what packets show then."""
+
+# ruff: noqa: S310 - only addresses of daemons that these tests start
+
+import json
+import socket
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import numpy as np
+import pytest
+
+import hilsim
+from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from tests.support import write_rig
+from tests.system.conftest import SCENE
+from tests.system.test_changes import CONTROL, sensor
+
+pytestmark = pytest.mark.system
+
+WEB = "[sensor.web]\nport = 0\nboot_s = 1.0\n"
+
+
+class Client:
+    """Requests as a setup tool sends them."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def get(self, path, **headers):
+        with urllib.request.urlopen(urllib.request.Request(f"{self.address}{path}", headers=headers), timeout=20) as answer:
+            return answer.status, answer.headers.get_content_type(), answer.read().decode()
+
+    def json(self, name):
+        status, kind, text = self.get(f"/cgi/{name}")
+        assert (status, kind) == (200, "application/json")
+        return json.loads(text)
+
+    def post(self, path, headers=(), body=None, **keys):
+        """Status and text of the answer to a form."""
+        data = urllib.parse.urlencode(keys).encode() if body is None else body
+        try:
+            with urllib.request.urlopen(urllib.request.Request(f"{self.address}{path}", data, dict(headers)), timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+@pytest.fixture
+def bench(daemon, tmp_path, receiver):
+    data, position = receiver(), receiver()
+    path = write_rig(tmp_path, SCENE.replace("seed = 5", "seed = 5\nlead_ms = 8.0") + sensor("lidar", data.port, position.port) + WEB + CONTROL)
+    running = daemon(path)
+    address = running.await_log(r'"event": "sensor\.web".*"address": "(http://[^"]+)"')[1]
+    return running, Client(address), data, position, hilsim.connect(tmp_path / "control")
+
+
+def packets(stream, count=200):
+    """Newest data packets."""
+    stream.drain()
+    return np.frombuffer(b"".join(payload for payload, _ in stream.take(count)), DATA_PACKET_DTYPE)
+
+
+def until(condition, timeout_s=30.0):
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def step_cdeg(found):
+    azimuth = found["blocks"]["azimuth"].astype(int)
+    return np.median((np.diff(azimuth[:, ::2], axis=1)) % 36_000)
+
+
+def test_documents_are_those_of_a_real_sensor(bench):
+    _, client, _, position, _ = bench
+    assert client.json("info.json")["model"] == "VLP-16"
+    assert client.json("settings.json")["host"] == {"addr": "127.0.0.1", "dport": str(bench[2].port), "tport": str(position.port)}
+    first, second = client.json("status.json"), client.json("status.json")
+    assert (first["motor"]["rpm"], first["motor"]["state"], first["laser"]["state"]) == (600, "On", "On")
+    assert first["motor"]["phase"] != second["motor"]["phase"]
+    assert set(client.json("snapshot.hdl")) == {"config", "diag", "status", "info"}
+    assert client.json("diag.json")["volt_temp"]["bot"]["pwr_v_in"] > 800
+    status, kind, text = client.get("/")
+    assert (status, kind) == (200, "text/html")
+    assert "Motor speed" in text
+
+
+def test_settings_act_on_the_stream_and_are_timed_changes(bench):
+    _, client, data, _, control = bench
+    assert client.post("/cgi/setting", rpm=1200, returns="Dual") == (204, "")
+    found = packets(data)
+    assert set(found["return_mode"]) == {0x39}
+    assert step_cdeg(found) == pytest.approx(79.6, abs=1.5)
+    assert client.post("/cgi/setting/fov", start=350, end=90)[0] == 204
+    azimuth = packets(data)["blocks"]["azimuth"].astype(int)
+    assert ((azimuth <= 9099) | (azimuth >= 35_000)).all()
+    assert client.post("/cgi/setting", laser="off")[0] == 204
+    assert not packets(data)["blocks"]["channels"]["distance"].any()
+    assert (client.json("settings.json")["laser"], client.json("status.json")["laser"]["state"]) == ("Off", "Off")
+    assert [change["kind"] for change in control.script()] == ["sensor"] * 3
+    control.change("sensor", sensor="lidar", laser=True, return_mode="last")
+    assert (client.json("settings.json")["laser"], client.json("settings.json")["returns"]) == ("On", "Last")
+
+
+def test_a_motor_that_stands_still_sends_no_data_and_position_packets_go_on(bench):
+    _, client, data, position, control = bench
+    assert client.post("/cgi/setting", rpm=0)[0] == 204
+    until(lambda: control.state()["sensors"]["lidar"]["flows"]["data"]["silenced_packets"] > 100)
+    data.drain()
+    position.drain()
+    position.take(50)
+    assert data.drain() == []
+    assert (client.json("status.json")["motor"]["rpm"], client.json("status.json")["laser"]["state"]) == (0, "Disabled")
+    assert client.post("/cgi/setting", rpm=300)[0] == 204
+    assert step_cdeg(packets(data)) == pytest.approx(19.9, abs=1.0)
+
+
+def test_another_destination_gets_the_packets(bench, receiver):
+    _, client, data, _, _ = bench
+    other = receiver()
+    data.take(20)
+    assert client.post("/cgi/setting/host", addr="127.0.0.1", dport=other.port)[0] == 204
+    other.take(200)
+    data.drain()
+    other.take(200)
+    assert data.drain() == []
+    assert client.json("settings.json")["host"]["dport"] == str(other.port)
+
+
+def test_a_reset_is_a_pause_after_which_saved_settings_are_back(bench):
+    _, client, data, _, control = bench
+    assert client.post("/cgi/setting", returns="Last")[0] == 204
+    assert client.post("/cgi/save", data="submit")[0] == 204
+    assert client.post("/cgi/setting", returns="Dual", rpm=900)[0] == 204
+    assert client.post("/cgi/reset", data="something")[0] == 400
+    assert client.post("/cgi/reset", data="reset_system")[0] == 204
+    until(lambda: control.state()["sensors"]["lidar"]["flows"]["data"]["silenced_packets"] > 100)
+    until(lambda: client.json("settings.json")["returns"] == "Last")
+    found = packets(data)
+    assert set(found["return_mode"]) == {0x38}
+    assert step_cdeg(found) == pytest.approx(39.8, abs=1.0)
+
+
+def test_what_a_browser_or_a_wrong_client_sends_is_refused_and_the_stream_goes_on(bench):
+    running, client, data, _, control = bench
+    assert client.post("/cgi/setting", rpm=610)[0] == 400
+    assert "steps of 60" in client.post("/cgi/setting", rpm=610)[1]
+    assert client.post("/cgi/setting/fov", start=0, end=360)[0] == 400
+    assert client.post("/cgi/setting", headers={"Origin": "http://evil.example"}, rpm=1200)[0] == 403
+    assert client.post("/cgi/setting", headers={"Host": "evil.example"}, rpm=1200)[0] == 403
+    assert client.post("/cgi/setting", body=b"rpm=1200&" + b"x" * 100_000)[0] == 413
+    assert client.post("/cgi/setting", body=b"\xff\xfe")[0] == 400
+    assert client.post("/cgi/setting", body=b"{}")[0] == 400
+    with pytest.raises(urllib.error.HTTPError, match="405"):
+        client.get("/cgi/setting")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        client.get("/cgi/../../etc/passwd")
+    host, port = client.address.removeprefix("http://").split(":")
+    for _ in range(100):  # more than may be open
+        with socket.create_connection((host, int(port))) as opened:
+            opened.send(b"POST /cgi/setting HTTP/1.1\r\nContent-Length: 9")
+    assert [client.post("/cgi/setting", rpm=600)[0] for _ in range(3)] == [204] * 3
+    assert control.script() == ()
+    assert set(packets(data)["return_mode"]) == {0x37}
+    assert running.stop()[0] == 0
+
+
+def test_a_web_interface_of_a_cepton_or_at_a_busy_port_is_refused(tmp_path, daemon):
+    rig = '[[sensor]]\nname = "a"\nprofile = "hr80w-like"\n[sensor.web]\nport = 0\n'
+    with pytest.raises(hilsim.ConfigError, match=r"web must not be given for a .*: only a Velodyne has one"):
+        hilsim.load_rig(write_rig(tmp_path, f'name = "a"\n{rig}'))
+    with socket.create_server(("127.0.1.201", 0)) as taken:
+        text = SCENE + sensor("lidar", 23_680, 23_681) + f"[sensor.web]\nport = {taken.getsockname()[1]}\n"
+        running = daemon(write_rig(tmp_path, text), wait=False)
+        code, _ = running.wait()
+    assert code == 1
+    assert "sensor.web.port of lidar must be a free port of 127.0.1.201" in running.text()
