@@ -17,10 +17,10 @@ import structlog
 
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control import obey
-from hilsim.daemon.remote.allowance import Allowance
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
+from hilsim.telemetry.allowance import Allowance
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.readings import Refusal
 

@@ -25,11 +25,11 @@ import aiohttp
 import structlog
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
-from hilsim.daemon.remote.allowance import Allowance
 from hilsim.daemon.remote.token_file import Token
 from hilsim.errors import TransmitError
 from hilsim.limits import CONTROL_REQUESTS_A_SECOND, VIEW_CLIENTS, VIEW_MESSAGE_BYTES, VIEW_MESSAGES_A_SECOND, VIEW_STALLED_S
 from hilsim.links.port_owners import socket_holder
+from hilsim.telemetry.allowance import Allowance
 from hilsim.telemetry.guard import is_addressed_here
 from hilsim.telemetry.http_server import served
 from hilsim.telemetry.metrics_port import BACKLOG

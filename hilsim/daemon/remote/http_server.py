@@ -21,7 +21,6 @@ import structlog
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
 from hilsim.daemon.control_requests import answer_parsed, parse_request, refusal
-from hilsim.daemon.remote.allowance import Allowance
 from hilsim.daemon.remote.answers import Answers, Order, known, order_of
 from hilsim.daemon.remote.events import StateEvents, Subscription
 from hilsim.daemon.remote.openapi import description
@@ -30,6 +29,7 @@ from hilsim.daemon.remote.token_file import Token
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
 from hilsim.limits import CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, REQUEST_S, SUBSCRIBER_STALLED_S, TOKENLESS_STREAMS
+from hilsim.telemetry.allowance import Allowance
 from hilsim.telemetry.http_server import served
 from hilsim.telemetry.readings import HttpRefusal
 

@@ -15,11 +15,11 @@ from urllib.parse import parse_qsl
 import structlog
 from aiohttp import hdrs, web
 
-from hilsim.daemon.remote.allowance import Allowance
 from hilsim.daemon.web.sensor import WebSensor
 from hilsim.errors import HilsimError
 from hilsim.limits import CONTROL_REQUESTS_A_SECOND, SENSOR_FORM_BYTES
 from hilsim.protocols.velodyne.web_interface import FORM_PATHS
+from hilsim.telemetry.allowance import Allowance
 from hilsim.telemetry.http_server import served
 
 log = structlog.get_logger("hilsim")

@@ -283,7 +283,7 @@ def _fov(place: int) -> Any:
 def _host(name: str) -> Any:
     def read(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
         del rates_rpm
-        value = _address(text) if name == "address" else _number(text, 1, 65_535)
+        value: Any = _address(text) if name == "address" else _number(text, 1, 65_535)
         return replace(settings, host=replace(settings.host, **{name: value}))
 
     return read
@@ -292,7 +292,7 @@ def _host(name: str) -> Any:
 def _net(name: str) -> Any:
     def read(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
         del rates_rpm
-        value = _switched(text) if name == "dhcp" else _address(text)
+        value: Any = _switched(text) if name == "dhcp" else _address(text)
         return replace(settings, net=replace(settings.net, **{name: value}))
 
     return read

@@ -17,7 +17,6 @@ from hilsim.daemon.control import serve_control
 from hilsim.daemon.control_requests import REQUESTS
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.remote import events, http_server
-from hilsim.daemon.remote.allowance import Allowance
 from hilsim.daemon.remote.events import Progress
 from hilsim.daemon.remote.http_listening import serve_http
 from hilsim.daemon.remote.openapi import description
@@ -25,6 +24,7 @@ from hilsim.daemon.remote.token_file import read_or_make_token
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import CONNECTIONS, CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, TOKENLESS_STREAMS, Limit
 from hilsim.telemetry import guard
+from hilsim.telemetry.allowance import Allowance
 from hilsim.telemetry.readings import HttpCounts
 from tests.unit.telemetry.conftest import make_reading
 
