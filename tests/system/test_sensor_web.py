@@ -2,19 +2,24 @@
 
 # ruff: noqa: S310 - only addresses of daemons that these tests start
 
+import asyncio
 import json
+import os
 import socket
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import hilsim
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.support import write_rig
+from tests.system.browsers import browser, pixels, window
 from tests.system.conftest import SCENE
 from tests.system.test_changes import CONTROL, sensor
 
@@ -180,3 +185,27 @@ def test_a_web_interface_of_a_cepton_or_at_a_busy_port_is_refused(tmp_path, daem
         running = daemon(write_rig(tmp_path, text), wait=False)
         assert running.process.wait() == 1
     assert "sensor.web.port of lidar must be a free port of 127.0.1.201" in running.text()
+
+
+@pytest.mark.asyncio
+async def test_a_browser_shows_the_sensor_and_sets_it(bench):
+    """Its picture is that of docs/how-to/sensor-web-page.md: ``HILSIM_PICTURES=docs/images`` writes it anew."""
+    _, client, data, _, _ = bench
+    async with browser() as opened, window(opened, 1000, 760) as shown:
+        await shown.goto(client.address)
+        await shown.get_by_text("MAC: 60-76-88").wait_for()
+        await shown.get_by_text("motor.rpm").wait_for()
+        await shown.locator("[name=rpm]").fill("1200")
+        await shown.locator("[name=returns]").select_option("Last")
+        await shown.get_by_role("button", name="Set").first.click()
+        await asyncio.to_thread(until, lambda: client.json("settings.json")["rpm"] == 1200)
+        assert set(packets(data)["return_mode"]) == {0x38}
+        await shown.locator("[name=start]").fill("400")
+        await shown.get_by_role("button", name="Set").nth(1).click()
+        await shown.get_by_text("start must be 0 to 359").wait_for()
+        await shown.locator("[name=start]").fill("0")
+        await shown.get_by_role("button", name="Set").nth(1).click()
+        if "HILSIM_PICTURES" in os.environ:
+            picture = Image.fromarray(await pixels(shown)).resize((800, 608), Image.Resampling.LANCZOS)
+            picture.quantize(64).save(Path(os.environ["HILSIM_PICTURES"], "sensor-page.png"), optimize=True)
+    assert client.json("settings.json")["fov"] == {"start": 0, "end": 359}
