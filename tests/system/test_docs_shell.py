@@ -165,7 +165,7 @@ def test_every_block_that_does_not_run_is_there_once():
     assert sorted(entry for block in blocks("sh") for entry in entries(block)) == sorted(NOT_RUN)
 
 
-@pytest.mark.parametrize("test", [test for _, test in NOT_RUN.values() if test], ids=lambda test: test.rpartition("::")[2])
+@pytest.mark.parametrize("test", sorted({test for _, test in NOT_RUN.values() if test}), ids=lambda test: test.rpartition("::")[2])
 def test_the_test_that_runs_a_block_in_its_place_is_there(test):
     path, _, name = test.partition("::")
     assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8")
