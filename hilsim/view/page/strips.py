@@ -1,4 +1,4 @@
-"""Health of a daemon as strips over time: lateness, missed and lost packets, and how far ahead of their deadlines packets are rendered."""
+"""Figures of a daemon as strips over time: lateness, missed and lost packets, rendering, and what else there is: poses, a vehicle, clocks."""
 
 import math
 from collections import deque
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _LENGTH = 180
 _HEIGHT = 120
-_COLOURS = ("#2f9e44", "#f08c00", "#e03131", "#1971c2")
+_COLOURS = ("#2f9e44", "#f08c00", "#e03131", "#1971c2", "#9c36b5", "#0c8599", "#5f3dc4", "#868e96")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,15 @@ class Sample:
     render_ms: Mapping[str, float]
 
 
+_MOST_MOTORS = 8
+_LATER = {
+    "pose to wire in ms": ("p50", "p99"),
+    "height in m": ("height",),
+    "attitude in deg": ("roll", "pitch", "yaw"),
+    "motors in rad/s": tuple(f"motor {number}" for number in range(1, _MOST_MOTORS + 1)),
+    "clocks: offset from UTC in ms": ("host", "sensors"),
+}
+"""Strips that are shown once there are figures, each with its series."""
 LATENESS = ("p50", "p99", "max")
 PACKETS = ("missed", "lost", "skipped")
 RENDERING = ("p50", "p99", "lead")
@@ -59,6 +68,21 @@ def latest(feed: object) -> dict[str, float]:
         return {}
     values = {name: series.values(name)[1] for name in series.names()}
     return {name: float(value[-1]) for name, value in values.items() if value.size and math.isfinite(value[-1])}
+
+
+def later_figures(figures: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Values of the strips of ``_LATER``, as far as they are known."""
+    offsets = [value for key, value in figures.items() if key.endswith(" device_clock_offset_s")]
+    vehicle = {key.removeprefix("vehicle "): value for key, value in figures.items() if key.startswith("vehicle ")}
+    found = {
+        "pose to wire in ms": _quantiles_ms(figures, "pose_to_wire"),
+        "height in m": {"height": vehicle["height_m"]} if "height_m" in vehicle else {},
+        "attitude in deg": {name: vehicle[f"{name}_deg"] for name in ("roll", "pitch", "yaw") if f"{name}_deg" in vehicle},
+        "motors in rad/s": {f"motor {number}": vehicle[key] for number in range(1, _MOST_MOTORS + 1) if (key := f"motor_{number}_radps") in vehicle},
+        "clocks: offset from UTC in ms": ({"host": 1e3 * figures["clock utc_offset_s"]} if "clock utc_offset_s" in figures else {})
+        | ({"sensors": 1e3 * max(offsets, key=abs)} if offsets else {}),
+    }
+    return {title: values for title, values in found.items() if values}
 
 
 def _quantiles_ms(figures: Mapping[str, float], figure: str) -> dict[str, float]:
@@ -116,7 +140,9 @@ class HealthStrips:
         """Show nothing until the first state comes."""
         self._server = server
         self._text: Any = None
+        self._folder: Any = None
         self._strips: tuple[Strip, Strip, Strip] | None = None
+        self._later: dict[str, Strip] = {}
         self._last: Sample | None = None
         self._shown_s: object = None
 
@@ -135,11 +161,17 @@ class HealthStrips:
         lateness.add(time_s, now.lateness_ms)
         packets.add(time_s, {name: max(value - before.get(name, 0.0), 0.0) for name, value in now.counters.items()})
         render.add(time_s, now.render_ms)
+        for title, values in later_figures(figures).items():
+            if title not in self._later:
+                with self._folder:
+                    self._later[title] = Strip(self._server, title, tuple(name for name in _LATER[title] if name in values))
+            self._later[title].add(time_s, values)
         self._last = now
         self._text.content = health_text(status)
 
     def _build(self) -> None:
-        with self._server.gui.add_folder("Health", order=60.0):
+        self._folder = self._server.gui.add_folder("Health", order=60.0)
+        with self._folder:
             self._text = self._server.gui.add_markdown("")
             self._strips = (
                 Strip(self._server, "lateness in ms", LATENESS),

@@ -9,7 +9,7 @@ from hilsim.view.page.colours import MAPS, QUANTITIES, colours
 from hilsim.view.page.models import SceneModel, field_of_view, track_segments
 from hilsim.view.page.parts import joined, placed
 from hilsim.view.page.picking import describe, distance_m, pick
-from hilsim.view.page.strips import health_text, latest, plain, sample
+from hilsim.view.page.strips import health_text, later_figures, latest, plain, sample
 from tests.unit.view.feeds import points, scan
 
 NO_ORIGIN = np.zeros(3)
@@ -176,3 +176,26 @@ def test_faults_are_listed_without_markup():
     text = health_text({"level": "degraded", "faults": [{"text": "sensor <script>x</script> is *late*"}]})
     assert text == f"**degraded**\n- sensor {plain('<script>')}x{plain('</script>')} is {plain('*')}late{plain('*')}"
     assert "<" not in text
+
+
+def test_strips_of_poses_a_vehicle_and_clocks_have_what_is_known_of_them():
+    assert later_figures({"roof/data lateness_p50_s": 1e-5}) == {}
+    figures = {
+        "roof/data pose_to_wire_p50_s": 0.003,
+        "front/data pose_to_wire_p50_s": 0.004,
+        "vehicle height_m": 12.0,
+        "vehicle roll_deg": 1.0,
+        "vehicle yaw_deg": -3.0,
+        "vehicle motor_1_radps": 400.0,
+        "vehicle motor_2_radps": 410.0,
+        "clock utc_offset_s": -0.002,
+        "roof device_clock_offset_s": 0.001,
+        "front device_clock_offset_s": -0.005,
+    }
+    assert later_figures(figures) == {
+        "pose to wire in ms": {"p50": 4.0},
+        "height in m": {"height": 12.0},
+        "attitude in deg": {"roll": 1.0, "yaw": -3.0},
+        "motors in rad/s": {"motor 1": 400.0, "motor 2": 410.0},
+        "clocks: offset from UTC in ms": {"host": -2.0, "sensors": -5.0},
+    }
