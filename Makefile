@@ -1,4 +1,5 @@
 # make run   starts the demo: a moving street scene on 127.0.0.1:2368
+# make view  does that, and shows it in a browser
 # make quick checks what changed in three minutes
 # make test  installs and passes every check; CI calls exactly this
 PYTHON ?= python3
@@ -9,7 +10,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-disturbed test-deep mutants quick kernels fuzz test-service test-lowest kernels-as-python lint docs bench clean
+.PHONY: run view test test-disturbed test-deep mutants quick kernels fuzz test-service test-lowest kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -24,6 +25,13 @@ $(VENV)/installed-test: $(VENV)/installed-run
 
 run: $(VENV)/installed-run
 	$(BIN)/hilsim run profiles/rigs/demo.toml
+
+$(VENV)/installed-view: $(VENV)/installed-run
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[view]'
+	touch $@
+
+view: $(VENV)/installed-view
+	$(BIN)/hilsim run profiles/rigs/demo.toml --view
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
