@@ -14,8 +14,7 @@ from typing import Any
 from hilsim.errors import ConfigError
 from hilsim.limits import TOML_DIGITS, TOML_FILE_BYTES, TOML_ITEMS, TOML_NESTING, TOML_TEXT
 
-# Texts and comments, each to its end or the file's, so that every character is scanned once.
-_TEXT_OR_COMMENT = re.compile(
+TEXT_OR_COMMENT = re.compile(
     r'"""[^"\\]*(?:(?:\\.|"{1,2}(?!"))[^"\\]*)*(?:"{3,5}|\Z)'
     r"|'''.*?(?:'{3,5}|\Z)"
     r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
@@ -23,6 +22,7 @@ _TEXT_OR_COMMENT = re.compile(
     r"|#[^\n]*",
     re.DOTALL,
 )
+"""Texts and comments of TOML, each to its end or the file's, so that every character is scanned once."""
 _BETWEEN_KEYS = re.compile(r"[,=\[\]{}\n]")
 _DIGITS = re.compile(rf"(?<![0-9_])[0-9_]{{{TOML_DIGITS.bound + 1},}}")
 _LARGEST, _SMALLEST = 2**63 - 1, -(2**63)
@@ -105,7 +105,7 @@ def key_path(location: tuple[int | str, ...]) -> str:
 
 def _look_over(text: str, where: str) -> None:
     """Reject a text that would take the TOML parser too long or too deep."""
-    bare = _TEXT_OR_COMMENT.sub(_placeholder, text)
+    bare = TEXT_OR_COMMENT.sub(_placeholder, text)
     depth, line = 0, 1
     for match in re.finditer(r"[\[{\]}\n]", bare):
         line += match[0] == "\n"

@@ -10,20 +10,13 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hilsim.config.toml_file import TEXT_OR_COMMENT
 from hilsim.config.toml_text import toml_text
 from hilsim.errors import ConfigError
 
 Row = tuple[str, int]
 """Kind of an object and its number among those of its kind."""
 
-_TEXT_OR_COMMENT = re.compile(
-    r'"""[^"\\]*(?:(?:\\.|"{1,2}(?!"))[^"\\]*)*(?:"{3,5}|\Z)'
-    r"|'''.*?(?:'{3,5}|\Z)"
-    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
-    r"|'[^'\n]*'?"
-    r"|#[^\n]*",
-    re.DOTALL,
-)
 _LINE = re.compile(r"[^\n]*\n?")
 
 
@@ -129,7 +122,7 @@ def _scene_of(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _headers(text: str) -> list[Header]:
     """Headers of a text that is valid TOML."""
-    bare = _TEXT_OR_COMMENT.sub(lambda match: "".join("\n" if letter == "\n" else "t" for letter in match[0]), text)
+    bare = TEXT_OR_COMMENT.sub(lambda match: "".join("\n" if letter == "\n" else "t" for letter in match[0]), text)
     found, depth = [], 0
     for match in _LINE.finditer(bare):
         line = match[0].strip()

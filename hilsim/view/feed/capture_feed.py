@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,8 @@ import structlog
 
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.errors import CaptureError, HilsimError, require
-from hilsim.view.feed.base import Scan
-from hilsim.view.feed.losses import Losses
 from hilsim.view.feed.store import ScanStore
-from hilsim.view.feed.streams import SensorStreams, address_text
+from hilsim.view.feed.streams import SensorStreams, StoredFeed, address_text
 
 log = structlog.get_logger("hilsim")
 
@@ -22,7 +19,7 @@ _STEP_S = 0.02
 _LONGEST_S = 1e6
 
 
-class CaptureFeed:
+class CaptureFeed(StoredFeed):
     """A capture file as a feed. Times are those of the capture; scans of each pass are numbered on.
 
     Attributes:
@@ -86,18 +83,6 @@ class CaptureFeed:
         with self._changing:
             self._seek_s = min(position_s, self.duration_s)
             self._changing.notify_all()
-
-    def sensors(self) -> tuple[str, ...]:
-        """Source addresses of the sensors."""
-        return self._store.sensors()
-
-    def scans_since(self, sensor: str, number: int) -> Sequence[Scan]:
-        """Stored scans from ``number`` on, oldest first."""
-        return self._store.since(sensor, number)
-
-    def losses(self) -> Mapping[str, Losses]:
-        """Counts of missing packets by sensor, over all passes."""
-        return self._streams.losses()
 
     def status(self) -> None:
         """A capture has none."""

@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,13 +18,12 @@ from hilsim.daemon.remote.packet_client import PacketSource, open_packets
 from hilsim.errors import ConfigError, HilsimError, require
 from hilsim.view.feed.answers import requested
 from hilsim.view.feed.base import IDENTITY_WXYZ, Scan
-from hilsim.view.feed.losses import Losses
 from hilsim.view.feed.mirror import RigMirror, key_of
 from hilsim.view.feed.origins import origins, row_of_point
 from hilsim.view.feed.platform_poses import PlatformPoses
 from hilsim.view.feed.series import Series
 from hilsim.view.feed.store import ScanPackets, ScanStore, with_origins
-from hilsim.view.feed.streams import SensorStreams
+from hilsim.view.feed.streams import SensorStreams, StoredFeed
 
 log = structlog.get_logger("hilsim")
 
@@ -44,7 +43,7 @@ _BACKLOG = 4
 _Pose = tuple[tuple[float, float, float], tuple[float, float, float, float]]
 
 
-class DaemonFeed:
+class DaemonFeed(StoredFeed):
     """A daemon as a feed. It connects again when the daemon has been restarted.
 
     Attributes:
@@ -105,18 +104,6 @@ class DaemonFeed:
         self._threads = [threading.Thread(target=run, name=name, daemon=True) for name, run in threads.items()]
         for thread in self._threads:
             thread.start()
-
-    def sensors(self) -> tuple[str, ...]:
-        """Names of sensors and replays that have sent packets."""
-        return self._store.sensors()
-
-    def scans_since(self, sensor: str, number: int) -> Sequence[Scan]:
-        """Stored scans from ``number`` on, oldest first."""
-        return self._store.since(sensor, number)
-
-    def losses(self) -> Mapping[str, Losses]:
-        """Counts of missing packets by sensor; what the daemon did not give this feed is in ``packet_streams`` of ``status`` too."""
-        return self._streams.losses()
 
     def status(self) -> Mapping[str, object] | None:
         """Keys of the latest ``state``, and the latest ``health``; None before the first."""

@@ -2,23 +2,20 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
 
 from hilsim.capture.batches import gathered
 from hilsim.capture.live import Listener
-from hilsim.view.feed.base import Scan
-from hilsim.view.feed.losses import Losses
 from hilsim.view.feed.store import ScanStore
-from hilsim.view.feed.streams import SensorStreams, address_text
+from hilsim.view.feed.streams import SensorStreams, StoredFeed, address_text
 
 _BATCH_S = 0.02
 """Time for which datagrams gather in the kernel's buffer: decoding many at once is cheaper."""
 
 
-class ListenFeed:
+class ListenFeed(StoredFeed):
     """Datagrams of a UDP port as a feed; sensors are named by their source addresses.
 
     Attributes:
@@ -60,18 +57,6 @@ class ListenFeed:
     def dropped(self) -> int:
         """Datagrams that the kernel dropped."""
         return self._listener.dropped
-
-    def sensors(self) -> tuple[str, ...]:
-        """Source addresses of the sensors."""
-        return self._store.sensors()
-
-    def scans_since(self, sensor: str, number: int) -> Sequence[Scan]:
-        """Stored scans from ``number`` on, oldest first."""
-        return self._store.since(sensor, number)
-
-    def losses(self) -> Mapping[str, Losses]:
-        """Counts of missing packets by sensor."""
-        return self._streams.losses()
 
     def status(self) -> None:
         """A port has none."""

@@ -1,6 +1,6 @@
 """Decoders of the sensors of one feed, by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address
 
 import numpy as np
@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays
 from hilsim.limits import VIEWED_SENSORS
+from hilsim.view.feed.base import Scan
 from hilsim.view.feed.losses import Losses
+from hilsim.view.feed.store import ScanStore
 from hilsim.view.feed.stream import PoseOf, Publish, SensorStream, no_pose
 
 
@@ -58,3 +60,22 @@ class SensorStreams:
 def address_text(number: int) -> str:
     """IPv4 address of a number."""
     return str(IPv4Address(number))
+
+
+class StoredFeed:
+    """Scans of the streams of a feed, as far as they are stored; the part that is the same for every source."""
+
+    _store: ScanStore
+    _streams: SensorStreams
+
+    def sensors(self) -> tuple[str, ...]:
+        """Sensors that have sent packets: their names in a daemon's rig, else their source addresses."""
+        return self._store.sensors()
+
+    def scans_since(self, sensor: str, number: int) -> Sequence[Scan]:
+        """Stored scans from ``number`` on, oldest first."""
+        return self._store.since(sensor, number)
+
+    def losses(self) -> Mapping[str, Losses]:
+        """Counts of missing packets by sensor; what a daemon did not give a feed is in ``packet_streams`` of its status too."""
+        return self._streams.losses()
