@@ -56,6 +56,8 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 """Headers of every answer: the page loads nothing from elsewhere, and no other page shows it in a frame."""
+_SEND_BUFFER_BYTES = 1 << 17
+"""The kernel copies no more than that at a time: it is not interrupted meanwhile, also for a packet that is due."""
 _STARTING = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="1"><title>hilsim view</title></head>
 <body style="font-family: sans-serif; margin: 3em">hilsim view is starting ...</body></html>"""
 _NO_TOKEN = "the page needs the token: open the URL that hilsim view printed\n"  # noqa: S105 - not a secret
@@ -77,7 +79,7 @@ def listen(address: str, port: int) -> socket.socket:
         TransmitError: the port is in use, which the message says of which program, or the address is not local.
     """
     try:
-        return socket.create_server((address, port), backlog=BACKLOG)
+        listening = socket.create_server((address, port), backlog=BACKLOG)
     except OSError as error:
         holder = socket_holder("tcp", port) if port else ""
         owner = f", in use by {holder}" if holder else ""
@@ -85,6 +87,8 @@ def listen(address: str, port: int) -> socket.socket:
         raise TransmitError(
             f"--at must be a free port of this machine, got {address}:{port}{owner}: {reason} (port 0 takes any free port)"
         ) from error
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)  # connections inherit it
+    return listening
 
 
 class Gate:
