@@ -141,6 +141,7 @@ def diagnostics_document(settings: WebSettings, status: WebStatus, seed: int) ->
     def count(volts: float, spread: float = 2.0) -> int:
         return min(max(round(volts / _VOLTS_PER_COUNT + spread * next(noise)), 0), _COUNT_MAX)
 
+    # Voltages are those of the real unit's sample; how far boards warm up, and the share of motor and lasers in the current, are chosen to be plausible.
     top_c, bottom_c = 24.0 + 22.0 * warm * work, 24.0 + 18.0 * warm * work
     current_a = 0.25 + 0.35 * work
     return {
