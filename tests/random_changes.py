@@ -34,8 +34,10 @@ def random_change(rng, names, sensors):
             {"return_mode": rng.choice(["strongest", "last", "dual"])},
             {"laser": rng.random() < 0.5},
             {"rotation_rate_rpm": rng.choice([300, 600, 1200])},
+            rng.choice([{"phase_lock": True, "phase_lock_deg": rng.uniform(0.0, 359.0)}, {"phase_lock": False}]),
             {"window": {"soiling_transmission": rng.uniform(0.3, 1.0)}},
             {"field_of_view_deg": rng.choice([[0, 359], [rng.randrange(360), rng.randrange(360)]])},
         ]
     )
-    return {"kind": "sensor", "sensor": rng.choice(sensors), **setting}
+    clock = {"kind": "clock", "pps": rng.choice(["locked", "absent", "error"])}
+    return {"sensor": rng.choice(sensors), **(clock if rng.random() < 0.15 else {"kind": "sensor", **setting})}

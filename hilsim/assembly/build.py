@@ -21,6 +21,7 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
+from hilsim.emulator.plan import HEARD_ROWS, no_sentences
 from hilsim.emulator.planning import build_beam_cells
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
@@ -283,6 +284,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         seed=rig.spec.seed,
         utc_epoch_ns=utc_epoch_ns,
         overlay=scenery.overlays.get(number),
+        heard=no_sentences(HEARD_ROWS) if sensor.time_input is not None and sensor.time_input.nmea else None,
         cells=build_beam_cells(setting, world, scenery.still_at) if is_for_long and scenery.still_at else None,
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,

@@ -19,6 +19,7 @@ from hilsim.config.rig import Rig
 from hilsim.config.script import (
     AddChange,
     ChangeSpec,
+    ClockChange,
     MoveChange,
     RemoveChange,
     ReplayChange,
@@ -28,6 +29,7 @@ from hilsim.config.script import (
     VehicleChange,
     WeatherChange,
 )
+from hilsim.emulator.families.velodyne import VelodyneFamily
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
@@ -39,6 +41,7 @@ from hilsim.scene.object_specs import ObjectSpec
 from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.specs import PulseState
 from hilsim.vehicle.multirotor import build_multirotor
 
 _SHARED = -1
@@ -130,6 +133,8 @@ class RigState:
                 return replace(self, settings=tuple(replace(setting, weather=change.weather) for setting in self.settings))
             case SensorChange():
                 return self._with_sensor(change)
+            case ClockChange():
+                return self._with_clock(change)
             case ReplayChange() | VehicleChange():
                 check_unseen(self.rig, change)
                 return self
@@ -214,12 +219,28 @@ class RigState:
         assets = Assets(directory=self.rig.directory, materials=materials)
         return placed_object(spec, assets.shape(spec), scene.origin_m, spec.name)
 
-    def _with_sensor(self, change: SensorChange) -> Self:
+    def _number(self, name: str) -> int:
+        """Place of a sensor in the rig."""
         names = [setting.name for setting in self.settings]
-        if change.sensor not in names:
-            raise ConfigError(f'sensor must be a sensor of the rig ({", ".join(names) or "it has none"}), got "{change.sensor}"')
-        number = names.index(change.sensor)
+        if name not in names:
+            raise ConfigError(f'sensor must be a sensor of the rig ({", ".join(names) or "it has none"}), got "{name}"')
+        return names.index(name)
+
+    def _with_setting(self, number: int, setting: LidarSetting) -> Self:
+        return replace(self, settings=(*self.settings[:number], setting, *self.settings[number + 1 :]))
+
+    def _with_clock(self, change: ClockChange) -> Self:
+        number = self._number(change.sensor)
+        former = self.settings[number]
+        if former.family.name != VelodyneFamily.name:
+            raise ConfigError(f"sensor must be a Velodyne, which has an input for a pulse, got a {former.spec.model}")
+        return self._with_setting(number, replace(former, pulse=PulseState(pps=change.pps, utc_epoch_ns=change.utc_epoch_ns)))
+
+    def _with_sensor(self, change: SensorChange) -> Self:
+        number = self._number(change.sensor)
         given = {name: value for name in _SENSOR_KEYS if (value := getattr(change, name)) is not None}
+        if change.phase_lock is False:
+            given["phase_lock_deg"] = None
         former = self.settings[number]
         try:
             setting = replace(former, setup=replace(former.setup, **given)) if given else former
@@ -228,7 +249,7 @@ class RigState:
         dark = self.dark
         if change.laser is not None:
             dark = dark - {number} if change.laser else dark | {number}
-        return replace(self, settings=(*self.settings[:number], setting, *self.settings[number + 1 :]), dark=dark)
+        return replace(self._with_setting(number, setting), dark=dark)
 
     def lidar(self, number: int, former: LidarEmulator) -> LidarEmulator:
         """A lidar as it is in this state.
@@ -246,7 +267,7 @@ class RigState:
 
 
 _NOTHING = build_world([])
-_SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg")
+_SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg", "phase_lock_deg")
 
 
 def changing_lidars(rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator], script: Script) -> tuple[tuple[LidarEmulator, ...], RigState]:

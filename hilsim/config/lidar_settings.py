@@ -14,6 +14,7 @@ from hilsim.errors import ConfigError, require
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.specs import LidarSpec, PulseState
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ROVER_STREAMS = 10_000
@@ -67,9 +68,23 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
     rules.append(
         (sensor.web is None or issubclass(family.profile, VelodyneSpec), f"web must not be given for a {spec.model}: only a Velodyne has one")
     )
+    rules += _time_rules(sensor, spec)
+    pulse = PulseState(pps="absent") if sensor.time_input is not None and sensor.time_input.pps else None
     try:
-        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family)
+        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family, pulse=pulse)
     except ValueError as error:
         rules += [(False, fault) for fault in str(error).split("; ")]
     require(*rules)
     return setting
+
+
+def _time_rules(sensor: SensorSpec, spec: LidarSpec) -> list[tuple[bool, str]]:
+    """Rules of what is connected to a sensor's GPS input."""
+    given = sensor.time_input
+    if given is None:
+        return []
+    return [
+        (isinstance(spec, VelodyneSpec), f"time_input must not be given for a {spec.model}: only a Velodyne has such an input"),
+        (sensor.clock.sync == "auto", f'clock.sync must be "auto" with time_input, got "{sensor.clock.sync}"'),
+        (sensor.gps is None or not given.nmea, "gps must not be given with time_input.nmea: sentences come from outside"),
+    ]

@@ -273,7 +273,8 @@ class Rig:
 def takes_timed_changes(rig: Rig) -> bool:
     """Whether sensors of a rig, and what they see, can be changed at rig times."""
     is_moved = rig.spec.external is not None and rig.spec.external.time == "live"
-    return rig.spec.control.takes_changes or rig.script is not None or is_moved
+    is_set = any(sensor.web is not None or sensor.time_input is not None for sensor in rig.spec.sensor)
+    return rig.spec.control.takes_changes or rig.script is not None or is_moved or is_set
 
 
 def load_rig(path: Path, changes: Changes | None = None) -> Rig:

@@ -20,10 +20,12 @@ from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpe
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.setup import ReturnModeName
+from hilsim.sensor.specs import PulseWord
 from hilsim.vehicle.wind import WindSpec
 
 Vector = tuple[float, float, float]
 LATEST_S = 1e8
+_LATEST_UTC_NS = 8 * 10**18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,9 +188,11 @@ class SensorChange(ChangeSpec):
         sensor: Name of the sensor.
         window: Dirt on its window.
         laser: False: its lasers do not fire, and every record is a blank; its packets go on.
-        rotation_rate_rpm: Mean rotation rate, of a sensor with a turning head; the head changes its speed at once, where it is.
+        rotation_rate_rpm: Mean rotation rate, of a sensor with a turning head; its motor changes the speed by 200 rpm a second.
         return_mode: Return mode, from the next packet on.
         field_of_view_deg: First and last azimuth that are produced, of a sensor with a turning head, from the next packet on.
+        phase_lock: Whether its phase is locked, at the azimuth ``phase_lock_deg``.
+        phase_lock_deg: Azimuth that its head passes at each pulse, where its phase is locked.
     """
 
     kind: Literal["sensor"] = "sensor"
@@ -198,13 +202,39 @@ class SensorChange(ChangeSpec):
     rotation_rate_rpm: int | None = None
     return_mode: ReturnModeName | None = None
     field_of_view_deg: tuple[int, int] | None = None
+    phase_lock_deg: float | None = None
+    phase_lock: bool | None = None
 
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
-        settings = (self.window, self.laser, self.rotation_rate_rpm, self.return_mode, self.field_of_view_deg)
+        settings = (self.window, self.laser, self.rotation_rate_rpm, self.return_mode, self.field_of_view_deg, self.phase_lock, self.phase_lock_deg)
         is_given = any(each is not None for each in settings)
-        yield is_given, "window, laser, rotation_rate_rpm, return_mode or field_of_view_deg must be given"
+        yield is_given, "window, laser, rotation_rate_rpm, return_mode, field_of_view_deg, phase_lock or phase_lock_deg must be given"
+        has_angle = (self.phase_lock is True) == (self.phase_lock_deg is not None)
+        yield has_angle, "phase_lock_deg must be given with phase_lock = true, and with it alone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockChange(ChangeSpec):
+    """Change the pulse at the input of a Velodyne: a cable that is unplugged, or a receiver that has found its satellites.
+
+    Attributes:
+        sensor: Name of the sensor.
+        pps: State of the pulse. ``locked``: stamps follow it; any other: they count on from where they are.
+        utc_epoch_ns: UTC of rig time 0 by that pulse, in ns since 1970; by default the rig's.
+    """
+
+    kind: Literal["clock"] = "clock"
+    sensor: str
+    pps: PulseWord
+    utc_epoch_ns: int | None = None
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        epoch_ns = self.utc_epoch_ns
+        yield epoch_ns is None or abs(epoch_ns) <= _LATEST_UTC_NS, f"utc_epoch_ns must be at most {_LATEST_UTC_NS}, got {epoch_ns}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +291,8 @@ class VehicleChange(ChangeSpec):
 
 
 AnyChange = Annotated[
-    AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange | ReplayChange | VehicleChange, Discriminator("kind")
+    AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange | ClockChange | ReplayChange | VehicleChange,
+    Discriminator("kind"),
 ]
 CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (
     AddChange,
@@ -270,6 +301,7 @@ CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (
     RemoveChange,
     WeatherChange,
     SensorChange,
+    ClockChange,
     ReplayChange,
     VehicleChange,
 )

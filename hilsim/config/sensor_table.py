@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
+from hilsim.links.addresses import is_address
+from hilsim.links.line import LEAST_BAUD, MOST_BAUD
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.sensor.setup import SensorSetup
+from hilsim.sensor.time_input import Qualifiers
 from hilsim.transmit.hosts import is_host, is_ipv4
 
 
@@ -94,6 +97,38 @@ class SensorWebSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TimeInputSpec:
+    """A receiver outside, connected to the GPS input of a Velodyne.
+
+    Attributes:
+        nmea: Source of sentences: a serial port (``/dev/serial/by-id/…``), ``udp:ADDRESS:PORT`` to receive at (a real sensor has port 10110),
+            ``tcp:ADDRESS:PORT`` to connect to; empty: none.
+        baud: Bits per second of the serial port.
+        pps: Source of the pulse: ``system``: each second of this computer's clock; ``/dev/ppsN``, or another file of the form of
+            ``/sys/class/pps/ppsN/assert``; empty: none.
+        qualifiers: Conditions on pulses and sentences.
+    """
+
+    nmea: str = ""
+    baud: int = 9600
+    pps: str = ""
+    qualifiers: Qualifiers = field(default_factory=Qualifiers)
+
+    def __post_init__(self) -> None:
+        kind, _, address = self.nmea.partition(":")
+        is_source = not self.nmea or self.nmea.startswith("/") or (kind in {"udp", "tcp"} and is_address(address))
+        require(
+            (is_source, f'nmea must be a serial port, "udp:ADDRESS:PORT" or "tcp:ADDRESS:PORT", got "{self.nmea}"'),
+            (LEAST_BAUD <= self.baud <= MOST_BAUD, f"baud must be {LEAST_BAUD} to {MOST_BAUD}, got {self.baud}"),
+            (
+                self.pps in {"", "system"} or self.pps.startswith("/"),
+                f'pps must be "system" or an absolute path such as "/dev/pps0", got "{self.pps}"',
+            ),
+            (bool(self.nmea or self.pps), "nmea or pps must be given"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProfileChoice:
     """Model and name of a sensor.
 
@@ -115,6 +150,7 @@ class SensorSpec(SensorSetup, ProfileChoice):
     Attributes:
         network: Network settings.
         web: Web interface, as a real Velodyne has it; None: none.
+        time_input: Pulses and sentences from outside at its GPS input; None: none.
         sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a fixed platform, and ignores the
             collisions that contain the lidar's origin.
     """
@@ -123,6 +159,7 @@ class SensorSpec(SensorSetup, ProfileChoice):
 
     network: NetworkSpec = field(default_factory=NetworkSpec)
     web: SensorWebSpec | None = None
+    time_input: TimeInputSpec | None = None
     sdf_sensor: str = ""
 
     def __post_init__(self) -> None:

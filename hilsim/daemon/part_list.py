@@ -11,9 +11,21 @@ from hilsim.daemon.serial_devices.part import SerialDevices
 from hilsim.daemon.sinks.part import Sinks
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
+from hilsim.daemon.time_inputs.part import TimeInputs
 from hilsim.daemon.web.part import SensorWebs
 
-PARTS: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, ExternalPoses, Sensors, SerialDevices, Rovers, Gazebo, Replays, SensorWebs)
+PARTS: tuple[Callable[[RigContext], Part], ...] = (
+    Sinks,
+    VehiclePart,
+    ExternalPoses,
+    Sensors,
+    SerialDevices,
+    Rovers,
+    Gazebo,
+    Replays,
+    TimeInputs,
+    SensorWebs,
+)
 """Kinds of parts in the order in which they are prepared, opened and started; they are stopped in the opposite order.
 
 Sinks are first, so that they miss no packet; the vehicle flies, and poses are received, before sensors measure; replays start reading ahead last, because reading would disturb

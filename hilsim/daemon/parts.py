@@ -22,6 +22,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import Framing
 from hilsim.replay.source import ReplaySource
 from hilsim.scene.world import World
+from hilsim.sensor.time_input import TimeInput
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
@@ -93,6 +94,18 @@ class Actor(Protocol):
         """
 
 
+class TimeReceiver(Protocol):
+    """The GPS input of a sensor.
+
+    Attributes:
+        input: What it makes of pulses and sentences.
+        position: Position in the newest sentence that had one; empty without.
+    """
+
+    input: TimeInput
+    position: str
+
+
 @dataclass(kw_only=True, eq=False)
 class RigContext:
     """Context shared by the parts of one running rig.
@@ -110,6 +123,7 @@ class RigContext:
         actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
         make_change: Function that makes a timed change at its time; available while the parts serve.
         present_sensor: Function that gives the lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name.
+        time_inputs: GPS inputs of sensors that something outside is connected to, by the sensors' names.
         is_changed: Whether timed changes have made another rig of it than its file has.
         can_change: Whether sensors and what they see can be changed at rig times.
     """
@@ -126,6 +140,7 @@ class RigContext:
     actors: dict[str, Actor] = field(default_factory=dict)
     make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
     present_sensor: Callable[[str], tuple[LidarEmulator, bool]] | None = None
+    time_inputs: dict[str, TimeReceiver] = field(default_factory=dict)
     is_changed: bool = False
     can_change: bool = False
     transmitter_or_none: Transmitter | None = None

@@ -18,7 +18,7 @@ from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.layers import trace_together
 from hilsim.emulator.overlay import Overlay, OverlayRule
-from hilsim.emulator.plan import BeamCells, LidarPlan
+from hilsim.emulator.plan import BeamCells, HeardSentences, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan, with_optics
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from, packet_start_ns, write_sequences_of
@@ -48,6 +48,7 @@ class LidarEmulator:
         position_framing: Framing of position datagrams.
         overlay: Captured background that the lidar sees.
         cells: Cells of directions, if the platform stands still: rays are cast faster, with the same bytes.
+        heard: Sentences that its GPS input receives.
         continues: Values that the plan takes over from the lidar before a change.
         later: Changed lidars that follow, by rig time.
     """
@@ -63,18 +64,21 @@ class LidarEmulator:
     position_framing: Framing = field(default=PAYLOAD_ONLY)
     overlay: Overlay | None = None
     cells: BeamCells | None = None
+    heard: HeardSentences | None = None
     continues: Continuation = AT_START
     later: "tuple[LaterLidar, ...]" = ()
 
     @cached_property
     def plan(self) -> LidarPlan:
         """Plan of the lidar for kernels."""
-        plan = build_lidar_plan(self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells)
+        plan = build_lidar_plan(
+            self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells, heard=self.heard
+        )
         return self.continues.applied_to(plan)
 
     def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
         """This lidar, with the other's plan if the plans differ in weather and window at most, because building one takes milliseconds."""
-        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "continues")
+        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "heard", "continues")
         if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
             if self.setting == other.setting:
                 self.__dict__["plan"] = other.plan
@@ -88,6 +92,10 @@ class LidarEmulator:
         follower = replace(changed, continues=continues)
         follower.__dict__["plan"] = continues.applied_to(changed.plan)
         return LaterLidar(begin_ns, follower)
+
+    def at_time(self, rig_ns: int) -> "LidarEmulator":
+        """Lidar as it is at a rig time."""
+        return next((lidar for begin_ns, lidar in reversed(self.later) if begin_ns <= rig_ns), self)
 
     def at_packet(self, packet: int) -> "LidarEmulator":
         """Lidar that makes a data packet's first firing."""
@@ -228,10 +236,11 @@ class LidarEmulator:
                 break
             if deadline_ns >= start_ns:
                 row = np.zeros(self.position_framing.header_size + plan.info_size, np.uint8)
-                sizes.append(int(render_info_packet(plan, self.platform, self.position_framing, int(counters.sum()), device_ns, row)))
+                stamps.append(int(rig_from_device(plan.clock, device_ns)))
+                present = self.at_time(stamps[-1]).plan if self.later else plan
+                sizes.append(int(render_info_packet(present, self.platform, self.position_framing, int(counters.sum()), device_ns, row)))
                 rows.append(row)
                 deadlines.append(deadline_ns)
-                stamps.append(int(rig_from_device(plan.clock, device_ns)))
             counters[schedule] += 1
         payload = np.array(rows, np.uint8).reshape(len(rows), self.position_framing.header_size + plan.info_size)
         return DatagramBatch(self.position_flow, np.array(deadlines, np.int64), np.array(stamps, np.int64), np.array(sizes, np.int32), payload)

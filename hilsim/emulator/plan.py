@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
 from hilsim.emulator.overlay import Overlay
+from hilsim.protocols.velodyne.position import NMEA_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
@@ -46,9 +47,47 @@ class BeamRow(IntEnum):
     """The laser's constant range error; metres."""
 
 
-class Gps(NamedTuple):
-    """Kernel-side GPS receiver; ``present`` is false if none is connected."""
+class HeardSentences(NamedTuple):
+    """The newest sentences that a sensor's input has received, written while kernels run: sentence ``k`` is in row ``k % n``.
 
+    Attributes:
+        written: ``int64[1]``, number of sentences so far.
+        at_ns: ``int64[n]``, rig time from which the sensor sends the sentence.
+        size: ``int64[n]``, bytes of the sentence.
+        text: ``uint8[n, 128]``, the sentences.
+    """
+
+    written: npt.NDArray[np.int64]
+    at_ns: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    text: npt.NDArray[np.uint8]
+
+
+HEARD_ROWS = 8
+
+
+def no_sentences(rows: int = 1) -> HeardSentences:
+    """An input that has received nothing."""
+    return HeardSentences(np.zeros(1, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros((rows, NMEA_SIZE), np.uint8))
+
+
+class Gps(NamedTuple):
+    """Kernel-side GPS input.
+
+    Attributes:
+        pps_state: State of the pulse, a ``PpsState``.
+        heard: Sentences of a receiver outside.
+        present: Whether there is a receiver whose sentences are made here.
+        valid: Status in its sentences.
+        latitude_deg: Its latitude at the world's point of ``origin_east_m`` and ``origin_north_m``.
+        longitude_deg: Its longitude there.
+        origin_east_m: East of that point.
+        origin_north_m: North of that point.
+        sentence_delay_ns: Time from a pulse to the use of its sentence.
+    """
+
+    pps_state: int
+    heard: HeardSentences
     present: bool
     valid: bool
     latitude_deg: float

@@ -5,9 +5,10 @@ import numpy.typing as npt
 
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.overlay import Overlay, no_overlay
-from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, LidarPlan
+from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
 from hilsim.emulator.setting import LidarSetting
 from hilsim.geometry.poses import Pose
+from hilsim.protocols.velodyne.position import PpsState
 from hilsim.scene.world import World
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
@@ -20,13 +21,18 @@ from hilsim.sensor.optics.weather import Weather, build_weather
 from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response, laser_biases_m
-from hilsim.sensor.velodyne_specs import GpsSetting
 
 _NOISE_MARGIN_SIGMAS = 8.0
 
 
 def build_lidar_plan(
-    setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay | None = None, cells: BeamCells | None = None
+    setting: LidarSetting,
+    *,
+    seed: int,
+    utc_epoch_ns: int,
+    overlay: Overlay | None = None,
+    cells: BeamCells | None = None,
+    heard: HeardSentences | None = None,
 ) -> LidarPlan:
     """Build the plan of a lidar.
 
@@ -36,8 +42,10 @@ def build_lidar_plan(
         utc_epoch_ns: UTC of rig time 0 in ns since 1970.
         overlay: Captured background that the lidar sees.
         cells: Cells of directions of a stationary lidar.
+        heard: Sentences that its GPS input receives.
     """
     plan = _without_family(setting, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
+    plan = plan._replace(gps=_gps(setting, heard or no_sentences()))
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
     return plan._replace(beam_lanes=_beam_lanes(plan))
 
@@ -59,11 +67,15 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
     """Build the part of a plan that all families share: no head or mirror, all beams along one axis from one origin, no packets. The family adds the rest."""
     spec, setup = setting.spec, setting.setup
     mount = setup.body_from_sensor
+    pulse_epoch_ns = setting.pulse.utc_epoch_ns if setting.pulse is not None else None
     nothing = np.zeros(spec.laser_count)
     return LidarPlan(
         family=-1,
         clock=build_device_clock(
-            setup.clock, follows_pulse=setting.follows_pulse, start_ns=round(setup.start_delay_us * 1000), utc_epoch_ns=utc_epoch_ns
+            setup.clock,
+            follows_pulse=setting.follows_pulse,
+            start_ns=round(setup.start_delay_us * 1000),
+            utc_epoch_ns=utc_epoch_ns if pulse_epoch_ns is None else pulse_epoch_ns,
         ),
         head=no_head(),
         mirror=no_mirror(),
@@ -79,7 +91,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         decimation=no_decimation(spec.laser_count),
         is_decimated=False,
         position=build_periodic_stream(None, seed=seed, stream=setting.stream),
-        gps=_gps(setup.gps),
+        gps=_gps(setting, no_sentences()),
         info=np.zeros(0, np.uint8),
         header_version=0,
         data_size=0,
@@ -135,15 +147,17 @@ def _weather(setting: LidarSetting) -> Weather:
     )
 
 
-def _gps(setting: GpsSetting | None) -> Gps:
-    if setting is None:
-        return Gps(present=False, valid=False, latitude_deg=0.0, longitude_deg=0.0, origin_east_m=0.0, origin_north_m=0.0, sentence_delay_ns=0)
+def _gps(setting: LidarSetting, heard: HeardSentences) -> Gps:
+    receiver = setting.setup.gps
+    word = setting.pulse.pps if setting.pulse is not None else "locked" if setting.follows_pulse else "absent"
     return Gps(
-        present=True,
-        valid=setting.valid,
-        latitude_deg=setting.latitude_deg,
-        longitude_deg=setting.longitude_deg,
-        origin_east_m=setting.origin_m[0],
-        origin_north_m=setting.origin_m[1],
-        sentence_delay_ns=round(setting.sentence_delay_ms * 1e6),
+        pps_state=PpsState[word.upper()],
+        heard=heard,
+        present=receiver is not None,
+        valid=receiver is not None and receiver.valid,
+        latitude_deg=receiver.latitude_deg if receiver is not None else 0.0,
+        longitude_deg=receiver.longitude_deg if receiver is not None else 0.0,
+        origin_east_m=receiver.origin_m[0] if receiver is not None else 0.0,
+        origin_north_m=receiver.origin_m[1] if receiver is not None else 0.0,
+        sentence_delay_ns=round(receiver.sentence_delay_ms * 1e6) if receiver is not None else 0,
     )

@@ -5,21 +5,34 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.compilation.atomics import load_acquire
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.emulator.inertial import write_imu
 from hilsim.emulator.plan import Family, Gps, LidarPlan
 from hilsim.geometry.geodesy import geodetic
 from hilsim.protocols.cepton.info import write_sync_offset
-from hilsim.protocols.nmea import GPRMC_CAPACITY, write_gprmc
-from hilsim.protocols.velodyne.position import encode_position_packet
+from hilsim.protocols.nmea import write_gprmc
+from hilsim.protocols.velodyne.position import NMEA_SIZE, encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us, utc_lead_us
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.platform import Platform, platform_state
 
 _CEPTON = constant(Family.CEPTON)
 _SPEED_SPAN_NS = 100_000_000
-_PPS_ABSENT = 0
-_PPS_LOCKED = 2
+
+
+@kernel
+def _write_heard(gps: Gps, rig_ns: int, sentence: npt.NDArray[np.uint8]) -> int:
+    """Write the newest sentence of a receiver outside that has come by a rig time, as it came; returns its size, 0 if there is none."""
+    heard = gps.heard
+    count = load_acquire(heard.written, (0,))
+    for back in range(1, min(count, heard.size.size - 1) + 1):  # the row after the newest one may be written meanwhile
+        row = (count - back) % heard.size.size
+        if heard.at_ns[row] <= rig_ns:
+            for place in range(heard.size[row]):
+                sentence[place] = heard.text[row, place]
+            return int(heard.size[row])
+    return 0
 
 
 @kernel
@@ -30,7 +43,7 @@ def write_sentence(clock: DeviceClock, gps: Gps, platform: Platform, rig_ns: int
     the start of the second it names.
     """
     if not gps.present:
-        return 0
+        return _write_heard(gps, rig_ns, sentence)
     second = (clock.utc_epoch_ns + rig_ns - gps.sentence_delay_ns) // NS_PER_S
     fix_ns = second * NS_PER_S - clock.utc_epoch_ns
     before, _ = platform_state(platform, fix_ns - _SPEED_SPAN_NS)
@@ -46,10 +59,9 @@ def write_sentence(clock: DeviceClock, gps: Gps, platform: Platform, rig_ns: int
 @kernel
 def encode_position(clock: DeviceClock, gps: Gps, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns`` to ``payload[:512]``."""
-    sentence = np.empty(GPRMC_CAPACITY, np.uint8)
+    sentence = np.empty(NMEA_SIZE, np.uint8)
     size = write_sentence(clock, gps, platform, rig_from_device(clock, device_ns), sentence)
-    pps = _PPS_LOCKED if clock.follows_pulse else _PPS_ABSENT
-    encode_position_packet(stamp_us(clock, device_ns), pps, sentence, size, payload)
+    encode_position_packet(stamp_us(clock, device_ns), gps.pps_state, sentence, size, payload)
 
 
 @stage_kernel

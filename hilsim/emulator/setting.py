@@ -9,7 +9,7 @@ from hilsim.emulator.families.registry import family_of
 from hilsim.errors import require
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import SensorSetup
-from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.specs import LidarSpec, PulseState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,7 @@ class LidarSetting:
         setup: Mounting and settings, equal to the rig's ``[[sensor]]``.
         weather: Weather between the lidar and the world.
         family_class: Family of the sensor; None: the built-in family of the model.
+        pulse: The pulse at its input; None: what ``setup.clock`` makes of it, for ever.
     """
 
     name: str
@@ -31,6 +32,7 @@ class LidarSetting:
     setup: SensorSetup = field(default_factory=SensorSetup)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
     family_class: type[LidarFamily[Any]] | None = None
+    pulse: PulseState | None = None
 
     def __post_init__(self) -> None:
         require(
@@ -52,6 +54,8 @@ class LidarSetting:
     @property
     def follows_pulse(self) -> bool:
         """Whether the sensor's clock is synchronised to UTC."""
+        if self.pulse is not None:
+            return self.pulse.pps == "locked"
         return self.setup.clock.sync == "pps" or (self.setup.clock.sync == "auto" and self.family.has_utc_source)
 
     @property

@@ -102,6 +102,21 @@ def stamp_us(clock: DeviceClock, device_ns: int) -> int:
     return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000 % HOUR_US
 
 
+def shown_utc_ns(clock: DeviceClock, device_ns: int) -> int:
+    """Time that stamps show at a device time, in ns: of a free clock from ``stamp_offset_ns`` on, of one that follows pulses since 1970."""
+    if not clock.follows_pulse:
+        return clock.stamp_offset_ns + int(scaled_up(device_ns, clock.stamp_ppb))
+    utc_ns = clock.utc_epoch_ns + int(rig_from_device(clock, device_ns))
+    return utc_ns - utc_ns % NS_PER_S + int(scaled_up(scaled_up(utc_ns % NS_PER_S, clock.oscillator_ppb), clock.stamp_ppb))
+
+
+def continued_offset_ns(former: DeviceClock, clock: DeviceClock, device_ns: int) -> int:
+    """``stamp_offset_ns`` of a clock whose stamps go on, at a device time, where the former one's are if it runs free: it counts on after its last pulse."""
+    if clock.follows_pulse or not former.follows_pulse:
+        return former.stamp_offset_ns
+    return shown_utc_ns(former, device_ns) - int(scaled_up(device_ns, clock.stamp_ppb))
+
+
 @kernel
 def counter_us(clock: DeviceClock, device_ns: int) -> int:
     """Counter of microseconds that never wraps: it counts from ``stamp_offset_ns`` or follows UTC."""

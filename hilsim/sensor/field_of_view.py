@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, kernel
-from hilsim.sensor.head import Head, head_reading_cdeg, passage_ns, turn_ns
+from hilsim.sensor.head import Head, head_reading_cdeg, passage_ns, turn_ns, turned
 from hilsim.sensor.setup import width_deg
 from hilsim.units import TURN_CDEG
 
@@ -135,7 +135,7 @@ def _end_of(view: FieldOfView, head: Head, window: int) -> int:
 @kernel
 def _first_window(view: FieldOfView, head: Head, origin_block: int) -> int:
     """Number of the first window that ends after a block."""
-    window = math.floor(head.phase_turns + origin_block * view.block_ns / turn_ns(head) - view.start_cdeg * _TURNS_PER_CDEG) - 2
+    window = math.floor(turned(head, origin_block * view.block_ns) - view.start_cdeg * _TURNS_PER_CDEG) - 2
     while _end_of(view, head, window) <= origin_block:
         window += 1
     return window
@@ -183,7 +183,7 @@ def _window_of(view: FieldOfView, head: Head, ordinal: int) -> int:
 @kernel
 def produced_before(view: FieldOfView, head: Head, device_ns: int) -> int:
     """Number of blocks that are produced from the origin until the last window but one that begins before a device time."""
-    window = math.floor(head.phase_turns + device_ns / turn_ns(head) - view.start_cdeg * _TURNS_PER_CDEG) - 1 - view.first_window
+    window = math.floor(turned(head, device_ns) - view.start_cdeg * _TURNS_PER_CDEG) - 1 - view.first_window
     return _count_before(view, head, max(window, 0))
 
 

@@ -39,6 +39,8 @@ class SensorSetup:
         field_of_view_deg: First and last azimuth that are produced, clockwise, whole degrees of 0 to 359; only for a sensor with a turning head. Outside no
             blocks are produced, and packets go on with the next block that is.
         phase_deg: True azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
+        phase_lock_deg: Azimuth that the head passes at each pulse of a clock that is synchronised; None: its phase is not locked. Only for a sensor with a
+            turning head.
         start_delay_us: Rig time of the sensor's first firing; sensors of a rig are in step where this is equal.
         return_mode: Returns that are reported.
         sub_rays: Rays that sample a beam's footprint: 1 (a pencil beam; never split over two surfaces), 7 or 19.
@@ -55,6 +57,7 @@ class SensorSetup:
     rotation_rate_rpm: int | None = None
     field_of_view_deg: tuple[int, int] = WHOLE_TURN_DEG
     phase_deg: float = 0.0
+    phase_lock_deg: float | None = None
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
     sub_rays: int = 1
@@ -80,6 +83,8 @@ class SensorSetup:
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
         yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
         yield 0.0 <= self.phase_deg < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"
+        lock = self.phase_lock_deg
+        yield lock is None or 0.0 <= lock < 360.0, f"phase_lock_deg must be 0 to less than 360, got {lock}"
         is_within = all(0 <= edge <= 359 for edge in self.field_of_view_deg)
         yield is_within, f"field_of_view_deg must be a first and a last azimuth of 0 to 359, got {list(self.field_of_view_deg)}"
         yield 0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"

@@ -214,6 +214,23 @@ class ClockSetting:
         )
 
 
+PulseWord = Literal["absent", "synchronizing", "locked", "error"]
+"""State of the pulse at a sensor's input, as its web interface and its position packets report it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulseState:
+    """The pulse at a sensor's input as it is now, in place of one that is always locked or never there.
+
+    Attributes:
+        pps: State of the pulse; stamps follow it where it is locked, and count on from it otherwise.
+        utc_epoch_ns: UTC of rig time 0 by the pulse and the receiver's sentences, in ns since 1970; None: the rig's.
+    """
+
+    pps: PulseWord
+    utc_epoch_ns: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class DecimationSpec:
     """Share of a streaming sensor's channels and firings that is reported.

@@ -14,6 +14,7 @@ from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.compilation.atomics import publish
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.backdrop import sample_background
+from hilsim.emulator.changing.segments import BASE
 from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
@@ -36,6 +37,7 @@ from hilsim.vehicle.platform import Platform
 PACKETS_TOGETHER = 8
 """Largest number of packets cast at once: 10 ms of a VLP-16."""
 
+_UNCHANGED = constant(BASE)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
@@ -156,6 +158,8 @@ def _await_packets(
     """Call ``streaming.render_loop.await_packets`` from Python."""
     return await_packets(
         plan,
+        None,
+        _UNCHANGED,
         platform,
         position_framing,
         rings,

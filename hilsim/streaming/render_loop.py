@@ -13,7 +13,7 @@ from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.compilation.atomics import load_acquire, store_release
 from hilsim.compilation.jit import constant, inlined_kernel, stage_kernel
 from hilsim.compilation.pins import tuple_at
-from hilsim.emulator.changing.segments import BASE, CAPACITY, Segments, enter_segment, render_packet
+from hilsim.emulator.changing.segments import BASE, CAPACITY, Segments, enter_segment, render_packet, segment_after
 from hilsim.emulator.fused import render_info_packet
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
@@ -21,7 +21,7 @@ from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_p
 from hilsim.emulator.workspace import Workspace
 from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World
-from hilsim.sensor.clock import device_from_rig
+from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
 from hilsim.streaming.punctuality import LONGEST_RUN_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
 from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord
@@ -111,9 +111,20 @@ def await_former(state: RenderState) -> bool:
     return not is_stopped
 
 
+@stage_kernel
+def _plan_at(plan: LidarPlan, segments: Segments | None, at: int, device_ns: int, state: RenderState) -> LidarPlan:
+    """The plan in force when a position packet is assembled; ``plan`` is that of segment ``at``."""
+    if segments is None:
+        return plan
+    later = segment_after(plan, segments, at, state.counters[RenderCounter.NEXT_PACKET], rig_from_device(plan.clock, device_ns))
+    return plan if later == at else tuple_at(segments.plan[later & _MASK], plan)
+
+
 @inlined_kernel
 def _render_position(
     plan: LidarPlan,
+    segments: Segments | None,
+    at: int,
     platform: Platform,
     framing: Framing,
     rings: Rings,
@@ -134,7 +145,7 @@ def _render_position(
         index = _NONE
         for schedule in range(positions.size):
             index += positions[schedule]
-        size = render_info_packet(plan, platform, framing, index, position_ns, datagram)
+        size = render_info_packet(_plan_at(plan, segments, at, position_ns, state), platform, framing, index, position_ns, datagram)
         if not push(rings, flow, due_ns, now_ns, datagram, size):
             counters[RenderCounter.RING_FULL] += 1
         _note_done(counters, due_ns, monotonic_ns())
@@ -157,6 +168,8 @@ def _rest(rings: Rings, flow: int, begin_ns: int, due_ns: int, now_ns: int, brak
 @inlined_kernel
 def await_packets(
     plan: LidarPlan,
+    segments: Segments | None,
+    at: int,
     platform: Platform,
     position_framing: Framing,
     rings: Rings,
@@ -174,7 +187,9 @@ def await_packets(
     """Sleep until data packets are to be rendered, and encode the position packets that are due meanwhile into their ring.
 
     Args:
-        plan: Plan of the lidar.
+        plan: Plan of the lidar, that of segment ``at``.
+        segments: Segments; None: the lidar does not change.
+        at: Segment of the data packet before.
         platform: Platform that carries the lidar.
         position_framing: Framing of position datagrams.
         rings: Rings to fill.
@@ -218,7 +233,20 @@ def await_packets(
         if not is_data:
             if not is_full:
                 _render_position(
-                    plan, platform, position_framing, rings, flow, late_limit_ns, state, datagram, positions, position_ns, due_ns, now_ns
+                    plan,
+                    segments,
+                    at,
+                    platform,
+                    position_framing,
+                    rings,
+                    flow,
+                    late_limit_ns,
+                    state,
+                    datagram,
+                    positions,
+                    position_ns,
+                    due_ns,
+                    now_ns,
                 )
             positions[schedule] += 1
             state.place[Place.POSITIONS_FROM_NS] = due_ns - epoch_ns + 1
@@ -300,6 +328,8 @@ def render_ahead(
     while (
         await_packets(
             now,
+            segments,
+            at,
             platform,
             position_framing,
             rings,

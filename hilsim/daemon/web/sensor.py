@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from hilsim.assembly.build import source_mac
@@ -12,7 +12,9 @@ from hilsim.config.script import SensorChange
 from hilsim.daemon.parts import RigContext
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
+from hilsim.protocols.velodyne.position import PpsState
 from hilsim.protocols.velodyne.web_interface import (
+    GpsConditions,
     HostSetting,
     NetSetting,
     WebSettings,
@@ -26,6 +28,7 @@ from hilsim.protocols.velodyne.web_interface import (
 )
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.head import head_turns, mean_rate_rpm
+from hilsim.sensor.time_input import Qualifiers
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.transmit.specs import SocketSpec
 
@@ -42,6 +45,8 @@ class WebSensor:
         self._setting = context.rig.lidars[number]
         self._begun_s = time.monotonic()
         self._stands = False
+        self._phase_cdeg = 0
+        self._gps = GpsConditions(**asdict(self._spec.time_input.qualifiers)) if self._spec.time_input is not None else GpsConditions()
         self._booting: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
         network, lidar = self._spec.network, self._present()[0]
@@ -73,6 +78,9 @@ class WebSensor:
             returns=setup.return_mode,
             rpm=0 if self._stands else mean_rate_rpm(setup),
             fov_deg=setup.field_of_view_deg,
+            phase_lock=setup.phase_lock_deg is not None,
+            phase_cdeg=self._phase_cdeg if setup.phase_lock_deg is None else round(setup.phase_lock_deg * 100.0),
+            gps=self._gps,
             host=self._host,
             net=self._net,
         )
@@ -80,12 +88,15 @@ class WebSensor:
     def _status(self) -> WebStatus:
         lidar, _ = self._present()
         gps, plan = lidar.setting.setup.gps, lidar.plan
+        heard = self._context.time_inputs.get(self._spec.name)
         rig_ns = max(time.monotonic_ns() - self._context.clock.epoch_ns, 0)
         turns = 0.0 if self._stands else float(head_turns(plan.head, int(device_from_rig(plan.clock, rig_ns)))) % 1.0
+        generated = "" if gps is None or not gps.valid else position_text(gps.latitude_deg, gps.longitude_deg)
         return WebStatus(
             phase_cdeg=min(int(turns * 36_000.0), 35_999),
-            pps="Absent" if gps is None else "Locked",
-            position="" if gps is None or not gps.valid else position_text(gps.latitude_deg, gps.longitude_deg),
+            is_locked=plan.head.is_locked and not self._stands,
+            pps=PpsState(plan.gps.pps_state).name.title(),
+            position=heard.position if heard is not None and heard.position else generated,
             uptime_s=time.monotonic() - self._begun_s,
         )
 
@@ -124,16 +135,7 @@ class WebSensor:
             await self._apply(now, changed_by_form(path, form, now, rates_rpm=rates))
 
     async def _apply(self, now: WebSettings, new: WebSettings) -> None:
-        keys: dict[str, Any] = {}
-        if new.laser != now.laser:
-            keys["laser"] = new.laser
-        if new.returns != now.returns:
-            keys["return_mode"] = new.returns
-        if new.fov_deg != now.fov_deg:
-            keys["field_of_view_deg"] = new.fov_deg
-        turning = mean_rate_rpm(self._present()[0].setting.setup)
-        if new.rpm not in {0, turning}:
-            keys["rotation_rate_rpm"] = new.rpm
+        keys = self._changed_keys(now, new)
         if keys:
             if self._context.make_change is None:
                 raise ConfigError("settings can be changed while packets flow")
@@ -141,8 +143,26 @@ class WebSensor:
         if new.host != now.host:
             await asyncio.to_thread(self._redirect, new.host)
         self._stands = new.rpm == 0
-        self._net = new.net
+        self._net, self._phase_cdeg, self._gps = new.net, new.phase_cdeg, new.gps
+        heard = self._context.time_inputs.get(self._spec.name)
+        if heard is not None:
+            heard.input.qualifiers = Qualifiers(**asdict(new.gps))
         self._silence()
+
+    def _changed_keys(self, now: WebSettings, new: WebSettings) -> dict[str, Any]:
+        """Keys of the timed change from one state of the settings to another."""
+        keys: dict[str, Any] = {}
+        if new.laser != now.laser:
+            keys["laser"] = new.laser
+        if new.returns != now.returns:
+            keys["return_mode"] = new.returns
+        if new.fov_deg != now.fov_deg:
+            keys["field_of_view_deg"] = new.fov_deg
+        if (new.phase_lock, new.phase_cdeg) != (now.phase_lock, now.phase_cdeg) and (new.phase_lock or now.phase_lock):
+            keys |= {"phase_lock": True, "phase_lock_deg": new.phase_cdeg / 100.0 % 360.0} if new.phase_lock else {"phase_lock": False}
+        if new.rpm not in {0, mean_rate_rpm(self._present()[0].setting.setup)}:
+            keys["rotation_rate_rpm"] = new.rpm
+        return keys
 
     def _redirect(self, host: HostSetting) -> None:
         """Send to another destination from the next datagram on.

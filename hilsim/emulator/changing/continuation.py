@@ -6,11 +6,9 @@ import numpy as np
 
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_packet_from, first_sequence_of
-from hilsim.sensor.clock import device_from_rig, rig_from_device
+from hilsim.sensor.clock import continued_offset_ns, device_from_rig, rig_from_device
 from hilsim.sensor.field_of_view import begun_at
-from hilsim.sensor.head import Head, head_turns
-
-_ITERATIONS = 60
+from hilsim.sensor.head import Head, continued_head, turns_alike
 
 
 class Continuation(NamedTuple):
@@ -19,17 +17,21 @@ class Continuation(NamedTuple):
     Attributes:
         origin_packet: ``LidarPlan.origin_packet``.
         origin_sequence: ``LidarPlan.origin_sequence``.
-        head_phase_turns: ``Head.phase_turns``; None: of the setting.
+        head: ``LidarPlan.head``; None: of the setting.
+        stamp_offset_ns: ``DeviceClock.stamp_offset_ns``; None: of the setting.
     """
 
     origin_packet: int = 0
     origin_sequence: int = 0
-    head_phase_turns: float | None = None
+    head: Head | None = None
+    stamp_offset_ns: int | None = None
 
     def applied_to(self, plan: LidarPlan) -> LidarPlan:
         """The plan with what it takes over."""
-        if self.head_phase_turns is not None:
-            plan = plan._replace(head=plan.head._replace(phase_turns=self.head_phase_turns))
+        if self.head is not None:
+            plan = plan._replace(head=self.head)
+        if self.stamp_offset_ns is not None:
+            plan = plan._replace(clock=plan.clock._replace(stamp_offset_ns=self.stamp_offset_ns))
         if self == AT_START:
             return plan
         view = begun_at(plan.field_of_view, plan.head, self.origin_sequence)
@@ -57,7 +59,9 @@ def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, 
     packet, origin = int(former.origin_packet), int(former.origin_sequence)
     if not _packs_alike(former, plan):
         packet, origin, at_ns = _next_packet(former, at_ns)
-    return at_ns, Continuation(packet, origin, _phase_turns(former.head, plan.head, int(device_from_rig(former.clock, at_ns))))
+    device_ns = int(device_from_rig(former.clock, at_ns))
+    head, offset_ns = continued_head(former.head, plan.head, device_ns), continued_offset_ns(former.clock, plan.clock, device_ns)
+    return at_ns, Continuation(packet, origin, head, offset_ns)
 
 
 def rehearse(plan: LidarPlan) -> None:
@@ -90,18 +94,4 @@ def _produces_alike(former: LidarPlan, plan: LidarPlan) -> bool:
         plan.field_of_view.start_cdeg,
         plan.field_of_view.width_cdeg,
     )
-    return has_same_edges and former.head._replace(phase_turns=0.0) == plan.head._replace(phase_turns=0.0)
-
-
-def _phase_turns(former: Head, head: Head, device_ns: int) -> float:
-    """The phase with which a head is, at a device time, where the former one is."""
-    wanted = float(head_turns(former, device_ns))
-    if former._replace(phase_turns=0.0) == head._replace(phase_turns=0.0):
-        return float(former.phase_turns)
-    phase = float(head.phase_turns)
-    for _ in range(_ITERATIONS):  # the swings of a head are small: each step divides the error by a hundred and more
-        error = (wanted - float(head_turns(head._replace(phase_turns=phase), device_ns)) + 0.5) % 1.0 - 0.5
-        phase = (phase + error) % 1.0
-        if abs(error) < 1e-14:
-            break
-    return phase
+    return has_same_edges and turns_alike(former.head, plan.head)

@@ -73,9 +73,13 @@ class Segments(NamedTuple):
 
 @kernel
 def _fits_later(former: LidarPlan, plan: LidarPlan, packet: int) -> bool:
-    """Whether a plan may begin with a later packet than it was made for: its packets and its head go on as the former plan's."""
+    """Whether a plan may begin with a later packet than it was made for: its packets, its head and its clock go on as the former plan's."""
     is_numbered_alike = packet_start_ns(former, packet) == packet_start_ns(plan, packet)
-    return is_numbered_alike and former.head.rate_crpm == plan.head.rate_crpm and former.head.phase_turns == plan.head.phase_turns
+    head, other = former.head, plan.head
+    turns_alike = head.rate_crpm == other.rate_crpm and head.phase_turns == other.phase_turns and head.settle_from_ns == other.settle_from_ns
+    clock, new_clock = former.clock, plan.clock
+    counts_alike = clock.stamp_offset_ns == new_clock.stamp_offset_ns and clock.follows_pulse == new_clock.follows_pulse
+    return is_numbered_alike and turns_alike and counts_alike and clock.utc_epoch_ns == new_clock.utc_epoch_ns
 
 
 @stage_kernel
@@ -88,11 +92,22 @@ def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
         at: Segment of the packet before.
         packet: The packet that is rendered next.
     """
+    words, begun_ns = segments.words, segments.begun_ns
+    if load_acquire(words, (0,)) == words[8] and at + 1 >= words[8]:
+        return at
+    start_ns = decide_begins(plan, segments, at, packet)
+    while at + 1 < words[8] and begun_ns[(at + 1) & _MASK] <= start_ns:
+        at += 1
+    store_release(words, (16,), at)
+    return at
+
+
+@kernel
+def decide_begins(plan: LidarPlan, segments: Segments, at: int, packet: int) -> int:
+    """Decide when segments begin that were added meanwhile; returns the rig time at which the next packet begins. Arguments as of ``enter_segment``."""
     words, from_ns, begun_ns, plans = segments.words, segments.from_ns, segments.begun_ns, segments.plan
     added = load_acquire(words, (0,))
     seen = words[8]
-    if seen == added and at + 1 >= added:
-        return at
     address = plans[at & _MASK] if at >= 0 else 0
     start_ns = packet_start_ns(tuple_at(address, plan), packet) if at >= 0 else packet_start_ns(plan, packet)
     while seen < added:
@@ -105,9 +120,17 @@ def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
             begun_ns[row] = _REFUSED
         seen += _ONE
         store_release(words, (8,), seen)
-    while at + 1 < added and begun_ns[(at + 1) & _MASK] <= start_ns:
+    return start_ns
+
+
+@stage_kernel
+def segment_after(plan: LidarPlan, segments: Segments, at: int, packet: int, rig_ns: int) -> int:
+    """The segment, ``at`` or a later one, that is in force at a rig time. Arguments as of ``enter_segment``."""
+    if load_acquire(segments.words, (0,)) == segments.words[8] and at + 1 >= segments.words[8]:
+        return at
+    decide_begins(plan, segments, at, packet)
+    while at + 1 < segments.words[8] and segments.begun_ns[(at + 1) & _MASK] <= rig_ns:
         at += 1
-    store_release(words, (16,), at)
     return at
 
 

@@ -52,6 +52,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         """None of a Velodyne's keys, and lasers that fit a packet."""
         spec, setup = self.spec, self.setup
         yield setup.field_of_view_deg == WHOLE_TURN_DEG, f"field_of_view_deg must not be given for a {spec.model}: it has no turning head"
+        yield setup.phase_lock_deg is None, f"phase_lock_deg must not be given for a {spec.model}: it has no turning head"
         yield setup.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"
         yield setup.gps is None, f"gps must not be given for a {spec.model}: it has no input for a receiver"
         yield setup.decimation == DecimationSpec(), f"decimation must not be given for a {spec.model}: its firings have no channels and columns"

@@ -123,7 +123,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         model = BY_NAME.get(spec.model)
         last_firing_ns = (plan.sequences_per_packet - 1) * plan.sequence_ns + int(plan.firing_offset_ns[-1])
         elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
-        head = build_model_head(spec, setup, seed=seed, stream=stream)
+        head = build_model_head(spec, setup, plan.clock, seed=seed, stream=stream)
         block_sequences = max(RECORDS_PER_BLOCK // spec.laser_count, 1)
         return plan._replace(
             family=int(Family.VELODYNE),

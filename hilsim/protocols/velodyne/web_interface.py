@@ -69,6 +69,23 @@ class NetSetting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GpsConditions:
+    """Conditions on pulses and sentences (VLP-16 user manual, page 125).
+
+    Attributes:
+        pps_needs_valid: *Require GPS Receiver Valid* of the PPS qualifier.
+        pps_needs_lock: *Require PPS Lock*.
+        delay_s: *Delay*.
+        nmea_needs_valid: *Require GPS Receiver Valid* of the GPS qualifier.
+    """
+
+    pps_needs_valid: bool = False
+    pps_needs_lock: bool = False
+    delay_s: int = 5
+    nmea_needs_valid: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebSettings:
     """Settings of a sensor.
 
@@ -77,6 +94,9 @@ class WebSettings:
         returns: Return mode: ``strongest``, ``last`` or ``dual``.
         rpm: Rotation rate; 0: the motor stands still.
         fov_deg: First and last degree of the field of view.
+        phase_lock: Whether the phase of the head is to be locked.
+        phase_cdeg: Azimuth at the pulse then, in hundredths of a degree.
+        gps: Conditions on pulses and sentences.
         host: Destination of packets.
         net: Network address.
     """
@@ -85,6 +105,9 @@ class WebSettings:
     returns: str
     rpm: int
     fov_deg: tuple[int, int]
+    phase_lock: bool = False
+    phase_cdeg: int = 0
+    gps: GpsConditions = GpsConditions()
     host: HostSetting
     net: NetSetting
 
@@ -95,12 +118,14 @@ class WebStatus:
 
     Attributes:
         phase_cdeg: Angle of the head in hundredths of a degree.
+        is_locked: Whether the phase of the head is locked.
         pps: ``Absent``, ``Synchronizing``, ``Locked`` or ``Error``.
         position: Position of the receiver as text; empty without one.
         uptime_s: Time since the start.
     """
 
     phase_cdeg: int
+    is_locked: bool = False
     pps: str = "Absent"
     position: str = ""
     uptime_s: float = 0.0
@@ -115,7 +140,10 @@ def settings_document(settings: WebSettings) -> dict[str, Any]:
         "returns": _RETURNS[settings.returns],
         "rpm": settings.rpm,
         "fov": {"start": start, "end": end},
-        "phaselock": {"enabled": "Off", "offset": "0"},
+        "phaselock": {"enabled": _on(settings.phase_lock), "offset": str(settings.phase_cdeg)},
+        # The names of the next two are those of their forms: no document of a real unit with them is known.
+        "ppsctl": {"gpsrxv": _on(settings.gps.pps_needs_valid), "ppslck": _on(settings.gps.pps_needs_lock), "delay": str(settings.gps.delay_s)},
+        "gpsctl": {"gpsrxv": _on(settings.gps.nmea_needs_valid)},
         "host": {"addr": host.address, "dport": str(host.data_port), "tport": str(host.position_port)},
         "net": {"addr": net.address, "mask": net.mask, "gateway": net.gateway, "dhcp": _on(net.dhcp)},
     }
@@ -126,7 +154,7 @@ def status_document(settings: WebSettings, status: WebStatus) -> dict[str, Any]:
     stands = settings.rpm == _STOPPED_RPM
     return {
         "gps": {"pps_state": status.pps, "position": status.position},
-        "motor": {"state": "On", "rpm": settings.rpm, "lock": "Off", "phase": status.phase_cdeg},
+        "motor": {"state": "On", "rpm": settings.rpm, "lock": _on(status.is_locked), "phase": status.phase_cdeg},
         "laser": {"state": "Disabled" if stands else _on(settings.laser)},
     }
 
@@ -183,7 +211,7 @@ def changed_by_form(path: str, form: Sequence[tuple[str, str]], settings: WebSet
     """Settings after a form.
 
     Args:
-        path: Path after ``/cgi/setting``: empty, ``/fov``, ``/host``, ``/net`` or ``/phaselock``.
+        path: Path after ``/cgi/setting``: empty, ``/fov``, ``/host``, ``/net``, ``/phaselock``, ``/ppsctl`` or ``/gpsctl``.
         form: Keys and values.
         settings: Settings before.
         rates_rpm: Permitted rotation rates, beside 0.
@@ -301,15 +329,27 @@ def _net(name: str) -> Any:
 
 def _lock(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
     del rates_rpm
-    if _switched(text):
-        raise ValueError("must be off: the phase lock is not emulated")
-    return settings
+    return replace(settings, phase_lock=_switched(text))
 
 
 def _offset(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
     del rates_rpm
-    _number(text, 0, 36_000)
+    return replace(settings, phase_cdeg=_number(text, 0, 36_000))
+
+
+def _shown_offset(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
+    """The field in degrees from which the sensor's page computes ``offset``, which it sends too: without effect (three clients' sources)."""
+    del text, rates_rpm
     return settings
+
+
+def _condition(name: str) -> Any:
+    def read(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
+        del rates_rpm
+        value: Any = _number(text, 0, 65_535) if name == "delay_s" else _switched(text)
+        return replace(settings, gps=replace(settings.gps, **{name: value}))
+
+    return read
 
 
 _FORMS: Mapping[str, Mapping[str, Any]] = {
@@ -317,7 +357,9 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
     "/fov": {"start": _fov(0), "end": _fov(1)},
     "/host": {"addr": _host("address"), "dport": _host("data_port"), "tport": _host("position_port")},
     "/net": {"addr": _net("address"), "mask": _net("mask"), "gateway": _net("gateway"), "dhcp": _net("dhcp")},
-    "/phaselock": {"enabled": _lock, "offset": _offset},
+    "/phaselock": {"enabled": _lock, "offset": _offset, "offsetInput": _shown_offset},
+    "/ppsctl": {"gpsrxv": _condition("pps_needs_valid"), "ppslck": _condition("pps_needs_lock"), "delay": _condition("delay_s")},
+    "/gpsctl": {"gpsrxv": _condition("nmea_needs_valid")},
 }
 FORM_PATHS = tuple(_FORMS)
 """Paths after ``/cgi/setting``."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.emulator.plan import Gps
+from hilsim.emulator.plan import Gps, no_sentences
 from hilsim.emulator.position import write_sentence
 from hilsim.geometry.tracks import linear_track
 from hilsim.protocols.nmea import GPRMC_CAPACITY
@@ -14,7 +14,17 @@ from hilsim.vehicle.platform import build_platform
 
 SECOND_NS = 10**9
 CLOCK = build_device_clock(ClockSetting(), follows_pulse=True, start_ns=0, utc_epoch_ns=1_767_225_600 * SECOND_NS)
-GPS = Gps(present=True, valid=True, latitude_deg=36.8, longitude_deg=-2.4, origin_east_m=0.0, origin_north_m=0.0, sentence_delay_ns=70_000_000)
+GPS = Gps(
+    pps_state=2,
+    heard=no_sentences(),
+    present=True,
+    valid=True,
+    latitude_deg=36.8,
+    longitude_deg=-2.4,
+    origin_east_m=0.0,
+    origin_north_m=0.0,
+    sentence_delay_ns=70_000_000,
+)
 KNOT_MPS = 1852.0 / 3600.0
 
 

@@ -163,16 +163,18 @@ def test_other_returns_begin_with_a_packet_and_packets_go_on_without_a_gap():
 
 
 @compiled_only
-def test_a_head_changes_its_rate_where_it_is():
+def test_a_head_ramps_to_another_rate_from_where_it_is():
     base = lidar()
-    changing = following(base, (20 * PACKET_NS + 333_333, changed(base, rotation_rate_rpm=1200)), (40 * PACKET_NS, base))
-    azimuth = blocks(changing.data_packets(0, 60).payload)["azimuth"].astype(int)
-    step = np.diff(azimuth) % 36_000
-    changes_at = [20 * 12 + 3, 40 * 12]
-    assert np.abs(step[: changes_at[0] - 1] - 39.8).max() < 6
-    assert np.abs(step[changes_at[0] + 1 : changes_at[1] - 1] - 79.6).max() < 8
-    assert np.abs(step[changes_at[1] + 1 :] - 39.8).max() < 6
-    assert (np.abs(step[np.array(changes_at)] - 60) < 30).all()
+    ramped = round(3e9 / PACKET_NS)  # by 600 rpm at 200 rpm a second
+    changing = following(base, (20 * PACKET_NS + 333_333, changed(base, rotation_rate_rpm=1200)), ((40 + ramped) * PACKET_NS, base))
+
+    def steps(first, count):
+        return np.diff(blocks(changing.data_packets(first, count).payload)["azimuth"].astype(int)) % 36_000
+
+    assert np.abs(steps(0, 30) - 39.8).max() < 6
+    assert steps(20 + ramped // 2, 40).mean() == pytest.approx(59.7 + 0.4, abs=0.5)
+    assert np.abs(steps(ramped + 25, 20) - 79.6).max() < 8
+    assert np.abs(steps(2 * ramped + 42, 20) - 39.8).max() < 6
 
 
 @compiled_only
