@@ -35,10 +35,12 @@ class RigClock(NamedTuple):
     Attributes:
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
+        begin_ns: CLOCK_MONOTONIC time from which this daemon sends: rig time 0, or later where it joins a world that other daemons have begun.
     """
 
     epoch_ns: int = 0
     utc_epoch_ns: int = 0
+    begin_ns: int = 0
 
 
 class Needs(NamedTuple):
