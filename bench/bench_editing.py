@@ -4,7 +4,7 @@
 
 One daemon sends a VLP-16 in the demo street with ``lead_ms = 8``, from a sensor that stands still. A sphere is moved around the sensor and away from it,
 so that every firing shows at once where it is; a receiver looks for the first packet whose distances are those of the sphere, or are not any more.
-Then each of several boxes that the rig has standing still is edited for the first time: the scene is built without it, in the session and in the daemon.
+Then each of several boxes that the rig has standing still is edited for the first time: it leaves the tiles of the daemon's scene.
 """
 
 import argparse

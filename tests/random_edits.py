@@ -78,9 +78,16 @@ PLAIN_POSITION_PORT, MAP_POSITION_PORT = 23691, 23692
 
 def write_all_three(directory):
     """The rig, its map and its recording."""
+    write_archive(map_at((0.0, 0.0, 1.5)), directory / "map.npz")
+    hilsim.record(write_rig(directory, name="recording.toml"), directory / "recorded.pcap", duration_s=0.3)
+    return write_rig(directory, RIG)
+
+
+def map_at(position_m):
+    """Map of a VLP-16 at a place, whose every ray meets something after 6 m."""
     grid = AzimuthGrid(columns=360, elevation_deg=tuple(np.arange(-15.0, 16.0, 2.0)))
     cells = (grid.rows, grid.columns)
-    shown = BackgroundMap(
+    return BackgroundMap(
         grid=grid,
         model="VLP-16",
         distance_mm=np.full(cells, 6000, np.uint32),
@@ -88,11 +95,8 @@ def write_all_three(directory):
         flags=np.full(cells, VALID, np.uint8),
         hit_count=np.full(cells, 10, np.uint32),
         confidence=np.ones(cells, np.float32),
-        pose=extrinsics((0.0, 0.0, 1.5), (0.0, 0.0, 0.0)),
+        pose=extrinsics(position_m, (0.0, 0.0, 0.0)),
     )
-    write_archive(shown, directory / "map.npz")
-    hilsim.record(write_rig(directory, name="recording.toml"), directory / "recorded.pcap", duration_s=0.3)
-    return write_rig(directory, RIG)
 
 
 def random_place(rng):

@@ -25,7 +25,7 @@ from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
-from hilsim.offline.epoch import START_UTC, utc_ns
+from hilsim.offline.epoch import rig_utc_ns
 from hilsim.offline.spans import OfflineRig, build_offline, spans
 from hilsim.offline.stepper import Stepper
 from hilsim.pose_sources.snapshot import Snapshot
@@ -50,13 +50,14 @@ class Emulator:
     """
 
     def __init__(
-        self, rig: Rig | RigSource, *, start_utc: str | datetime = START_UTC, threads: int | None = None, script: str | Path | None = None
+        self, rig: Rig | RigSource, *, start_utc: str | datetime | None = None, threads: int | None = None, script: str | Path | None = None
     ) -> None:
         """Create an emulator of a rig; the scene is built when it is first needed.
 
         Args:
             rig: Result of ``load_rig``, or one of its sources: a path, the name of a shipped rig, a mapping.
             start_utc: UTC of rig time 0, to the second, which the packets' stamps show; an instant without a time zone is UTC.
+                None: the rig's ``transmit.epoch_utc``, else 2026-01-01T00:00:00Z.
             threads: Number of rendering threads, each a little ahead of the caller; does not affect the bytes. None: one a core.
             script: File of timed changes (``hilsim record --script``).
 
@@ -68,7 +69,7 @@ class Emulator:
         self._threads = threads or len(os.sched_getaffinity(0))
         self.rig = as_rig(rig)
         self.sensors = self.rig.sensors
-        self._utc_epoch_ns = utc_ns(start_utc)
+        self._utc_epoch_ns = rig_utc_ns(self.rig, start_utc)
         self._script = load_script(Path(script)) if script is not None else None
         self._built: OfflineRig | None = None
         self._flown_ns = 0

@@ -417,5 +417,4 @@ def is_changed(former: RigState, state: RigState, number: int) -> bool:
 
 def lidar_after(base: LidarEmulator, before: LidarEmulator, state: RigState, number: int) -> LidarEmulator:
     """A lidar in a state, made from what it was before, and from what it was at the start (``base``) when its lasers fire again."""
-    cells = None if state.worlds.get(number, state.worlds[_SHARED]).is_lifted else base.cells  # they list triangles of the first tiles
-    return state.lidar(number, replace(before, overlay=base.overlay, cells=cells)).with_plan_of(before)
+    return state.lidar(number, replace(before, overlay=base.overlay, cells=base.cells)).with_plan_of(before)

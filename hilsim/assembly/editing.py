@@ -2,8 +2,8 @@
 
 It shares static geometry with the former one, and the keys of objects that are moved from outside.
 
-Objects that stand still are merged into tiles when a world is built. The first edit of such an object builds the tiles anew without it, which takes as
-long as building the world; from then on it is a mover, as added objects are, and edits take a millisecond.
+Objects that stand still are merged into tiles when a world is built. The first edit of such an object takes the area from its triangles there, so that no ray
+hits them; from then on it is a mover, as added objects are. Rows and boxes of the tiles remain, and with them the cells (``render.cells``) of lidars.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,6 @@ class EditableWorld:
         objects: All there have been; an object's id is its place.
         removed: Ids of the removed objects.
         still: Ids of the objects that are merged into tiles.
-        is_lifted: Tiles were built anew without an object that they held.
         materials: Materials by their rows in the world's tables.
         movers: Movers of all other objects, by id.
         geometry_of: Rows of the movers' geometries, by their meshes' ``id``.
@@ -38,7 +37,6 @@ class EditableWorld:
     objects: tuple[SceneObject, ...]
     removed: frozenset[int] = frozenset()
     still: frozenset[int]
-    is_lifted: bool = False
     materials: tuple[Material, ...]
     movers: Mapping[int, Mover] = field(default_factory=dict)
     geometry_of: Mapping[int, int] = field(default_factory=dict)
@@ -107,22 +105,18 @@ class EditableWorld:
 
     def without(self, number: int) -> "EditableWorld":
         """The world without an object."""
-        gone = replace(self, removed=self.removed | {number})
-        if number in self.still:
-            return _lifted(gone, number)
+        gone = _lifted(replace(self, removed=self.removed | {number}), number)
         movers = {other: mover for other, mover in self.movers.items() if other != number}
-        return _with_movers(gone, movers, WorldParts.of(self.world, self.materials, self.geometry_of))
+        return _with_movers(gone, movers, WorldParts.of(gone.world, self.materials, self.geometry_of))
 
 
 def _lifted(edited: EditableWorld, number: int) -> EditableWorld:
-    """The world whose tiles do not hold an object."""
+    """The world in whose tiles the triangles of an object have no area."""
     if number not in edited.still:
         return edited
-    still = edited.still - {number}
-    tiles = build_world(edited.objects, frozenset(range(len(edited.objects))) - still, edited.materials, edited.world.live)
-    parts = WorldParts.of(tiles, edited.materials, {})
-    movers = {other: parts.mover(other, edited.objects[other].mesh, mover.track) for other, mover in edited.movers.items()}
-    return _with_movers(replace(edited, still=still, is_lifted=True, world=tiles), movers, parts)
+    corners = edited.world.corners.copy()
+    corners[edited.world.owner == number, 3:] = 0.0
+    return replace(edited, still=edited.still - {number}, world=edited.world._replace(corners=corners))
 
 
 def _moving(edited: EditableWorld, number: int, thing: SceneObject) -> EditableWorld:

@@ -8,6 +8,7 @@ from typing import Protocol
 import structlog
 
 from hilsim.config.changes import Changes
+from hilsim.config.chosen import chosen
 from hilsim.config.hosts import resolved
 from hilsim.config.places import SDF_SUFFIXES
 from hilsim.config.rig import Rig, rig_of_table, with_recording
@@ -38,6 +39,7 @@ class RigFile:
         recording: Keys of its ``[record]`` that the command line replaces.
         directory: Files that it names are relative to this; None: to its own directory.
         script: File of timed changes; None: none.
+        only: Names of the sensors, replays and rovers that run; empty: all.
     """
 
     path: Path
@@ -45,6 +47,7 @@ class RigFile:
     recording: Mapping[str, str | float] = field(default_factory=dict)
     directory: Path | None = None
     script: Path | None = None
+    only: tuple[str, ...] = ()
 
     def load(self) -> Rig:
         """Read and check it, and look up the hosts it names.
@@ -56,7 +59,7 @@ class RigFile:
         rig = rig_of_table(rig_table(self.path), place, self.changes)
         if self.script is not None:
             rig = replace(rig, script=load_script(self.script))
-        return resolved(with_recording(rig, self.recording), self.changes)
+        return resolved(with_recording(chosen(rig, self.only), self.recording), self.changes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,11 +48,11 @@ def run_in_lockstep(rig: "Rig", *, duration_s: float | None, ready_file: Path | 
     Raises:
         HilsimError: the rig cannot be built, or a socket cannot be opened.
     """
-    from hilsim.offline.epoch import START_UTC, utc_ns  # noqa: PLC0415 - imports kernels
+    from hilsim.offline.epoch import rig_utc_ns  # noqa: PLC0415 - imports kernels
     from hilsim.offline.lockstep import lockstep_of  # noqa: PLC0415
 
     log.info("lockstep.preparing", rig=rig.name)
-    lockstep = lockstep_of(rig, utc_ns(START_UTC))
+    lockstep = lockstep_of(rig, rig_utc_ns(rig))
     try:
         with _stopped_by_signals(lockstep), _ready(ready_file, lockstep):
             log.info("lockstep.started", rig=rig.name, address=_shown(lockstep))

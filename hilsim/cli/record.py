@@ -4,14 +4,15 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, loaded
+from hilsim.cli.rigs import RigArgument, UtcInstant, changes, changing, choosing, loaded
 from hilsim.errors import DeviceError
-from hilsim.offline.epoch import START_UTC
+from hilsim.offline.epoch import START_UTC, rig_utc_ns
 
 if TYPE_CHECKING:
     from hilsim.config.rig import Rig
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("rig", type=RigArgument())
 @changing
+@choosing
 @click.option(
     "-o",
     "--output",
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Also write the ground truth of every return (.parquet).")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=10.0, show_default=True, help="Length of rig time to record.")
-@click.option("--start-utc", type=UtcInstant(), default=START_UTC, show_default=True, help="UTC of rig time 0.")
+@click.option("--start-utc", type=UtcInstant(), help=f"UTC of rig time 0. Default: the rig's transmit.epoch_utc, else {START_UTC}.")
 @click.option(
     "--threads",
     type=click.IntRange(1, 256),
@@ -61,10 +63,11 @@ def record(
     rig: Path,
     to: str,
     settings: tuple[str, ...],
+    only: tuple[str, ...],
     output: Path,
     truth: Path | None,
     duration_s: float,
-    start_utc: int,
+    start_utc: int | None,
     threads: int,
     batch_ms: int,
     backend: Literal["cpu", "cuda"],
@@ -77,6 +80,7 @@ def record(
     The capture gets its name when it is complete; an interrupted one stays in OUTPUT.part.
     """
     _check_truth(truth, output, backend)
+    from hilsim.config.chosen import chosen  # noqa: PLC0415 - imports kernels
     from hilsim.config.script import load_script  # noqa: PLC0415 - imports kernels
     from hilsim.offline import record as recorder  # noqa: PLC0415 - compiles kernels
 
@@ -84,8 +88,9 @@ def record(
 
     if script is not None and renderer is not None:
         raise click.BadParameter("must be cpu with --script, got cuda", param_hint="--backend")
-    checked = loaded(rig, changes(settings, to))
     timed = load_script(script) if script is not None else None
+    checked = chosen(replace(loaded(rig, changes(settings, to)), script=timed), only)
+    timed = checked.script
     duration_ns = round(duration_s * 1e9)
     started_s = time.monotonic()
     if not _records_packets(checked, output, duration_ns, timed, as_json=as_json):
@@ -100,7 +105,7 @@ def record(
                 checked,
                 output,
                 duration_ns=duration_ns,
-                utc_epoch_ns=start_utc,
+                utc_epoch_ns=rig_utc_ns(checked) if start_utc is None else start_utc,
                 batch_ms=batch_ms,
                 threads=threads if renderer is None else 1,
                 renderer=renderer,

@@ -59,6 +59,17 @@ def changing(command: Command) -> Command:
     return to(setting(command))
 
 
+def choosing(command: Command) -> Command:
+    """Add the option ``only`` to a command, for ``config.chosen``."""
+    decorate = click.option(
+        "--only",
+        metavar="NAME",
+        multiple=True,
+        help="Run only the sensor, replay or rover of this name, with the bytes that it has in the whole rig; repeatable.",
+    )
+    return decorate(command)
+
+
 def setting(command: Command) -> Command:
     """Add the option ``settings`` to a command, for ``changes``."""
     decorate = click.option(

@@ -11,7 +11,7 @@ import click
 
 from hilsim.cli.addresses import HostPort
 from hilsim.cli.leaving import leave
-from hilsim.cli.rigs import RigArgument, changes, changing
+from hilsim.cli.rigs import RigArgument, changes, changing, choosing
 from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.telemetry.levels import LEVELS, Level
 
@@ -24,6 +24,7 @@ Examples:
   hilsim run demo --to bench3.lab:2368                    to another host
   hilsim run demo --set sensor.roof.rotation_rate_rpm=1200 --set sensor.roof.sub_rays=1
   hilsim run my.toml --record drive.pcap --duration-s 60  and record what was sent
+  hilsim run my.toml --only roof --only left              two of its sensors; another host runs the others
   hilsim run my.toml --ready-file /tmp/ready.json &       for a script that waits until packets flow
 """
 
@@ -31,6 +32,7 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("rig", type=RigArgument())
 @changing
+@choosing
 @click.option("--no-noise", is_flag=True, help="Rovers send the contents of their files, or their pose and scan, without noise.")
 @click.option("--duration-s", type=click.FloatRange(0.1), default=None, help="Stop after this long. Default: run until stopped.")
 @click.option(
@@ -71,6 +73,7 @@ def run(
     rig: Path,
     to: str,
     settings: tuple[str, ...],
+    only: tuple[str, ...],
     no_noise: bool,
     duration_s: float | None,
     record: Path | None,
@@ -122,7 +125,8 @@ def run(
         child = _view_child(line if person else None, view_at)
         changed = child.reachable(rig, changed, directory)
         console = child.beside(console)
-    source = RigFile(path=rig, changes=changed, recording=overrides, directory=directory.absolute() if directory else None, script=script)
+    place = directory.absolute() if directory else None
+    source = RigFile(path=rig, changes=changed, recording=overrides, directory=place, script=script, only=only)
     from hilsim.cli.lockstep import lockstep_rig, run_in_lockstep  # noqa: PLC0415
 
     stepped = lockstep_rig(source, {"--record": record, "--script": script, "--no-noise": no_noise, "--view": view or view_at is not None})

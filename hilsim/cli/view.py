@@ -61,7 +61,9 @@ def view(
         end_with_process(end_with)
     os.nice(_NICE)  # packets come first
     from hilsim.view import gate as gates  # noqa: PLC0415
-    from hilsim.view import sources  # noqa: PLC0415
+    from hilsim.view import memory, sources  # noqa: PLC0415
+
+    memory.return_large_arrays()
 
     is_daemon = source is not None and sources.is_daemon(source)
     if token_file is not None and not (is_daemon and str(source).startswith("http://")):

@@ -36,10 +36,12 @@ class RigClock(NamedTuple):
     Attributes:
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
+        begin_ns: CLOCK_MONOTONIC time from which this daemon sends: rig time 0, or later where it joins a world that other daemons have begun.
     """
 
     epoch_ns: int = 0
     utc_epoch_ns: int = 0
+    begin_ns: int = 0
 
 
 class Needs(NamedTuple):
@@ -94,18 +96,6 @@ class Actor(Protocol):
         """
 
 
-class TimeReceiver(Protocol):
-    """The GPS input of a sensor.
-
-    Attributes:
-        input: What it makes of pulses and sentences.
-        position: Position in the newest sentence that had one; empty without.
-    """
-
-    input: TimeInput
-    position: str
-
-
 @dataclass(kw_only=True, eq=False)
 class RigContext:
     """Context shared by the parts of one running rig.
@@ -140,7 +130,7 @@ class RigContext:
     actors: dict[str, Actor] = field(default_factory=dict)
     make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
     present_sensor: Callable[[str], tuple[LidarEmulator, bool]] | None = None
-    time_inputs: dict[str, TimeReceiver] = field(default_factory=dict)
+    time_inputs: dict[str, TimeInput] = field(default_factory=dict)
     is_changed: bool = False
     can_change: bool = False
     transmitter_or_none: Transmitter | None = None

@@ -21,6 +21,7 @@ from hilsim.daemon.sinks.part import Sinks
 from hilsim.daemon.streaming.change_queue import ChangeQueue
 from hilsim.daemon.streaming.changer import Changer
 from hilsim.daemon.streaming.flow_specs import ring_slots
+from hilsim.daemon.streaming.instant import rig_clock
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.streaming.stream import STALLED_S, Streaming
@@ -77,6 +78,11 @@ class RunningRig:
         return self._context.rig
 
     @property
+    def clock(self) -> RigClock:
+        """Instants of rig time 0 and of the first packets."""
+        return self._context.clock
+
+    @property
     def epoch_ns(self) -> int:
         """CLOCK_MONOTONIC time of rig time 0."""
         return self._context.clock.epoch_ns
@@ -98,7 +104,9 @@ class RunningRig:
         Raises:
             AssetError: a file cannot be used.
             CaptureError: a capture cannot be replayed, or the directory of the recording cannot be used.
+            ConfigError: rig time 0 has passed, and the rig cannot begin in the middle.
         """
+        rig_clock(self.rig, time.monotonic_ns())
         for part in self._parts:
             part.prepare()
 
@@ -151,12 +159,13 @@ class RunningRig:
         return self._context.transmitter
 
     def start(self) -> None:
-        """Start streaming; rig time 0 is in the near future.
+        """Start streaming; rig time 0 is in the near future, or at the rig's ``transmit.epoch_utc``.
 
-        It is chosen when every thread runs, and is valid only if the rings are full before it. A machine that is too busy for that starts later, without
+        The beginning is chosen when every thread runs, and is valid only if the rings are full before it. A machine that is too busy for that starts later, without
         losing packets.
 
         Raises:
+            ConfigError: rig time 0 has passed, and the rig cannot begin in the middle.
             TransmitError: the scheduling demanded is not permitted, or the machine is too busy to prepare the first packets within a minute.
         """
         self._context.transmitter.start()
@@ -172,9 +181,8 @@ class RunningRig:
         self._has_started = True
 
     def _try_to_prime(self, ahead_ns: int) -> bool:
-        epoch_ns = time.monotonic_ns() + ahead_ns
-        self._context.clock = RigClock(epoch_ns, epoch_ns + utc_ahead_ns())
-        return all(part.prime(epoch_ns - _MARGIN_NS) for part in self._parts)
+        self._context.clock = clock = rig_clock(self.rig, time.monotonic_ns() + ahead_ns)
+        return all(part.prime(clock.begin_ns - _MARGIN_NS) for part in self._parts)
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:

@@ -27,6 +27,7 @@ from hilsim.daemon.remote.http_listening import serve_http
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.stopping import Stopping, signals_handled
+from hilsim.daemon.streaming.instant import wait_s
 from hilsim.errors import HilsimError, TransmitError
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.loop_faults import loop_faults_logged
@@ -117,6 +118,7 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                     has_streamed = True
                     _collect_garbage_from_now_on()
                     manager.ready(running.summary)
+                    _log_joined(running)
                     log.info(
                         "daemon.started",
                         version=__version__,
@@ -137,6 +139,13 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     return Ending(has_streamed=has_streamed, signal_number=requests.number, is_abandoned=start.is_abandoned)
 
 
+def _log_joined(running: RunningRig) -> None:
+    """Log the rig time at which this daemon begins in the middle of a world."""
+    clock = running.clock
+    if clock.begin_ns > clock.epoch_ns:
+        log.info("daemon.joined", epoch_utc=running.rig.spec.transmit.epoch_utc, rig_s=(clock.begin_ns - clock.epoch_ns) / 1e9)
+
+
 def _collect_garbage_from_now_on() -> None:
     """Enable garbage collection if a command has disabled it; objects of the start are excluded, because they live until the end."""
     if not gc.isenabled():
@@ -153,11 +162,24 @@ async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
         TransmitError: a port cannot be opened, or no packet could be sent.
     """
     async with _ports(running) as metrics_port:
+        await _await_rig_time(running.rig, start)
         with _braked(running):
             await start.work("starting", running.start)
             async with _metrics(running, metrics_port) as metrics:
                 await _await_packets(running, start)
                 yield metrics
+
+
+async def _await_rig_time(rig: "Rig", start: Start) -> None:
+    """Wait for a rig time 0 in the future.
+
+    Raises:
+        StoppedError: the daemon was stopped meanwhile.
+    """
+    left_s = wait_s(rig)
+    if left_s > 0.0:
+        log.info("daemon.waiting", epoch_utc=rig.spec.transmit.epoch_utc, wait_s=round(left_s, 3))
+        await start.pause(f"waiting for {rig.spec.transmit.epoch_utc}", lambda: wait_s(rig))
 
 
 async def _open(running: RunningRig, start: Start) -> None:

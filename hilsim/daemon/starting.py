@@ -85,6 +85,16 @@ class Start:
                 self.is_abandoned = not done.done()
                 raise
 
+    async def pause(self, step: str, left_s: Callable[[], float]) -> None:
+        """Wait until ``left_s`` gives 0; it is asked every second, because UTC may be set meanwhile.
+
+        Raises:
+            StoppedError: the daemon was stopped meanwhile.
+        """
+        with self._steps(lambda: step) as waiting:
+            while (rest_s := left_s()) > 0.0:
+                await self._until(asyncio.ensure_future(asyncio.sleep(min(rest_s, _TELL_S))), waiting)
+
     async def _until(self, work: "asyncio.Future[T]", waiting: Callable[[], None]) -> T:
         stopped = asyncio.ensure_future(self.stopping.wait())
         try:

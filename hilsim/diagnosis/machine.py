@@ -17,13 +17,14 @@ from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.precompile import is_compiled
 from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity, with_one_ray
 from hilsim.daemon.streaming.pacing import SensorLoad
+from hilsim.diagnosis.addresses import examine_addresses
 from hilsim.diagnosis.findings import Finding, Verdict, bad, fair, good
 from hilsim.diagnosis.processor import processor_text, usable_cores
 from hilsim.version import __version__
 
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23
-_PORTS = (2368, 8308, 9464)
+_PORTS = (2368, 8308)
 _HELD_PACKET_SIZE = 2304  # kernel memory of a datagram of 1206 bytes (skb truesize), which limits the queue
 _FEW_HELD = 4
 
@@ -51,6 +52,7 @@ def examine(rig: Rig) -> tuple[Finding, ...]:
         _kernel_cache(),
         _cuda(),
         *(_port(port) for port in _PORTS),
+        *examine_addresses(rig),
         _reverse_path_filter(),
         _neighbour_queue(),
     )
@@ -213,17 +215,11 @@ def _cuda() -> Finding:
 
 
 def _port(port: int) -> Finding:
-    kind = socket.SOCK_STREAM if port == 9464 else socket.SOCK_DGRAM
-    with socket.socket(socket.AF_INET, kind) as probe:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
-            what = "another program listens here" if port != 9464 else "another program serves here"
-            return Finding(
-                subject=f"port {port}",
-                verdict="good" if port != 9464 else "fair",
-                fact=f"{what}: " + ("a receiver is ready" if port != 9464 else "choose another [metrics] listen"),
-            )
+            return good(f"port {port}", "another program listens here: a receiver is ready")
     return good(f"port {port}", "free")
 
 

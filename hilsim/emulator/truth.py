@@ -253,16 +253,19 @@ def note_returns(
     distance, reported_echo = returns.distance, returns.echo
     return_count, sequences, channels = distance.shape
     is_interleaved = plan.family == _CEPTON
-    sequences_per_block = _ONE if is_interleaved else _RECORDS // channels
+    sequences_per_block = _ONE if is_interleaved else max(_RECORDS // channels, _ONE)
+    banks = _ONE if is_interleaved else max(channels // _RECORDS, _ONE)
+    bank_channels = channels // banks
     outer, inner = (_ONE, return_count) if is_interleaved else (return_count, _ONE)
     sub_rays = plan.beam.share.size
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     for begin in range(0, sequences, sequences_per_block):
-        for block_return in range(outer):
+        for of_group in range(banks * outer):  # in the order of a packet's blocks
+            bank, block_return = of_group // outer, of_group % outer
             for sequence in range(begin, begin + sequences_per_block):
                 index = workspace.sequence[sequence]
                 of_packet = sequence % plan.sequences_per_packet
-                for channel in range(channels):
+                for channel in range(bank * bank_channels, (bank + 1) * bank_channels):
                     for return_of_point in range(inner):
                         return_number = block_return + return_of_point
                         firing_ns = index * plan.sequence_ns + plan.firing_offset_ns[channel]
@@ -274,11 +277,11 @@ def note_returns(
                         other = int(reported_echo[return_count - 1 - return_number, sequence, channel])
                         time_ns = workspace.rays.time_ns[firing * sub_rays]
                         truth.packet[row] = first_packet + sequence // plan.sequences_per_packet
-                        truth.block[row] = 0 if is_interleaved else of_packet // sequences_per_block * return_count + return_number
+                        truth.block[row] = 0 if is_interleaved else (of_packet // sequences_per_block * banks + bank) * return_count + return_number
                         truth.record[row] = (
                             (of_packet * channels + channel) * return_count + return_number
                             if is_interleaved
-                            else of_packet % sequences_per_block * channels + channel
+                            else of_packet % sequences_per_block * bank_channels + channel - bank * bank_channels
                         )
                         truth.sequence[row] = index
                         truth.channel[row] = channel

@@ -46,11 +46,13 @@ class TimeInput:
 
     Attributes:
         qualifiers: Conditions on pulses and sentences; they may change at any time.
+        position: Position in the newest sentence that had one, as the sensor's status shows it; empty without.
     """
 
     def __init__(self, utc_epoch_ns: int, qualifiers: Qualifiers | None = None) -> None:
         """Begin without a pulse; ``utc_epoch_ns`` is the UTC of rig time 0 to some hours, which gives sentences their day."""
         self.qualifiers = qualifiers or Qualifiers()
+        self.position = ""
         self._utc_epoch_ns = utc_epoch_ns
         self._pulse_ns: int | None = None
         self._good = 0

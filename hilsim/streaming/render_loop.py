@@ -112,12 +112,24 @@ def await_former(state: RenderState) -> bool:
 
 
 @stage_kernel
-def _plan_at(plan: LidarPlan, segments: Segments | None, at: int, device_ns: int, state: RenderState) -> LidarPlan:
-    """The plan in force when a position packet is assembled; ``plan`` is that of segment ``at``."""
+def _encode_position(
+    plan: LidarPlan,
+    segments: Segments | None,
+    at: int,
+    platform: Platform,
+    framing: Framing,
+    next_packet: int,
+    index: int,
+    position_ns: int,
+    datagram: npt.NDArray[np.uint8],
+) -> int:
+    """Encode the position packet assembled at a device time by the plan in force then; ``plan`` is that of segment ``at``. Returns its size in bytes."""
     if segments is None:
-        return plan
-    later = segment_after(plan, segments, at, state.counters[RenderCounter.NEXT_PACKET], rig_from_device(plan.clock, device_ns))
-    return plan if later == at else tuple_at(segments.plan[later & _MASK], plan)
+        return render_info_packet(plan, platform, framing, index, position_ns, datagram)
+    later = segment_after(plan, segments, at, next_packet, rig_from_device(plan.clock, position_ns))
+    if later == at:
+        return render_info_packet(plan, platform, framing, index, position_ns, datagram)
+    return render_info_packet(tuple_at(segments.plan[later & _MASK], plan), platform, framing, index, position_ns, datagram)
 
 
 @inlined_kernel
@@ -145,7 +157,7 @@ def _render_position(
         index = _NONE
         for schedule in range(positions.size):
             index += positions[schedule]
-        size = render_info_packet(_plan_at(plan, segments, at, position_ns, state), platform, framing, index, position_ns, datagram)
+        size = _encode_position(plan, segments, at, platform, framing, counters[RenderCounter.NEXT_PACKET], index, position_ns, datagram)
         if not push(rings, flow, due_ns, now_ns, datagram, size):
             counters[RenderCounter.RING_FULL] += 1
         _note_done(counters, due_ns, monotonic_ns())

@@ -1,6 +1,7 @@
 """Settings of sending, and specification of one flow's socket."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from ipaddress import AddressValueError, IPv4Address
 from typing import Literal, Self
 
@@ -11,6 +12,7 @@ from hilsim.protocols.flow_key import FlowKey
 SchedulingChoice = Literal["auto", "fifo", "slice", "plain"]
 LONGEST_SPIN_US = 50.0
 CHOOSE_SPIN = -1.0
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,8 @@ class TransmitSpec:
         late_limit_us: Limit of lateness. By default some fifteen packets of a VLP-16: virtual machines stall for 12 ms now and then, and receivers can still use packets that late.
         slots: Packets per ring, 4 to 65536, which limits rendering ahead. 0: enough for the fastest sensor's lead, at least 64.
         lock_memory: Whether to prevent swapping of the process's memory, where permitted.
+        epoch_utc: UTC instant of rig time 0, like ``2026-01-01T12:00:00Z``, to the microsecond: daemons of several hosts with one instant emulate one world in
+            step. A daemon started before it waits, one started after it begins in the middle (a rig of sensors only). Empty: soon after the start.
     """
 
     scheduling: SchedulingChoice = "auto"
@@ -38,6 +42,7 @@ class TransmitSpec:
     late_limit_us: float = 20_000.0
     slots: int = 0
     lock_memory: bool = True
+    epoch_utc: str = ""
 
     def __post_init__(self) -> None:
         require(
@@ -49,7 +54,16 @@ class TransmitSpec:
             ),
             (10.0 <= self.late_limit_us <= 1e7, f"late_limit_us must be 10 to 10000000, got {self.late_limit_us}"),
             (self.slots == 0 or 4 <= self.slots <= 65536, f"slots must be 4 to 65536, or 0 to follow the rate, got {self.slots}"),
+            (
+                not self.epoch_utc or _instant_ns(self.epoch_utc) is not None,
+                f'epoch_utc must be a UTC instant from 1970 to 2199 like 2026-01-01T12:00:00Z, got "{self.epoch_utc}"',
+            ),
         )
+
+    @property
+    def epoch_utc_ns(self) -> int | None:
+        """``epoch_utc`` in nanoseconds since 1970-01-01 UTC; None if it is empty."""
+        return _instant_ns(self.epoch_utc) if self.epoch_utc else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +175,17 @@ class FlowSpec:
             (bool(self.name), "name must not be empty"),
             (0.0 <= self.packet_rate_hz <= 1e6, f"packet_rate_hz must be 0 to 1000000, got {self.packet_rate_hz}"),
         )
+
+
+def _instant_ns(text: str) -> int | None:
+    """Nanoseconds since 1970-01-01 UTC of an ISO 8601 instant that ends with Z; None if it is not one."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if not text.endswith("Z") or not 1970 <= instant.year < 2200:
+        return None
+    return (instant - _UNIX_EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _is_address(text: str) -> bool:

@@ -78,6 +78,7 @@ def test_every_decoded_point_of_an_hdl32e_is_as_far_away_as_the_true_one(tmp_pat
         ("vlp32c", Model.VLP32C, ""),
         ("vlp32c", Model.VLP32C, "field_of_view_deg = [270, 90]\n"),
         ("vls128", Model.AlphaPrime, ""),
+        ("vls128", Model.AlphaPrime, 'return_mode = "dual"\n'),
     ],
 )
 def test_every_decoded_point_of_a_model_is_where_hilsims_own_decoder_and_the_truth_have_it(tmp_path, profile, model, settings):

@@ -37,6 +37,16 @@ NOT_RUN = {
         "asks a sensor at a fixed port",
         "tests/system/test_sensor_web.py::test_settings_act_on_the_stream_and_are_timed_changes",
     ),
+    ("fleet.md", "hilsim doctor fleet"): (
+        "ends with 1 on a machine that is too small for eight sensors",
+        "tests/unit/diagnosis/test_addresses.py::test_a_rig_whose_addresses_and_ports_are_free_is_one_good_finding",
+    ),
+    ("fleet.md", "sudo ip address add"): ("needs root and changes the host's network", ""),
+    ("fleet.md", "sudo ip netns add"): ("needs root and changes the host's network", ""),
+    ("fleet.md", "hilsim run gateway.toml --only left"): (
+        "is for two hosts with addresses of their own",
+        "tests/system/test_fleet.py::test_daemons_with_one_instant_send_together_what_one_daemon_sends",
+    ),
     ("fly-with-an-autopilot.md", "sim_vehicle.py"): (
         "ArduPilot's simulation is not installed",
         "tests/system/test_flight_controller.py::test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart",

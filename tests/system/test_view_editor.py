@@ -16,11 +16,13 @@ from viser.transforms import SE3, SO3
 
 import hilsim
 from hilsim.api.control import connect
+from hilsim.background.files.archive import write_archive
 from hilsim.view.feed.daemon_feed import DaemonFeed
 from hilsim.view.gate import Gate, listen, new_token
 from hilsim.view.page.page import Page
 from hilsim.view.serving import server_beside
 from hilsim.view.sources import edit_session
+from tests.random_edits import map_at
 from tests.support import write_rig
 from tests.system.browsers import PATIENCE_MS, browser, pixels, window
 from tests.system.conftest import SCENE
@@ -65,6 +67,35 @@ async def press(view, label):
     await view.window.locator(f'[id="{handle._impl.uuid}"]').dispatch_event("click")
 
 
+async def choose(view, label, option):
+    """Choose an option of a list."""
+    await press(view, label)
+    await view.window.locator("[role=option]:visible", has_text=option).first.dispatch_event("click")
+
+
+async def drag_by_mouse(view, edits):
+    """Drag the handle of an object at x = 4 m by its red arrow, half a metre towards the sensor, which makes so many edits with those before."""
+    (client,) = view.server.get_clients().values()
+    camera = client.camera
+    camera.position, camera.look_at, camera.up_direction = (4.0, -6.0, 4.0), (4.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+    canvas = await view.window.locator("canvas").first.bounding_box()
+
+    def pixel(x):
+        """Place in the window of a point of the handle's red arrow."""
+        seen = SE3.from_rotation_and_translation(SO3(np.asarray(camera.wxyz)), np.asarray(camera.position)).inverse().apply(np.array((x, 0.0, 0.0)))
+        scale = canvas["height"] / 2 / math.tan(camera.fov / 2) / seen[2]
+        return canvas["x"] + canvas["width"] / 2 + scale * seen[0], canvas["y"] + canvas["height"] / 2 + scale * seen[1]
+
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        while len(view.editor._groups) < edits:  # until the browser has drawn the handle where the camera sees it
+            await view.window.mouse.move(*pixel(5.15))
+            await view.window.mouse.down()
+            for x in (5.0, 4.8, 4.65):
+                await view.window.mouse.move(*pixel(x))
+            await view.window.mouse.up()
+            await asyncio.sleep(1.0)
+
+
 def points_ahead(stream):
     """Points (m) straight ahead in the newest whole turn of what a driver receives, by velodyne-decoder."""
     stream.drain()
@@ -84,27 +115,7 @@ async def test_an_object_is_dragged_by_its_handle_with_the_mouse(daemon, tmp_pat
         view.editor._on_ground.value = False
         await press(view, "add")
         await until(lambda: view.editor.selected == "box 1")
-        (client,) = view.server.get_clients().values()
-        camera = client.camera
-        camera.position, camera.look_at, camera.up_direction = (4.0, -6.0, 4.0), (4.0, 0.0, 0.0), (0.0, 0.0, 1.0)
-        canvas = await view.window.locator("canvas").first.bounding_box()
-
-        def pixel(x):
-            """Place in the window of a point of the handle's red arrow."""
-            seen = (
-                SE3.from_rotation_and_translation(SO3(np.asarray(camera.wxyz)), np.asarray(camera.position)).inverse().apply(np.array((x, 0.0, 0.0)))
-            )
-            scale = canvas["height"] / 2 / math.tan(camera.fov / 2) / seen[2]
-            return canvas["x"] + canvas["width"] / 2 + scale * seen[0], canvas["y"] + canvas["height"] / 2 + scale * seen[1]
-
-        async with asyncio.timeout(PATIENCE_MS / 1000):
-            while len(view.editor._groups) < 2:  # until the browser has drawn the handle where the camera sees it
-                await view.window.mouse.move(*pixel(5.15))
-                await view.window.mouse.down()
-                for x in (5.0, 4.8, 4.65):
-                    await view.window.mouse.move(*pixel(x))
-                await view.window.mouse.up()
-                await asyncio.sleep(1.0)
+        await drag_by_mouse(view, 2)
         (_, *moves) = hilsim.connect(tmp_path / "control").script()
         assert {change["kind"] for change in moves} == {"move"}
         x, y, z = moves[-1]["position_m"]
@@ -148,4 +159,65 @@ async def test_an_object_that_is_added_dragged_and_removed_on_the_page_is_in_the
     names = hilsim.Emulator(tmp_path / "edited.toml").object_names()
     seen = points[points["instance"] == names.index("box 1")]
     assert seen["y"].min() == pytest.approx(2.5, abs=0.05)
+    assert running.stop()[0] == 0
+
+
+CRATE = """
+name = "crate before what was captured"
+seed = 5
+lead_ms = 8.0
+[metrics]
+port = 0
+[[scene.box]]
+name = "crate"
+size_m = [1.0, 1.0, 1.0]
+position_m = [4.0, 0.0, 0.0]
+"""
+MAPPED = """
+[[scene.background]]
+file = "map.npz"
+[platform]
+kind = "background"
+"""
+REPLAYED = """
+[[replay]]
+name = "recorded"
+file = "recorded.pcap"
+overlay = true
+loop = "seamless"
+[[replay.flow]]
+match = ">:2368"
+send = ">127.0.0.1:{port}"
+"""
+
+
+def before_a_captured_background(directory, port, position_port):
+    write_archive(map_at((0.0, 0.0, 0.0)), directory / "map.npz")
+    return write_rig(directory, CRATE + MAPPED + sensor("lidar", port, position_port) + CONTROL)
+
+
+def in_a_recording(directory, port, position_port):
+    del position_port
+    hilsim.record(write_rig(directory, name="recording.toml"), directory / "recorded.pcap", duration_s=1.0)
+    return write_rig(directory, CRATE + REPLAYED.format(port=port) + CONTROL)
+
+
+@pytest.mark.parametrize(("written", "behind_m"), [(before_a_captured_background, 6.0), (in_a_recording, 10.0)])
+async def test_an_object_in_front_of_what_was_captured_is_dragged_and_removed(daemon, tmp_path, receiver, written, behind_m):
+    stream = receiver()
+    running = daemon(written(tmp_path, stream.port, receiver().port))
+    assert np.median(points_ahead(stream)[:, 0]) == pytest.approx(3.5, abs=0.05)
+    async with edited(str(tmp_path / "control")) as view:
+        view.editor._on_ground.value = False
+        await choose(view, "object", "crate")
+        await until(lambda: view.editor.selected == "crate")
+        await drag_by_mouse(view, 1)
+        moves = hilsim.connect(tmp_path / "control").script()
+        x, y, z = moves[-1]["position_m"]
+        assert 3.3 < x < 3.8
+        assert (y, z) == (0.0, 0.0)
+        await until(lambda: abs(np.median(points_ahead(stream)[:, 0]) - (x - 0.5)) < 0.05)
+        await press(view, "delete")
+        await until(lambda: not view.editor.selected)
+        await until(lambda: abs(np.median(points_ahead(stream)[:, 0]) - behind_m) < 0.1)
     assert running.stop()[0] == 0

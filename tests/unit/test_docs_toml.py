@@ -172,6 +172,7 @@ def a_script(block, directory, request):
 
 SPECIAL = {
     ("script.md", 0): a_script,
+    ("gps-time.md", 1): a_script,
     ("README.md", 0): with_a_mesh,
     ("insert-into-recordings.md", 0): with_a_drive,
     ("overlay.md", 0): with_a_map,

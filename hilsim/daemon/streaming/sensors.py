@@ -127,7 +127,7 @@ class Sensors(Part):
         Raises:
             TransmitError: the scheduling demanded is not permitted.
         """
-        epoch_ns = self.context.clock.epoch_ns
+        clock = self.context.clock
         leads_ns = {name: streaming.render_thread.lead_ns for name, streaming in self.streams.items()}
         for streaming in self.streams.values():
             self._set_epoch(streaming)
@@ -136,8 +136,8 @@ class Sensors(Part):
             streaming.render_thread.state.counters[RenderCounter.ESTIMATE_NS] = estimate_ns
         try:
             for streaming in self.streams.values():
-                streaming.render_thread.lead_ns = epoch_ns - time.monotonic_ns() + PRIMED_NS
-                streaming.render_thread.start()
+                streaming.render_thread.lead_ns = clock.begin_ns - time.monotonic_ns() + PRIMED_NS
+                streaming.render_thread.start(from_ns=clock.begin_ns - clock.epoch_ns)
             while not all(self._is_primed(streaming) for streaming in self.streams.values()):
                 if time.monotonic_ns() > until_ns:
                     self._forget()
@@ -146,13 +146,13 @@ class Sensors(Part):
         finally:
             for name, streaming in self.streams.items():
                 streaming.render_thread.set_lead_ns(leads_ns[name])
-        self.context.rendered_ns = max((each.render_thread.covered_ns - epoch_ns for each in self.streams.values()), default=0)
+        self.context.rendered_ns = max((each.render_thread.covered_ns - clock.epoch_ns for each in self.streams.values()), default=0)
         return time.monotonic_ns() <= until_ns or self._forget()
 
     def _is_primed(self, streaming: Streaming) -> bool:
         rings = streaming.render_thread.rings
         is_half_full = depth(rings, streaming.rows[0]) >= rings.deadline_ns.shape[1] // 2
-        return is_half_full or streaming.render_thread.covered_ns >= self.context.clock.epoch_ns + PRIMED_NS
+        return is_half_full or streaming.render_thread.covered_ns >= self.context.clock.begin_ns + PRIMED_NS
 
     def _forget(self) -> bool:
         for streaming in self.streams.values():

@@ -33,15 +33,13 @@ class SensorInput:
     """The GPS input of one sensor.
 
     Attributes:
-        input: What it makes of pulses and sentences.
-        position: Position in the newest sentence that had one, as the sensor's status shows it.
+        input: Its state by pulses and sentences.
     """
 
     def __init__(self, context: RigContext, sensor: SensorSpec, spec: TimeInputSpec) -> None:
         """Take a sensor of the rig, with nothing received."""
         self._context, self._name, self._spec = context, sensor.name, spec
         self.input = TimeInput(context.clock.utc_epoch_ns, spec.qualifiers)
-        self.position = ""
         self._applied = PulseState(pps="absent")
         self._awaits = asyncio.Event()
 
@@ -69,7 +67,7 @@ class SensorInput:
             if read is None:
                 continue
             self._publish(line, at_ns + _PARSING_NS)
-            self.position = read.position or self.position
+            self.input.position = read.position or self.input.position
             self.input.sentence(at_ns, read.of_day_s, is_valid=read.is_valid)
             self._awaits.set()
 
@@ -142,7 +140,7 @@ class TimeInputs(Part):
             for sensor in self.context.rig.spec.sensor:
                 if sensor.time_input is not None:
                     self._inputs.append(SensorInput(self.context, sensor, sensor.time_input))
-                    self.context.time_inputs[sensor.name] = self._inputs[-1]
+                    self.context.time_inputs[sensor.name] = self._inputs[-1].input
                     tasks.append(group.create_task(self._inputs[-1].run(), name=f"time-input-{sensor.name}"))
             yield
             for task in tasks:

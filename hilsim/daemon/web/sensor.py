@@ -146,7 +146,7 @@ class WebSensor:
         self._net, self._phase_cdeg, self._gps = new.net, new.phase_cdeg, new.gps
         heard = self._context.time_inputs.get(self._spec.name)
         if heard is not None:
-            heard.input.qualifiers = Qualifiers(**asdict(new.gps))
+            heard.qualifiers = Qualifiers(**asdict(new.gps))
         self._silence()
 
     def _changed_keys(self, now: WebSettings, new: WebSettings) -> dict[str, Any]:

@@ -54,10 +54,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',
         )
         yield rate_rule(self.spec, self.setup)
-        yield (
-            self.mode.returns == 1 or self.spec.laser_count <= RECORDS_PER_BLOCK,
-            f'return_mode must be "strongest" or "last" for a {self.spec.model}: how its packets carry two returns is not known, got "{self.setup.return_mode}"',
-        )
 
     def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
         """Data and position packets go to different ports."""

@@ -14,6 +14,8 @@ offset  size  field
 A block holds 32 records: one firing sequence of a 32-channel sensor, two of a 16-channel one, or a bank of lasers of a firing sequence of a 128-channel
 one, whose four blocks have one azimuth. In dual return mode every group of firings
 makes two consecutive blocks of one azimuth: even blocks the last return, odd blocks the strongest, or the second strongest where that is the last.
+A VLS-128's dual packet holds one firing sequence in blocks 0 to 7; blocks 8 to 11 are padding: flag 0x0000, the azimuth, empty records. Three public
+decoders read it so, and one pads so in its own tests; no capture of a unit was found.
 
 Source: VLP-16 User Manual 63-9243 rev D, pages 54-57 and 62; field values confirmed on public captures.
 """
@@ -151,17 +153,22 @@ def encode_data_packet(
 
     Args:
         azimuth_cdeg: ``int64[s]``, reported azimuth of each firing sequence, 0..35999.
-        distance: ``int32[r, s, c]`` raw distances, 0..65535; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). ``12 * 32 = r * s * c``;
-            c is 16, 32, or a multiple of 32.
+        distance: ``int32[r, s, c]`` raw distances, 0..65535; r = 1, or 2 for dual (0 the last, 1 the strongest or second strongest). c is 16, 32, or a
+            multiple of 32, and ``r * s * c`` at most 12 * 32: what remains is padding.
         reflectivity: ``uint8[r, s, c]``.
         stamp_us: Microseconds past the hour of the first firing, 0..3,599,999,999.
         factory_bytes: Result of ``factory_bytes``.
         payload: ``uint8[>= 1206]``, written.
     """
-    returns, _, channels = distance.shape
+    returns, sequences, channels = distance.shape
     banks = max(channels // RECORDS_PER_BLOCK, 1)
     sequences_per_block = max(RECORDS_PER_BLOCK // channels, 1)
-    for block in range(BLOCKS):
+    used = returns * banks * (sequences // sequences_per_block)
+    for block in range(used, BLOCKS):
+        payload[100 * block : 100 * (block + 1)] = 0
+        payload[100 * block + 2] = azimuth_cdeg[sequences - 1] & 0xFF
+        payload[100 * block + 3] = azimuth_cdeg[sequences - 1] >> 8
+    for block in range(used):
         bank = (block // returns) % banks
         first = (block // (returns * banks)) * sequences_per_block
         return_number = block % returns

@@ -71,8 +71,8 @@ class Model:
         return round(self.geometry.distance_unit_mm)
 
     def cycle_us(self, *, is_dual: bool) -> float:
-        """Time between packets; a dual packet holds half the firings."""
-        return self.packet_sequences * self.sequence_ns / 1000.0 / (2 if is_dual else 1)
+        """Time between packets; a dual packet holds half the firings, in whole firing sequences."""
+        return self.packet_sequences // (2 if is_dual else 1) * self.sequence_ns / 1000.0
 
 
 VLP_16 = Model(
@@ -135,7 +135,7 @@ VLS_128_VARIANTS = tuple(
     )
     for sequence_ns in _VLS_128_SEQUENCES_NS
 )
-"""Single return only: no capture of a dual one was found. Not among ``MODELS``: of its stream only the form is known."""
+"""Judged in single return only: no capture of a dual one was found. Not among ``MODELS``: of its stream only the form is known."""
 VLS_128 = VLS_128_VARIANTS[0]
 MODELS = (VLP_16, PUCK_HI_RES, VLP_32C, HDL_32E)
 BY_NAME = {model.name: model for model in (*MODELS, VLS_128)}

@@ -430,7 +430,11 @@ class Page:
 
     def _connect(self, client: "viser.ClientHandle") -> None:
         with self._lock:
-            self.cameras.connect(client)
+            if client.client_id in self._server.get_clients():
+                self.cameras.connect(client)
+            if client.client_id not in self._server.get_clients():  # it has left, before or meanwhile
+                self.cameras.disconnect(client.client_id)
+                return
         with client.gui.add_folder("Picture", order=55.0):
             button = client.gui.add_button("screenshot")
 

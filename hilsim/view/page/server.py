@@ -1,9 +1,11 @@
 """viser's server, reachable through the gate only.
 
 viser listens on TCP for everybody, and opens a public tunnel on the request of any client. Here it listens at a Unix socket in a private directory, and
-has no handler for tunnels. Both take private names of viser, so its version is pinned (extra ``view``), and tests hold both.
+has no handler for tunnels. viser also wakes its event loop from other threads in a way that now and then raises an error there; here it does so on the loop.
+All this takes private names of viser, so its version is pinned (extra ``view``), and tests hold each.
 """
 
+import asyncio
 import contextlib
 import io
 import shutil
@@ -49,10 +51,38 @@ def private_server(label: str) -> "Iterator[tuple[viser.ViserServer, Path]]":
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class LoopEvent(asyncio.Event):
+    """Event that is set on its event loop only; elsewhere ``set`` does nothing: viser's buffers also schedule each call on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Create an event of a loop."""
+        super().__init__()
+        self._its_loop = loop
+
+    def set(self) -> None:
+        """Wake the waiting tasks, if called on the loop."""
+        if asyncio._get_running_loop() is self._its_loop:  # noqa: SLF001 - the public name raises an error on threads without a loop
+            super().set()
+
+
+def _wake_on_loop() -> None:
+    """Make viser's buffers of messages use ``LoopEvent``: they set a plain ``asyncio.Event`` on any thread, which raises while the loop adds a waiter."""
+    from viser.infra import _async_message_buffer, _infra  # noqa: PLC0415 - an extra
+
+    class Buffer(_async_message_buffer.AsyncMessageBuffer):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.message_event = LoopEvent(self.event_loop)
+
+    _infra.AsyncMessageBuffer = Buffer  # type: ignore[attr-defined]
+
+
 def _start(label: str, path: Path) -> "viser.ViserServer":
     import viser  # noqa: PLC0415 - an extra
     import websockets.asyncio.server as listening  # noqa: PLC0415 - an extra
     from viser import _messages  # noqa: PLC0415 - an extra
+
+    _wake_on_loop()
 
     original = listening.serve
 

@@ -84,8 +84,23 @@ def test_static_geometry_is_shared_by_the_worlds_before_and_after_a_change(edite
     assert moved.world.corners is grown.world.corners
     assert moved.world.node_bounds is grown.world.node_bounds
     assert moved.still == edited.still
-    assert not moved.is_lifted
-    assert moved.placed(1, Pose(position_m=(0.0, 0.0, 9.0))).is_lifted
+
+
+def test_an_object_that_leaves_the_tiles_leaves_their_rows_and_boxes_as_they_are(edited):
+    rows, nodes = edited.world.corners.shape[0], edited.world.node_links.shape[0]
+    for left in (edited.placed(1, Pose(position_m=(0.0, 0.0, 9.0))), edited.without(1)):
+        is_left = edited.world.owner == 1
+        assert (left.world.corners[:rows][~is_left] == edited.world.corners[~is_left]).all()
+        assert (left.world.node_links[:nodes] == edited.world.node_links).all()
+        assert (left.world.owner[:rows] == edited.world.owner).all()
+        assert area_m2(left.world, 1) == 0.0
+    assert area_m2(edited.world, 1) > 0.0
+
+
+def area_m2(world, number):
+    """Area of an object's triangles in the tiles."""
+    edges = world.corners[world.owner == number, 3:]
+    return 0.5 * np.linalg.norm(np.cross(edges[:, :3], edges[:, 3:]), axis=1).sum()
 
 
 @compiled_only

@@ -124,6 +124,13 @@ def test_nothing_is_drawn_without_a_browser():
         assert page.drawn == 0
 
 
+def test_a_browser_that_has_left_before_the_page_knows_it_leaves_nothing(shown):
+    shown.browser.close()
+    _until(lambda: not shown.page.cameras.count)
+    shown.page._connect(shown.browser.client)
+    assert shown.page.cameras.count == 0
+
+
 @pytest.mark.parametrize(("label", "value"), [("colour by", "ring"), ("colour by", "object"), ("colour map", "gray")])
 def test_the_colours_follow_their_controls(shown, label, value):
     _, colours = _changed(shown, label, value)

@@ -46,7 +46,8 @@ def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> st
         return "an HDL-64E by its blocks' flags"  # its last two bytes contain its state in turn, not the model
     if product == Product.VLS_128:
         known = ReturnMode.find(mode)
-        return "a VLS-128 in dual return mode" if known and known.is_dual else ""
+        is_paired = float((flags[:, 0] == flags[:, 1]).mean()) > 0.5  # else its banks are those of one return
+        return "a VLS-128 in dual return mode" if known and known.is_dual and is_paired else ""
     name = OTHER_PRODUCTS.get(product)
     return f"product 0x{product:02x}, a {name}" if name else ""
 

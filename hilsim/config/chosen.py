@@ -1,0 +1,84 @@
+"""Part of a rig that one of several daemons runs: sensors, replays and rovers chosen by their names (``hilsim run --only``)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from hilsim.config.places import did_you_mean
+from hilsim.config.rig import Rig
+from hilsim.config.script import ChangeSpec, ReplayChange, Script, SensorChange
+from hilsim.errors import ConfigError
+
+
+def chosen(rig: Rig, names: Iterable[str]) -> Rig:
+    """Part of a rig with the sensors, replays and rovers of some names; the whole rig for no names.
+
+    What is chosen sends the bytes that it sends in the whole rig: numbers, random streams and MAC addresses stay those of the whole rig. Changes of a script
+    that concern nothing chosen are left out; range sensors and lidars of a Gazebo world belong to no name and always run.
+
+    Args:
+        rig: The whole rig.
+        names: Names of sensors, replays and rovers.
+
+    Raises:
+        ConfigError: a name is unknown, or the rest of the rig cannot run without what is not chosen; the message names all faults, one per line.
+    """
+    only = frozenset(names)
+    if not only:
+        return rig
+    faults = [f"{rig.path}: {fault}" for fault in _faults(rig, only)]
+    if faults:
+        raise ConfigError("\n".join(faults))
+    spec = rig.spec
+    backgrounds = tuple(each for each in spec.scene.background if not each.sensor or each.sensor in only)
+    return replace(
+        rig,
+        spec=replace(
+            spec,
+            scene=replace(spec.scene, background=backgrounds),
+            sensor=tuple(sensor for sensor in spec.sensor if sensor.name in only),
+            replay=tuple(each for each in spec.replay if each.name in only),
+            rover=tuple(rover for rover in spec.rover if rover.name in only),
+        ),
+        lidars=tuple(lidar for lidar in rig.lidars if lidar.name in only),
+        rover_lidars=tuple(lidar for rover, lidar in zip(spec.rover, rig.rover_lidars, strict=True) if rover.name in only),
+        sources=tuple((name, source) for name, source in rig.sources if name in only),
+        script=_chosen_script(rig, only),
+    )
+
+
+def _faults(rig: Rig, only: frozenset[str]) -> Iterator[str]:
+    spec = rig.spec
+    known = _names(rig)
+    for name in sorted(only - set(known)):
+        hint = did_you_mean(name, known)
+        yield f'--only must name sensors, replays or rovers of the rig ({", ".join(known)}), got "{name}"{hint}'
+    if spec.vehicle is not None:
+        yield "--only must not be given for a rig with a [vehicle]: its flight is one daemon's"
+    apart = [each.sensor for each in spec.scene.background if each.sensor and each.sensor not in only]
+    if spec.platform.kind == "background" and apart:
+        yield f'--only must name {", ".join(apart)} too: platform.kind "background" is where the backgrounds of its sensors were captured'
+    replays = [each.name for each in spec.replay]
+    left = [
+        name for number, name in enumerate(replays) if name not in only and any(each.overlay and each.name in only for each in spec.replay[number:])
+    ]
+    if left:
+        yield f"--only must name {', '.join(left)} too: the noise of a replay with overlay depends on the replays before it"
+
+
+def _names(rig: Rig) -> list[str]:
+    """Names of what can be chosen."""
+    spec = rig.spec
+    return [*rig.sensors, *(each.name for each in spec.replay), *(rover.name for rover in spec.rover)]
+
+
+def _chosen_script(rig: Rig, only: frozenset[str]) -> Script | None:
+    """Script without the changes of sensors and replays that are not chosen."""
+    apart = frozenset(_names(rig)) - only
+    return rig.script and rig.script._replace(changes=tuple(change for change in rig.script.changes if _target(change) not in apart))
+
+
+def _target(change: ChangeSpec) -> str:
+    """Name of the sensor or replay that a change concerns; empty: all."""
+    if isinstance(change, SensorChange):
+        return change.sensor
+    return change.replay if isinstance(change, ReplayChange) else ""
