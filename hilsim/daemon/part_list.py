@@ -27,7 +27,6 @@ PARTS: tuple[Callable[[RigContext], Part], ...] = (
     SensorWebs,
 )
 """Kinds of parts in the order in which they are prepared, opened and started; they are stopped in the opposite order.
-
 Sinks are first, so that they miss no packet; the vehicle flies, and poses are received, before sensors measure; replays, whose reading would disturb
 the measurement of the rendering cost, start after that.
 """
