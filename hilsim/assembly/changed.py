@@ -29,6 +29,7 @@ from hilsim.config.script import (
     VehicleChange,
     WeatherChange,
 )
+from hilsim.emulator.changing.continuation import AT_START
 from hilsim.emulator.families.velodyne import VelodyneFamily
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
@@ -262,8 +263,8 @@ class RigState:
         editable = self.worlds.get(number, self.worlds[_SHARED])
         if number in self.dark:
             blind = replace(setting, weather=WeatherSpec(), setup=replace(setting.setup, false_alarms=FalseAlarmSpec()))
-            return replace(former, setting=blind, world=_NOTHING, overlay=None, cells=None, later=())
-        return replace(former, setting=setting, world=editable.world, later=())
+            return replace(former, setting=blind, world=_NOTHING, overlay=None, cells=None, continues=AT_START, later=())
+        return replace(former, setting=setting, world=editable.world, continues=AT_START, later=())
 
 
 _NOTHING = build_world([])

@@ -78,7 +78,7 @@ class LidarEmulator:
 
     def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
         """This lidar, with the other's plan if the plans differ in weather and window at most, because building one takes milliseconds."""
-        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "heard", "continues")
+        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "heard")
         if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
             if self.setting == other.setting:
                 self.__dict__["plan"] = other.plan

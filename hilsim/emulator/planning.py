@@ -151,7 +151,7 @@ def _gps(setting: LidarSetting, heard: HeardSentences) -> Gps:
     receiver = setting.setup.gps
     word = setting.pulse.pps if setting.pulse is not None else "locked" if setting.follows_pulse else "absent"
     return Gps(
-        pps_state=PpsState[word.upper()],
+        pps_state=int(PpsState[word.upper()]),
         heard=heard,
         present=receiver is not None,
         valid=receiver is not None and receiver.valid,

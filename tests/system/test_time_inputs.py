@@ -167,7 +167,8 @@ def test_a_pulse_device_locks_the_phase_of_the_head_and_its_loss_lets_it_run_fre
         settings = page.json("settings.json")["phaselock"]
         assert settings == {"enabled": "On", "offset": "9000"}
         assert page.json("status.json")["motor"]["lock"] == "On"
-        time.sleep(10.5)  # in which the head finds its angle
+        locked_s = control.state()["rig_s"]
+        until(lambda: control.state()["rig_s"] > locked_s + 10.5)  # in which the head finds its angle
         data.drain()
         found = np.frombuffer(b"".join(payload for payload, _ in data.take(1500)), DATA_PACKET_DTYPE)
         us = (found["timestamp"].astype(np.int64)[:, np.newaxis] + np.arange(12) * 110.592).reshape(-1)

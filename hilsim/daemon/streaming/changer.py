@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hilsim.assembly.changed import UNSEEN, RigState, is_changed, lidar_after
-from hilsim.config.script import ChangeSpec
+from hilsim.config.script import ChangeSpec, ClockChange
 from hilsim.daemon.parts import Actor, RigContext
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
@@ -162,7 +162,7 @@ class Changer:
                 for see_later in dict(self.context.viewers).values():
                     seen_ns |= see_later(at_ns, prepared.state.world) or {}
             self._state, self.context.is_changed = prepared.state, True
-            made = _recorded(change, at_ns, begun_ns, seen_ns)
+            made = _recorded(self._dated(change), at_ns, begun_ns, seen_ns)
             self.made.append(made)
             return made
 
@@ -174,6 +174,12 @@ class Changer:
             made = _recorded(change, *actor.make(change, now_ns), {})
             self.made.append(made)
             return made
+
+    def _dated(self, change: ChangeSpec) -> ChangeSpec:
+        """A change that depends on when the rig was started, with that time in it."""
+        if not isinstance(change, ClockChange) or change.pps != "locked" or change.utc_epoch_ns is not None:
+            return change
+        return replace(change, utc_epoch_ns=self.context.clock.utc_epoch_ns)
 
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
         if not self.streams and not self.context.is_seen:

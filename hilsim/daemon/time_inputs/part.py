@@ -27,6 +27,7 @@ log = structlog.get_logger("hilsim")
 _PARSING_NS = 2_150_000
 """Time from a sentence's last byte to its use: 70.9 ms after the pulse, measured, of which 66 characters take 68.75 at 9600 baud."""
 _LOOK_S = 0.1
+_READINGS = 4
 
 
 class SensorInput:
@@ -60,6 +61,15 @@ class SensorInput:
     def _now_ns(self) -> int:
         return time.monotonic_ns() - self._context.clock.epoch_ns
 
+    def _rig_ns(self, utc_ns: int) -> int:
+        """Rig time of an instant of this computer's clock: the clocks are read together, again where this thread was interrupted in between."""
+        best_ns, offset_ns = 1 << 62, 0
+        for _ in range(_READINGS):
+            before_ns, now_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+            if after_ns - before_ns < best_ns:
+                best_ns, offset_ns = after_ns - before_ns, (before_ns + after_ns) // 2 - now_ns
+        return utc_ns + offset_ns - self._context.clock.epoch_ns
+
     async def _hear(self) -> None:
         async for line in receive_lines(self._name, self._spec):
             at_ns = self._now_ns()
@@ -85,7 +95,7 @@ class SensorInput:
     async def _take_pulses(self) -> None:
         pulses = system_pulses() if self._spec.pps == "system" else device_pulses(self._name, self._spec.pps)
         async for utc_ns in pulses:
-            at_ns = self._now_ns() - (time.time_ns() - utc_ns)
+            at_ns = self._rig_ns(utc_ns)
             clock = self._lidar().plan.clock
             self.input.pulse(at_ns, shown_utc_ns(clock, int(device_from_rig(clock, at_ns))))
             self._awaits.set()
@@ -135,16 +145,22 @@ class TimeInputs(Part):
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
         """Receive while packets flow."""
-        async with asyncio.TaskGroup() as group:
-            tasks = []
-            for sensor in self.context.rig.spec.sensor:
-                if sensor.time_input is not None:
-                    self._inputs.append(SensorInput(self.context, sensor, sensor.time_input))
-                    self.context.time_inputs[sensor.name] = self._inputs[-1].input
-                    tasks.append(group.create_task(self._inputs[-1].run(), name=f"time-input-{sensor.name}"))
+        for sensor in self.context.rig.spec.sensor:
+            if sensor.time_input is not None:
+                self._inputs.append(SensorInput(self.context, sensor, sensor.time_input))
+                self.context.time_inputs[sensor.name] = self._inputs[-1].input
+        receiving = asyncio.create_task(self._receive(), name="time-inputs")
+        try:
             yield
-            for task in tasks:
-                task.cancel()
+        finally:
+            receiving.cancel()
+            with suppress(asyncio.CancelledError):
+                await receiving
+
+    async def _receive(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for each in self._inputs:
+                tasks.create_task(each.run())
 
     @property
     def summary(self) -> str:

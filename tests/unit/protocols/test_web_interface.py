@@ -6,6 +6,7 @@ import pytest
 
 from hilsim.protocols.velodyne.web_interface import (
     FORM_PATHS,
+    GpsConditions,
     HostSetting,
     NetSetting,
     WebSettings,
@@ -39,6 +40,8 @@ def test_settings_have_the_types_that_clients_rely_on():
         "rpm": 600,
         "fov": {"start": 0, "end": 359},
         "phaselock": {"enabled": "Off", "offset": "0"},
+        "ppsctl": {"gpsrxv": "Off", "ppslck": "Off", "delay": "5"},
+        "gpsctl": {"gpsrxv": "Off"},
         "host": {"addr": "192.168.1.77", "dport": "2368", "tport": "8308"},
         "net": {"addr": "192.168.1.201", "mask": "255.255.255.0", "gateway": "192.168.1.1", "dhcp": "Off"},
     }
@@ -92,7 +95,10 @@ def test_a_form_changes_several_settings_at_once():
     assert formed("/fov", ("end", "90")).fov_deg == (0, 90)
     assert formed("/host", ("dport", "3000")).host == replace(SETTINGS.host, data_port=3000)
     assert formed("/net", ("addr", "10.0.0.2"), ("dhcp", "on")).net == replace(SETTINGS.net, address="10.0.0.2", dhcp=True)
-    assert formed("/phaselock", ("enabled", "off"), ("offset", "18000")) == SETTINGS
+    locked = formed("/phaselock", ("enabled", "on"), ("offset", "18000"), ("offsetInput", "180"))
+    assert locked == replace(SETTINGS, phase_lock=True, phase_cdeg=18_000)
+    assert formed("/ppsctl", ("ppslck", "on"), ("delay", "9")).gps == GpsConditions(pps_needs_lock=True, delay_s=9)
+    assert formed("/gpsctl", ("gpsrxv", "on")).gps == GpsConditions(nmea_needs_valid=True)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,9 @@ def test_a_form_changes_several_settings_at_once():
         ("/host", ("addr", "256.1.1.1"), 'addr must be an IPv4 address, got "256.1.1.1"'),
         ("/host", ("addr", "bench"), "addr must be an IPv4 address"),
         ("/host", ("tport", "0"), 'tport must be 1 to 65535, got "0"'),
-        ("/phaselock", ("enabled", "on"), "enabled must be off: the phase lock is not emulated"),
+        ("/phaselock", ("enabled", "yes"), 'enabled must be on or off, got "yes"'),
+        ("/phaselock", ("offset", "36001"), 'offset must be 0 to 36000, got "36001"'),
+        ("/ppsctl", ("delay", "65536"), 'delay must be 0 to 65535, got "65536"'),
     ],
 )
 def test_a_wrong_value_is_refused(path, pair, fault):
