@@ -14,6 +14,7 @@ from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.profiles import find_profile
+from hilsim.config.receiver_table import GpsReceiverSpec
 from hilsim.config.render_table import RenderSpec
 from hilsim.config.rig_table import rig_table
 from hilsim.config.script import Script
@@ -121,6 +122,7 @@ class RigSpec:
         external: Another simulator that moves the platform and objects.
         sensor: The lidars.
         rangefinder: Range sensors on serial ports of their own.
+        gps_receiver: GPS receivers on serial ports of their own.
         replay: Captures that are replayed.
         rover: Rovers that send poses and scans, and take commands.
         gazebo: Publication of the lidars of the scene's SDF file to Gazebo's subscribers.
@@ -142,6 +144,7 @@ class RigSpec:
     external: ExternalSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
     rangefinder: tuple[AnyRangefinderSpec, ...] = ()
+    gps_receiver: tuple[GpsReceiverSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
     rover: tuple[RoverSpec, ...] = ()
     gazebo: GazeboSpec | None = None
@@ -161,7 +164,7 @@ class RigSpec:
             SENSORS.rule(len(names)),
             (
                 bool(names or self.serial_devices or self.rover) or self.vehicle is not None or self.gazebo is not None,
-                "sensor, rangefinder, rover or replay must have at least one entry, or vehicle or gazebo be given",
+                "sensor, rangefinder, gps_receiver, rover or replay must have at least one entry, or vehicle or gazebo be given",
             ),
             (self.gazebo is None or bool(self.scene.sdf), "gazebo must come with scene.sdf, whose lidars it publishes"),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
@@ -200,7 +203,7 @@ class RigSpec:
     @property
     def serial_devices(self) -> tuple[SerialSpec, ...]:
         """All devices with a serial port of their own: one is enough for a rig, and no two may share a port."""
-        return self.rangefinder
+        return (*self.rangefinder, *self.gps_receiver)
 
     def _rover_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that rovers have different numbers, which determine their ports."""

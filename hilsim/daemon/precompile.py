@@ -59,11 +59,14 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
     needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
     needs |= {f"rover-{_kernels_of(lidar.family)}-{lidar.setup.sub_rays}" for lidar in of_rovers}
-    needs |= {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.rangefinder else set()
+    needs |= (
+        {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.serial_devices else set()
+    )
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
     needs |= {"external"} if spec.external else set()
     needs |= {"rangefinders"} if spec.rangefinder else set()
+    needs |= {"receivers"} if spec.gps_receiver else set()
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
     needs |= {"rovers"} if spec.rover else set()

@@ -21,6 +21,8 @@ from hilsim.sensor.optics.weather import Weather, build_weather
 from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response, laser_biases_m
+from hilsim.sensor.specs import PulseWord
+from hilsim.sensor.velodyne_specs import GpsSetting
 
 _NOISE_MARGIN_SIGMAS = 8.0
 
@@ -45,7 +47,7 @@ def build_lidar_plan(
         heard: Sentences that its GPS input receives.
     """
     plan = _without_family(setting, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
-    plan = plan._replace(gps=_gps(setting, heard or no_sentences()))
+    plan = plan._replace(gps=build_gps(setting.setup.gps, heard, _pulse(setting)))
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
     return plan._replace(beam_lanes=_beam_lanes(plan))
 
@@ -91,7 +93,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         decimation=no_decimation(spec.laser_count),
         is_decimated=False,
         position=build_periodic_stream(None, seed=seed, stream=setting.stream),
-        gps=_gps(setting, no_sentences()),
+        gps=build_gps(None),
         info=np.zeros(0, np.uint8),
         header_version=0,
         data_size=0,
@@ -147,12 +149,17 @@ def _weather(setting: LidarSetting) -> Weather:
     )
 
 
-def _gps(setting: LidarSetting, heard: HeardSentences) -> Gps:
-    receiver = setting.setup.gps
-    word = setting.pulse.pps if setting.pulse is not None else "locked" if setting.follows_pulse else "absent"
+def build_gps(receiver: GpsSetting | None, heard: HeardSentences | None = None, pulse: PulseWord = "absent") -> Gps:
+    """Build a kernel-side GPS input.
+
+    Args:
+        receiver: The receiver whose sentences are made here; None: none.
+        heard: Sentences of a receiver outside.
+        pulse: State of the pulse.
+    """
     return Gps(
-        pps_state=int(PpsState[word.upper()]),
-        heard=heard,
+        pps_state=int(PpsState[pulse.upper()]),  # an enumeration's member would slow each call of a kernel forty times
+        heard=heard or no_sentences(),
         present=receiver is not None,
         valid=receiver is not None and receiver.valid,
         latitude_deg=receiver.latitude_deg if receiver is not None else 0.0,
@@ -161,3 +168,9 @@ def _gps(setting: LidarSetting, heard: HeardSentences) -> Gps:
         origin_north_m=receiver.origin_m[1] if receiver is not None else 0.0,
         sentence_delay_ns=round(receiver.sentence_delay_ms * 1e6) if receiver is not None else 0,
     )
+
+
+def _pulse(setting: LidarSetting) -> PulseWord:
+    if setting.pulse is not None:
+        return setting.pulse.pps
+    return "locked" if setting.follows_pulse else "absent"

@@ -29,7 +29,7 @@ from tests.plugins import EXAMPLE, distribution, install_example
 from tests.support import write_rig
 from tests.walls import wall_rig
 
-_HEADS = {"sensor", "rangefinder", "replay", "rover", "heartbeat"}
+_HEADS = {"sensor", "rangefinder", "gps_receiver", "replay", "rover", "heartbeat"}
 """Tables that a rig needs one of."""
 _SEEN = {"generator", "background", "mesh", "terrain", "plane", "box", "cylinder", "sphere", "cone", "capsule", "ellipsoid", "sdf"}
 """Keys of a scene that it needs one of."""
