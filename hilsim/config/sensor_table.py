@@ -82,11 +82,13 @@ class SensorWebSpec:
         port: TCP port; a real sensor has 80, which an ordinary user may not open. 0: any free one.
         serial: Serial number that it shows; empty: one made of the sensor's number.
         boot_s: Time for which the sensor sends nothing after a reset.
+        saved_file: File, relative to the rig, that keeps saved settings until the next start; empty: they last as long as the daemon.
     """
 
     port: int = 80
     serial: str = ""
     boot_s: float = 8.0
+    saved_file: str = ""
 
     def __post_init__(self) -> None:
         require(

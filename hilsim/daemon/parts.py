@@ -114,6 +114,7 @@ class RigContext:
         make_change: Function that makes a timed change at its time; available while the parts serve.
         present_sensor: Function that gives the lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name.
         time_inputs: GPS inputs of sensors that something outside is connected to, by the sensors' names.
+        has_begun: Whether all parts have started.
         is_changed: Whether timed changes have made another rig of it than its file has.
         can_change: Whether sensors and what they see can be changed at rig times.
     """
@@ -131,6 +132,7 @@ class RigContext:
     make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
     present_sensor: Callable[[str], tuple[LidarEmulator, bool]] | None = None
     time_inputs: dict[str, TimeInput] = field(default_factory=dict)
+    has_begun: bool = False
     is_changed: bool = False
     can_change: bool = False
     transmitter_or_none: Transmitter | None = None

@@ -68,7 +68,6 @@ class RunningRig:
         self._parts = tuple(make(self._context) for make in PARTS)
         self._open = ExitStack()
         self._changing = threading.Lock()
-        self._has_started = False
         self._has_ended = False
         self._changes: ChangeQueue | None = None
 
@@ -178,7 +177,7 @@ class RunningRig:
                 )
         for part in self._parts:
             part.start()
-        self._has_started = True
+        self._context.has_begun = True
 
     def _try_to_prime(self, ahead_ns: int) -> bool:
         self._context.clock = clock = rig_clock(self.rig, time.monotonic_ns() + ahead_ns)
@@ -310,7 +309,7 @@ class RunningRig:
     @property
     def live_packets(self) -> LivePackets | None:
         """Stream of the sent packets for clients; None while nothing is sent, or if the rig has no control socket or port."""
-        return self.part(Sinks).live if self._has_started else None
+        return self.part(Sinks).live if self._context.has_begun else None
 
     @property
     def vehicle(self) -> "FlyingVehicle | None":
@@ -372,7 +371,7 @@ class RunningRig:
 
     def _faults(self, turn_age_s: float | None, now_ns: int) -> tuple[Fault, ...]:
         """Faults of threads that have ended or are silent; losses are judged by ``health``."""
-        if not self._has_started:
+        if not self._context.has_begun:
             return (Fault(key="starting", text="nothing is sent yet"),)
         found: list[Fault] = []
         if not self.transmitter.running:

@@ -20,7 +20,6 @@ import structlog
 from hilsim.assembly.rig_sources import RigSource, say_hosts, shown
 from hilsim.daemon.control import serve_control
 from hilsim.daemon.control_datagrams import serve_datagrams
-from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
 from hilsim.daemon.remote.http_listening import serve_http
@@ -34,7 +33,7 @@ from hilsim.telemetry.loop_faults import loop_faults_logged
 from hilsim.telemetry.metrics_port import listen, metrics_url
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.real_time_limit import LONGEST_STRETCH_S, leave_real_time, real_time_limited
-from hilsim.version import __version__
+from hilsim.version import __version__, foreign_distribution
 
 if TYPE_CHECKING:
     from hilsim.config.rig import Rig

@@ -13,14 +13,13 @@ from hilsim.assembly.build import build_scenery
 from hilsim.compilation.cache import cache_directory, refusals
 from hilsim.compilation.internals import TRIED_SERIES, unknown_internals
 from hilsim.config.rig import Rig
-from hilsim.daemon.distribution import foreign_distribution
 from hilsim.daemon.precompile import is_compiled
 from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity, with_one_ray
 from hilsim.daemon.streaming.pacing import SensorLoad
 from hilsim.diagnosis.addresses import examine_addresses
 from hilsim.diagnosis.findings import Finding, Verdict, bad, fair, good
 from hilsim.diagnosis.processor import processor_text, usable_cores
-from hilsim.version import __version__
+from hilsim.version import __version__, foreign_distribution
 
 _CAP_NET_RAW = 13
 _CAP_SYS_NICE = 23

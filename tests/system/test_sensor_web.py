@@ -150,6 +150,36 @@ def test_a_reset_is_a_pause_after_which_saved_settings_are_back(bench):
     until(lambda: rpm(packets(data)) == pytest.approx(600, abs=6))
 
 
+def test_saved_settings_are_those_of_the_next_start_where_the_rig_names_a_file(daemon, tmp_path, receiver):
+    data, other, position = receiver(), receiver(), receiver()
+    rig = SCENE.replace("seed = 5", "seed = 5\nlead_ms = 8.0") + sensor("lidar", data.port, position.port) + WEB + 'saved_file = "saved.json"\n'
+    path = write_rig(tmp_path, rig + CONTROL)
+
+    def started():
+        running = daemon(path)
+        return running, Client(running.await_log(r'"event": "sensor\.web".*"address": "(http://[^"]+)"')[1])
+
+    running, client = started()
+    assert client.post("/cgi/setting", rpm=900, returns="Dual")[0] == 204
+    assert client.post("/cgi/setting/host", dport=other.port)[0] == 204
+    assert client.post("/cgi/setting/fov", start=300, end=60)[0] == 204
+    saved = client.json("settings.json")
+    assert not (tmp_path / "saved.json").exists()
+    assert client.post("/cgi/save", data="submit")[0] == 204
+    assert client.post("/cgi/setting", returns="Last")[0] == 204
+    assert running.stop()[0] == 0
+    other.drain()
+    running, client = started()
+    running.await_log(r'"event": "sensor\.web\.saved_used"')
+    assert client.json("settings.json") == saved
+    assert set(packets(other)["return_mode"]) == {0x39}
+    assert running.stop()[0] == 0
+    (tmp_path / "saved.json").write_text('{"rpm": 900}')
+    running, client = started()
+    running.await_log(r'"event": "sensor\.web\.saved_not_used".*settings must have every table')
+    assert client.json("settings.json")["rpm"] == 600
+
+
 def test_what_a_browser_or_a_wrong_client_sends_is_refused_and_the_stream_goes_on(bench):
     running, client, data, _, control = bench
     assert client.post("/cgi/setting", rpm=610)[0] == 400

@@ -101,7 +101,7 @@ class Changer:
     @property
     def is_running(self) -> bool:
         """Whether everything that can change runs, so that changes can be made."""
-        has_begun = self.context.clock.epoch_ns != 0 and all(actor.is_running for actor in self.context.actors.values())
+        has_begun = self.context.has_begun and all(actor.is_running for actor in self.context.actors.values())
         return has_begun and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
 
     def object_names(self) -> list[str]:

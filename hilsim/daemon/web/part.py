@@ -5,7 +5,7 @@ import importlib
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("hilsim")
 
 _BACKLOG = 16
+_POLL_S = 0.05
 
 
 class SensorWebs(Part):
@@ -71,7 +72,19 @@ class SensorWebs(Part):
                     self._sensors.append(WebSensor(self.context, number))
                     await stack.enter_async_context(serve_sensor(self._sensors[-1], listening))
                     log.info("sensor.web", sensor=sensor.name, address=f"http://{sensor.network.source}:{listening.getsockname()[1]}")
-            yield
+            loading = asyncio.create_task(self._load_saved(), name="saved-settings")
+            try:
+                yield
+            finally:
+                loading.cancel()
+                with suppress(asyncio.CancelledError):
+                    await loading
+
+    async def _load_saved(self) -> None:
+        while self.context.make_change is None:  # noqa: ASYNC110 - it is set once, as packets begin to flow
+            await asyncio.sleep(_POLL_S)
+        for sensor in self._sensors:
+            await sensor.load_saved()
 
     def stop(self) -> None:
         """Close the ports."""

@@ -1,13 +1,17 @@
 """One sensor behind its web interface: its settings as they are now, and the change of them while packets flow."""
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
+import structlog
+
 from hilsim.assembly.build import source_mac
+from hilsim.background.files.whole_file import replace_file
 from hilsim.config.script import SensorChange
 from hilsim.daemon.parts import RigContext
 from hilsim.emulator.lidar import LidarEmulator
@@ -21,6 +25,7 @@ from hilsim.protocols.velodyne.web_interface import (
     WebStatus,
     changed_by_form,
     diagnostics_document,
+    forms_of,
     info_document,
     position_text,
     settings_document,
@@ -31,6 +36,8 @@ from hilsim.sensor.head import head_turns, mean_rate_rpm
 from hilsim.sensor.time_input import Qualifiers
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.transmit.specs import SocketSpec
+
+log = structlog.get_logger("hilsim")
 
 _DATA = 0
 
@@ -53,6 +60,8 @@ class WebSensor:
         self._host = HostSetting(
             address=lidar.data_flow.destination, data_port=lidar.data_flow.destination_port, position_port=lidar.position_flow.destination_port
         )
+        saved = self._spec.web.saved_file if self._spec.web is not None else ""
+        self._saved_file = context.rig.directory / saved if saved else None
         self._rig_host, self._net = self._host, NetSetting(address=network.source)
         self._saved = self.settings()
 
@@ -198,9 +207,34 @@ class WebSensor:
             self._redirect(self._rig_host)
         self._silence()
 
-    def save(self) -> None:
-        """Keep the present settings over a reset."""
+    async def save(self) -> None:
+        """Keep the present settings over a reset, and in a file over a restart if the rig names one.
+
+        Raises:
+            ConfigError: the file cannot be written; nothing was saved.
+        """
+        settings = self.settings()
+        if self._saved_file is not None:
+            try:
+                text = json.dumps(settings_document(settings), indent=2) + "\n"
+                await asyncio.to_thread(replace_file, self._saved_file, text.encode())
+            except OSError as error:
+                raise ConfigError(f"{self._saved_file}: must be writable, got {error.strerror}") from error
+        self._saved = settings
+
+    async def load_saved(self) -> None:
+        """Take over the settings of the file of saved ones, if there is one; a file that cannot be used is logged, as a unit whose memory is lost starts."""
+        if self._saved_file is None or not self._saved_file.exists():
+            return
+        try:
+            document = json.loads(await asyncio.to_thread(self._saved_file.read_text, encoding="utf-8"))
+            for path, form in forms_of(document):
+                await self.submit(path, form)
+        except (OSError, ValueError, HilsimError) as error:
+            log.warning("sensor.web.saved_not_used", sensor=self._spec.name, file=str(self._saved_file), reason=str(error))
+            return
         self._saved = self.settings()
+        log.info("sensor.web.saved_used", sensor=self._spec.name, file=str(self._saved_file))
 
     async def reset(self) -> None:
         """Start anew: nothing is sent for a while, and then with the saved settings."""

@@ -113,7 +113,10 @@ class SensorServer:
 
     async def _save(self, request: web.Request) -> web.Response:
         await request.read()
-        self._sensor.save()
+        try:
+            await self._sensor.save()
+        except HilsimError as error:
+            return web.Response(status=500, text=f"{error}\n")
         return web.Response(status=_NO_CONTENT)
 
     async def _reset(self, request: web.Request) -> web.Response:

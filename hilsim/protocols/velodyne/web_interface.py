@@ -235,6 +235,19 @@ def changed_by_form(path: str, form: Sequence[tuple[str, str]], settings: WebSet
     return settings
 
 
+def forms_of(document: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Forms, with their paths after ``/cgi/setting``, that set all of a document of settings.
+
+    Raises:
+        ValueError: it is no such document.
+    """
+    try:
+        tables = {path: document if not path else document[path.removeprefix("/")] for path in _FORMS}
+        return [(path, [(key, str(tables[path][key])) for key in keys if key in tables[path]]) for path, keys in _FORMS.items()]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"settings must have every table of settings.json, got none of {error}") from error
+
+
 def position_text(latitude_deg: float, longitude_deg: float) -> str:
     """Position as a status shows it: degrees and minutes."""
     return f"{_minutes(latitude_deg, 'NS')} {_minutes(longitude_deg, 'EW')}"
