@@ -180,6 +180,57 @@ def test_saved_settings_are_those_of_the_next_start_where_the_rig_names_a_file(d
     assert client.json("settings.json")["rpm"] == 600
 
 
+SEQUENCES = {
+    # What a client asks for, sends in one body each, and reads back (formats known from the sources of three programs).
+    "a command line that sets everything": [
+        ("/cgi/setting", "rpm=600&laser=on&returns=Strongest"),
+        ("/cgi/setting/fov", "start=0&end=359&pwrsaven=off"),
+        ("/cgi/setting/ppsctl", "gpsrxv=off&ppslck=off&delay=5"),
+        ("/cgi/setting/gpsctl", "gpsrxv=off"),
+        ("/cgi/setting/phaselock", "enabled=off&offset=0"),
+        ("/cgi/setting/host", "addr={host}&dport={data}&tport={position}&udpcs=off"),
+        ("/cgi/setting/net", "addr=127.0.1.201&mask=255.255.255.0&gateway=192.168.1.1&dhcp=off&mac_addr=60-76-88-10-2f-6f"),
+        ("/cgi/save", "data=submit"),
+    ],
+    "a node that sets one key at a time, again and again": [
+        ("/cgi/setting", "laser=off"),
+        ("/cgi/setting", "laser=on"),
+        ("/cgi/setting", "rpm=600"),
+        ("/cgi/setting", "rpm=600"),
+        ("/cgi/setting", "returns=Dual"),
+        ("/cgi/setting", "returns=Strongest"),
+        ("/cgi/setting/fov", "start=10"),
+        ("/cgi/setting/fov", "end=350"),
+        ("/cgi/setting/fov", "start=0"),
+        ("/cgi/setting/fov", "end=359"),
+        ("/cgi/setting/host", "dport={data}"),
+        ("/cgi/save", "data=submit"),
+    ],
+    "a script that locks the phase and saves": [
+        ("/cgi/setting/phaselock", "enabled=on&offset=18000&offsetInput=180"),
+        ("/cgi/setting/phaselock", "offset=9000"),
+        ("/cgi/setting/phaselock", "enabled=off"),
+        ("/cgi/save", "submit=submit"),
+    ],
+}
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES.values(), ids=SEQUENCES)
+def test_the_requests_of_three_clients_are_answered_as_they_expect(bench, sequence):
+    _, client, data, position, _ = bench
+    before = client.json("settings.json")
+    for path, body in sequence:
+        client.json("status.json")
+        text = body.format(host="127.0.0.1", data=data.port, position=position.port)
+        status, answer = client.post(path, body=text.encode(), headers={"Content-Type": "application/x-www-form-urlencoded"})
+        assert 200 <= status < 300, (path, text, answer)
+        client.json("settings.json")
+    after = client.json("settings.json")
+    assert {**after, "phaselock": None} == {**before, "phaselock": None}
+    assert after["phaselock"]["enabled"] == "Off"
+    assert packets(data).size == 200
+
+
 def test_what_a_browser_or_a_wrong_client_sends_is_refused_and_the_stream_goes_on(bench):
     running, client, data, _, control = bench
     assert client.post("/cgi/setting", rpm=610)[0] == 400

@@ -21,6 +21,7 @@ and its Python example (a form is answered with 204); VLS-128 manual 63-9483 pag
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -356,6 +357,21 @@ def _shown_offset(settings: WebSettings, text: str, rates_rpm: range) -> WebSett
     return settings
 
 
+def _unused_switch(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
+    """A switch that clients send beside other keys: power saving outside the field of view, UDP checksums. Without effect."""
+    del rates_rpm
+    _switched(text)
+    return settings
+
+
+def _unused_mac(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
+    """The MAC address, which clients send beside the network address. Without effect: it is the rig's."""
+    del rates_rpm
+    if not re.fullmatch(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}", text):
+        raise ValueError(f'must be a MAC address, got "{text[:80]}"')
+    return settings
+
+
 def _condition(name: str) -> Any:
     def read(settings: WebSettings, text: str, rates_rpm: range) -> WebSettings:
         del rates_rpm
@@ -367,9 +383,9 @@ def _condition(name: str) -> Any:
 
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "": {"rpm": _rpm, "returns": _returns, "laser": _laser},
-    "/fov": {"start": _fov(0), "end": _fov(1)},
-    "/host": {"addr": _host("address"), "dport": _host("data_port"), "tport": _host("position_port")},
-    "/net": {"addr": _net("address"), "mask": _net("mask"), "gateway": _net("gateway"), "dhcp": _net("dhcp")},
+    "/fov": {"start": _fov(0), "end": _fov(1), "pwrsaven": _unused_switch},
+    "/host": {"addr": _host("address"), "dport": _host("data_port"), "tport": _host("position_port"), "udpcs": _unused_switch},
+    "/net": {"addr": _net("address"), "mask": _net("mask"), "gateway": _net("gateway"), "dhcp": _net("dhcp"), "mac_addr": _unused_mac},
     "/phaselock": {"enabled": _lock, "offset": _offset, "offsetInput": _shown_offset},
     "/ppsctl": {"gpsrxv": _condition("pps_needs_valid"), "ppslck": _condition("pps_needs_lock"), "delay": _condition("delay_s")},
     "/gpsctl": {"gpsrxv": _condition("nmea_needs_valid")},
