@@ -8,6 +8,7 @@ from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.config.rig import load_rig
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from tests.compiled import compiled_only
 from tests.support import ROOM, write_rig
 
 TURN = 1809
@@ -29,6 +30,7 @@ def rendered(tmp_path):
     return make
 
 
+@compiled_only
 def test_a_dual_packet_holds_one_firing_sequence_in_pairs_of_blocks_and_padding(rendered):
     lidar, payloads, _ = rendered("dual")
     packets = payloads.view(DATA_PACKET_DTYPE)[:, 0]
@@ -44,6 +46,7 @@ def test_a_dual_packet_holds_one_firing_sequence_in_pairs_of_blocks_and_padding(
     assert 0 < (last != strongest).mean() < 0.5
 
 
+@compiled_only
 @pytest.mark.parametrize("mode", ["strongest", "last", "dual"])
 def test_every_point_of_each_bank_has_its_row_of_ground_truth(rendered, mode):
     lidar, payloads, truth = rendered(mode)
