@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from hilsim.api.points import DECODED_DTYPE
-from hilsim.view.feed.base import Scan
+from hilsim.scans.scan import Scan
 
 _PERIOD_S = 0.1
 _SCANS = 4

@@ -75,6 +75,11 @@ class Emulator:
         self._flown_ns = 0
         self._stepper: Stepper | None = None
 
+    @property
+    def utc_epoch_ns(self) -> int:
+        """UTC of rig time 0 in nanoseconds since 1970."""
+        return self._utc_epoch_ns
+
     def packets(self, start_s: float = 0.0, stop_s: float | None = None) -> Iterator[Packet]:
         """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and rover, in the order of their deadlines.
 

@@ -16,6 +16,7 @@ SUMMARIES: dict[str, str] = {
     "inspect": "List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.",
     "picture": "Draw one scan of SOURCE (a rig or a capture) or of a live stream: images of range and reflectivity, and the view from above.",
     "map": "Aggregate the returns of SOURCE (a rig or a capture) to a map: the number of returns in each cell of a grid, and their mean position.",
+    "export": "Write the scans, packets and poses of SOURCE (a rig or a capture) in a format of other tools: point clouds, MCAP, ROS 2 bags, labelled data sets.",
     "background": "Make a depth map of the place that the stationary sensor of each CAPTURE saw, without what came and went.",
     "doctor": "Report what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.",
     "bench": "Measure what this machine carries: rays a second by the size of the scene, and how many sensors like the first of RIG (by default the demo's).",

@@ -20,11 +20,13 @@ class ReadSentence(NamedTuple):
         of_day_s: UTC second of the day, 0 to 86,399; None: a sentence without a usable time (before a fix, or a leap second).
         is_valid: Whether the receiver says that it is valid.
         position: Latitude and longitude as the status of a sensor shows them, ``49 00.00N 200 .00W``; empty without a position.
+        degrees: Latitude and longitude in degrees, north and east above 0; None without a position.
     """
 
     of_day_s: int | None
     is_valid: bool
     position: str
+    degrees: tuple[float, float] | None = None
 
 
 def read_sentence(sentence: bytes) -> ReadSentence | None:
@@ -43,7 +45,17 @@ def read_sentence(sentence: bytes) -> ReadSentence | None:
     time = _TIME.fullmatch(fields[0])
     of_day_s = int(time[1]) * 3600 + int(time[2]) * 60 + int(time[3]) if time else None
     angles = [_shown(fields[place], fields[place + 1]) for place in (latitude_place, latitude_place + 2)]
-    return ReadSentence(of_day_s, status not in {b"V", b"0", b""}, " ".join(angles) if all(angles) else "")
+    is_placed = all(angles)
+    degrees = None
+    if is_placed:
+        degrees = _degrees(fields[latitude_place], fields[latitude_place + 1]), _degrees(fields[latitude_place + 2], fields[latitude_place + 3])
+    return ReadSentence(of_day_s, status not in {b"V", b"0", b""}, " ".join(angles) if is_placed else "", degrees)
+
+
+def _degrees(angle: bytes, side: bytes) -> float:
+    whole, _, _ = angle.partition(b".")
+    degrees = int(whole[:-2] or b"0") + float(angle[len(whole) - 2 :]) / 60.0
+    return -degrees if side in {b"S", b"W"} else degrees
 
 
 def _shown(angle: bytes, side: bytes) -> str:

@@ -1,38 +1,9 @@
 """Interface between the sources of scans and what shows them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
-IDENTITY_WXYZ = (1.0, 0.0, 0.0, 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scan:
-    """One turn of one sensor, decoded from the packets that left.
-
-    Attributes:
-        sensor: Name of the sensor.
-        number: Number of the scan; each sensor's scans are counted from 0.
-        stamp_ns: UTC at which the first packet of the scan was sent.
-        points: ``hilsim.api.points.DECODED_DTYPE[n]`` in the sensor frame: x right, y forward, z up.
-        instance: ``int32[n]``, object of each point in the ground truth; None where it is not known.
-        label: ``int16[n]``, label of that object; None where it is not known.
-        position_m: Position of the sensor frame in the world at the middle of the scan.
-        wxyz: Orientation of the sensor frame in the world at the middle of the scan, ``world_from_sensor``; the identity where it is not known.
-    """
-
-    sensor: str
-    number: int
-    stamp_ns: int
-    points: npt.NDArray[Any]
-    instance: npt.NDArray[np.int32] | None = None
-    label: npt.NDArray[np.int16] | None = None
-    position_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    wxyz: tuple[float, float, float, float] = IDENTITY_WXYZ
+from hilsim.scans.scan import Scan
 
 
 class Feed(Protocol):

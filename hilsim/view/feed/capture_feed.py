@@ -10,8 +10,9 @@ import structlog
 
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.errors import CaptureError, HilsimError, require
+from hilsim.scans.streams import SensorStreams, address_text
 from hilsim.view.feed.store import ScanStore
-from hilsim.view.feed.streams import SensorStreams, StoredFeed, address_text
+from hilsim.view.feed.streams import StoredFeed
 
 log = structlog.get_logger("hilsim")
 

@@ -16,14 +16,15 @@ import structlog
 from hilsim.capture.batches import DatagramArrays, PcapPieces
 from hilsim.daemon.remote.packet_client import PacketSource, open_packets
 from hilsim.errors import ConfigError, HilsimError, require
+from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
+from hilsim.scans.streams import SensorStreams
 from hilsim.view.feed.answers import requested
-from hilsim.view.feed.base import IDENTITY_WXYZ, Scan
 from hilsim.view.feed.mirror import RigMirror, key_of
 from hilsim.view.feed.origins import origins, row_of_point
 from hilsim.view.feed.platform_poses import PlatformPoses
 from hilsim.view.feed.series import Series
-from hilsim.view.feed.store import ScanPackets, ScanStore, with_origins
-from hilsim.view.feed.streams import SensorStreams, StoredFeed
+from hilsim.view.feed.store import ScanStore, with_origins
+from hilsim.view.feed.streams import StoredFeed
 
 log = structlog.get_logger("hilsim")
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hilsim.analysis.map_files import write_map
 from hilsim.analysis.returns_map import BlockCells, ReturnsMap
-from hilsim.view.feed.base import Scan
+from hilsim.scans.scan import Scan
 
 
 class ChangedBlocks(NamedTuple):

@@ -8,8 +8,9 @@ import numpy as np
 
 from hilsim.capture.batches import gathered
 from hilsim.capture.live import Listener
+from hilsim.scans.streams import SensorStreams, address_text
 from hilsim.view.feed.store import ScanStore
-from hilsim.view.feed.streams import SensorStreams, StoredFeed, address_text
+from hilsim.view.feed.streams import StoredFeed
 
 _BATCH_S = 0.02
 """Time for which datagrams gather in the kernel's buffer: decoding many at once is cheaper."""

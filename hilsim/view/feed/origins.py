@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.view.feed.base import Scan
+from hilsim.scans.scan import Scan, ScanPackets
 from hilsim.view.feed.mirror import Matched, RigMirror
-from hilsim.view.feed.store import ScanPackets
 
 _UNKNOWN = -1
 

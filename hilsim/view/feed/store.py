@@ -10,21 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import require
-from hilsim.view.feed.base import Scan
-
-
-class ScanPackets(NamedTuple):
-    """Data packets of a scan.
-
-    Attributes:
-        first: Index of the first packet, as in ``packet`` of points.
-        payloads: Payloads of the packets, from that one on.
-        stamp_ns: ``int64[n]``, UTC at which each was sent.
-    """
-
-    first: int
-    payloads: Sequence[bytes]
-    stamp_ns: npt.NDArray[np.int64]
+from hilsim.scans.scan import Scan, ScanPackets
 
 
 class _Stored(NamedTuple):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilsim.errors import HilsimError
 from hilsim.limits import VIEW_POINTS
-from hilsim.view.feed.base import Scan
+from hilsim.scans.scan import Scan
 from hilsim.view.feed.growing_map import GrowingMap
 from hilsim.view.page.colours import mapped
 from hilsim.view.page.strips import plain

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import structlog
 
 from hilsim.limits import VIEW_POINTS, VIEW_TRIANGLES
-from hilsim.view.feed.base import Feed, Scan, TruthfulFeed
+from hilsim.scans.scan import Scan
+from hilsim.view.feed.base import Feed, TruthfulFeed
 from hilsim.view.page.cameras import Cameras, SensorPose
 from hilsim.view.page.colours import OBJECTS, colours
 from hilsim.view.page.controls import ALL, LAST_SECONDS, Controls

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hilsim.api.points import DECODED_DTYPE
 from hilsim.limits import VIEW_POINTS
-from hilsim.view.feed.base import Scan
+from hilsim.scans.scan import Scan
 
 Floats = npt.NDArray[np.float32]
 _UNKNOWN = -1

@@ -9,9 +9,9 @@ import hilsim
 from hilsim.api.packet import datagrams_of, read_capture
 from hilsim.capture.batches import gathered
 from hilsim.capture.pcap import CaptureFile
-from hilsim.view.feed.base import IDENTITY_WXYZ
+from hilsim.scans.scan import IDENTITY_WXYZ
+from hilsim.scans.stream import SensorStream
 from hilsim.view.feed.store import ScanStore
-from hilsim.view.feed.stream import SensorStream
 
 RIGS = {
     "VLP-16": {"profile": "vlp16"},

@@ -10,15 +10,14 @@ import structlog
 
 from hilsim.analysis.decode import POINT_DTYPE, decode_cepton, decode_velodyne
 from hilsim.analysis.picture.scan import geometry_of_packets
-from hilsim.api.points import DECODED_DTYPE, public_points
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
-from hilsim.view.feed.base import IDENTITY_WXYZ, Scan
-from hilsim.view.feed.losses import Losses
-from hilsim.view.feed.store import ScanPackets
-from hilsim.view.feed.turns import HeadTurns, ImageScans
+from hilsim.scans.losses import Losses
+from hilsim.scans.points import DECODED_DTYPE, public_points
+from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
+from hilsim.scans.turns import HeadTurns, ImageScans
 
 if TYPE_CHECKING:
     from hilsim.protocols.velodyne.geometry import FiringGeometry
@@ -127,7 +126,7 @@ class SensorStream:
         except CaptureError as error:
             if len(self._waiting) >= _GIVEN_UP_PACKETS:
                 self._is_given_up = True
-                log.warning("view.model_unknown", sensor=self.sensor, reason=str(error))
+                log.warning("scans.model_unknown", sensor=self.sensor, reason=str(error))
                 self._drop_unknown()
             return False
         return True

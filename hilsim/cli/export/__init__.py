@@ -1,0 +1,5 @@
+"""The command ``hilsim export``."""
+
+from hilsim.cli.export.command import export
+
+__all__ = ["export"]

@@ -1,0 +1,169 @@
+"""``hilsim export``: write what a rig or a capture holds in the formats of other tools."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from hilsim.cli.rigs import changes, loaded, setting
+from hilsim.config.places import SDF_SUFFIXES, rig_path
+from hilsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hilsim.outputs.events import Event, Output, SourceInfo
+
+CLOUDS = ("pcd", "ply", "las", "laz", "npz", "csv")
+FORMATS = (*CLOUDS, "mcap", "ros2", "kitti", "nuscenes")
+_RIG_S = 10.0
+_REPORT_NS = 200_000_000
+_EXAMPLES = """\b
+Examples:
+  hilsim export demo -o demo.mcap                         for Foxglove: points, poses, packets
+  hilsim export drive.pcap -o drive-bag --format ros2     a ROS 2 bag of a recorded sensor
+  hilsim export drive.pcap -o scans --format pcd          a PCD file a scan
+  hilsim export demo -o town --format kitti               a labelled sequence
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source")
+@setting
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="File or folder to write.")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    help="Default: by the suffix of OUTPUT. A point-cloud format without that suffix: a file a scan in the folder OUTPUT.",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["xyzirt", "xyzircaedt"]),
+    default="xyzirt",
+    show_default=True,
+    help="Points of a ROS 2 bag: as of velodyne_pointcloud, or of Autoware and nebula.",
+)
+@click.option("--storage", type=click.Choice(["mcap", "sqlite3"]), default="mcap", show_default=True, help="Storage of a ROS 2 bag.")
+@click.option("--no-packets", is_flag=True, help="Leave the packets themselves out of an MCAP file or a bag.")
+@click.option("--sensor", default="", help="Address of the only sensor of a capture to export.")
+@click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=None, help="Length to export.  [default: 10 s of a rig, all of a capture]")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
+def export(
+    *,
+    source: str,
+    settings: tuple[str, ...],
+    output: Path,
+    format_name: str | None,
+    layout: Literal["xyzirt", "xyzircaedt"],
+    storage: Literal["mcap", "sqlite3"],
+    no_packets: bool,
+    sensor: str,
+    duration_s: float | None,
+    as_json: bool,
+) -> None:
+    """Write the scans, packets and poses of SOURCE (a rig or a capture) in a format of other tools: point clouds, MCAP, ROS 2 bags, labelled data sets."""
+    kind = format_name or output.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise click.UsageError(
+            f"--format must be given where OUTPUT does not end in {', '.join('.' + name for name in (*CLOUDS, 'mcap'))}, got {output}"
+        )
+    in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
+    with_packets = kind in {"mcap", "ros2"} and not no_packets
+    info, events, is_rig = _source(source, settings, sensor, duration_s, with_packets=with_packets)
+    made = _output(kind, output, info, layout, storage, in_one=in_one, with_packets=with_packets)
+    scans, packets, begun_s = 0, 0, time.monotonic()
+    from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
+    from hilsim.outputs.events import OutputScan  # noqa: PLC0415
+
+    first_ns = shown_ns = last_ns = 0
+    shows = sys.stderr.isatty() and not as_json
+    try:
+        for event in events:
+            made.write(event)
+            if isinstance(event, OutputScan):
+                scans += 1
+                last_ns = event.stamp_ns
+                first_ns = first_ns or last_ns
+            elif isinstance(event, Packet):
+                packets += 1
+            if shows and last_ns - shown_ns >= _REPORT_NS:
+                shown_ns = last_ns
+                click.echo(f"\r{scans:,} scans, {(last_ns - first_ns) / 1e9:.1f} s", err=True, nl=False)
+        made.close()
+    except OSError as error:
+        raise ConfigError(f"{output}: must be writable, got {error.strerror or error}") from error
+    if shows:
+        click.echo("\r\033[K", err=True, nl=False)
+    facts = {
+        "output": str(output),
+        "format": kind,
+        "scans": scans,
+        "packets": packets,
+        "sensors": list(info.mounts),
+        "seconds": round((last_ns - first_ns) / 1e9, 3),
+        "took_s": round(time.monotonic() - begun_s, 3),
+        "is_labelled": is_rig,
+        "remarks": info.remarks,
+    }
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    click.echo(f"{output}: {scans:,} scans of {', '.join(info.mounts)}" + (f", {packets:,} packets" if with_packets else ""))
+    for remark in info.remarks:
+        click.echo(f"note: {remark}", err=True)
+
+
+def _source(
+    source: str, settings: tuple[str, ...], sensor: str, duration_s: float | None, *, with_packets: bool
+) -> "tuple[SourceInfo, Iterator[Event], bool]":
+    from hilsim.outputs.sources import capture_events, rig_events  # noqa: PLC0415 - imports kernels
+
+    if Path(source).suffix in {".toml", *SDF_SUFFIXES} or not Path(source).exists():
+        if sensor:
+            raise click.UsageError("--sensor is for captures: choose a rig's sensors with --set")
+        info, events = rig_events(loaded(rig_path(source), changes(settings)), duration_s or _RIG_S, with_packets=with_packets)
+        return info, events, True
+    if settings:
+        raise click.UsageError("--set is for rigs: a capture has no keys")
+    info, events = capture_events(Path(source), sensor=sensor, duration_s=duration_s)
+    return info, events, False
+
+
+def _output(
+    kind: str,
+    output: Path,
+    info: "SourceInfo",
+    layout: Literal["xyzirt", "xyzircaedt"],
+    storage: Literal["mcap", "sqlite3"],
+    *,
+    in_one: bool,
+    with_packets: bool,
+) -> "Output":
+    """The output of a format; packages that are missing are reported before anything is read."""
+    if not output.absolute().parent.is_dir():
+        raise ConfigError(f"{output}: the folder {output.absolute().parent} must exist")
+    match kind:
+        case "mcap":
+            from hilsim.outputs.foxglove_log import McapFile  # noqa: PLC0415 - an extra
+
+            return McapFile(output, info, with_packets=with_packets)
+        case "ros2":
+            from hilsim.outputs.bag import RosBag  # noqa: PLC0415 - an extra
+
+            return RosBag(output, info, storage=storage, layout=layout, with_packets=with_packets)
+        case "kitti":
+            from hilsim.outputs.kitti import KittiFolder  # noqa: PLC0415
+
+            return KittiFolder(output)
+        case "nuscenes":
+            from hilsim.outputs.nuscenes import NuscenesFolder  # noqa: PLC0415
+
+            return NuscenesFolder(output, info)
+        case _:
+            from hilsim.outputs.clouds import CloudFiles  # noqa: PLC0415
+
+            return CloudFiles(output, f".{kind}", in_one=in_one)

@@ -1,0 +1,1 @@
+"""Scans, packets and poses in the files and messages of other tools."""

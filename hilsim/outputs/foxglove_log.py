@@ -1,0 +1,211 @@
+"""Events for Foxglove: an MCAP file, or a live server, by Foxglove's own SDK.
+
+Whole packets are in channels of their own, so that a file can be converted back to a capture: each message is an Ethernet frame where the source
+has its headers, else the UDP payload; the channel's metadata say which, and the addresses.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hilsim.api.packet import Packet
+from hilsim.errors import ConfigError
+from hilsim.geometry.poses import Pose
+from hilsim.outputs.events import BodyPose, Event, Fix, OutputScan, SourceInfo
+from hilsim.outputs.ros import BODY, WORLD, cloud_points, frame, level_ranges, offsets, topic_name
+from hilsim.version import __version__
+
+if TYPE_CHECKING:
+    import foxglove
+
+FRAME_ENCODING, PAYLOAD_ENCODING = "hilsim.ethernet_frame", "hilsim.udp_payload"
+"""Encodings of messages that are packets."""
+BACKLOG = 8
+"""Messages that wait for a client that reads slowly: its memory stays at some scans."""
+
+
+def require_foxglove() -> Any:
+    """The module ``foxglove``.
+
+    Raises:
+        ConfigError: the package is missing.
+    """
+    try:
+        import foxglove.channels  # noqa: PLC0415 - an extra
+        import foxglove.messages  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError("Foxglove requires the package foxglove-sdk (pip install 'hilsim-lidar[foxglove]')") from error
+    return foxglove
+
+
+class FoxgloveLog:
+    """Messages in the channels of a context, which go to its file or its server.
+
+    Attributes:
+        messages: Messages logged.
+    """
+
+    def __init__(self, context: "foxglove.Context", info: SourceInfo, *, with_packets: bool = True) -> None:
+        """Create a log without channels; they are made for the first message of each."""
+        self._foxglove = require_foxglove()
+        self._context, self._info, self._with_packets = context, info, with_packets
+        self._channels: dict[str, Any] = {}
+        self._placed: set[str] = set()
+        self.messages = 0
+
+    def write(self, event: Event) -> None:
+        """Log an event's messages."""
+        match event:
+            case OutputScan():
+                self._place(event)
+                self._scan(event)
+            case Packet():
+                if self._with_packets:
+                    self._packet(event)
+            case BodyPose():
+                self._body(event)
+            case Fix():
+                fix = self._foxglove.messages.LocationFix(
+                    timestamp=self._time(event.stamp_ns),
+                    frame_id=frame(event.sensor),
+                    latitude=event.latitude_deg,
+                    longitude=event.longitude_deg,
+                    altitude=math.nan,
+                )
+                self._log(f"/{topic_name(event.sensor)}/fix", "LocationFix", fix, event.stamp_ns)
+
+    def state(self, stamp_ns: int, state: dict[str, object]) -> None:
+        """Log a daemon's state."""
+        channel = self._channels.get("/hilsim/state") or self._made(
+            "/hilsim/state", self._foxglove.Channel("/hilsim/state", message_encoding="json", context=self._context)
+        )
+        channel.log(state, log_time=stamp_ns)
+
+    def close(self) -> None:
+        """The context's file or server is closed by whoever made it."""
+
+    def _made(self, topic: str, channel: Any) -> Any:
+        self._channels[topic] = channel
+        return channel
+
+    def _log(self, topic: str, kind: str, message: Any, stamp_ns: int) -> None:
+        channel = self._channels.get(topic) or self._made(topic, getattr(self._foxglove.channels, f"{kind}Channel")(topic, context=self._context))
+        channel.log(message, log_time=stamp_ns)
+        self.messages += 1
+
+    def _time(self, stamp_ns: int) -> Any:
+        return self._foxglove.messages.Timestamp(sec=stamp_ns // 1_000_000_000, nsec=stamp_ns % 1_000_000_000)
+
+    def _pose(self, pose: Pose) -> Any:
+        messages = self._foxglove.messages
+        x, y, z = pose.position_m
+        qw, qx, qy, qz = pose.orientation
+        return messages.Pose(position=messages.Vector3(x=x, y=y, z=z), orientation=messages.Quaternion(x=qx, y=qy, z=qz, w=qw))
+
+    def _transform(self, stamp_ns: int, parent: str, child: str, pose: Pose) -> None:
+        messages = self._foxglove.messages
+        x, y, z = pose.position_m
+        qw, qx, qy, qz = pose.orientation
+        transform = messages.FrameTransform(
+            timestamp=self._time(stamp_ns),
+            parent_frame_id=parent,
+            child_frame_id=child,
+            translation=messages.Vector3(x=x, y=y, z=z),
+            rotation=messages.Quaternion(x=qx, y=qy, z=qz, w=qw),
+        )
+        self._log("/tf", "FrameTransforms", messages.FrameTransforms(transforms=[transform]), stamp_ns)
+
+    def _place(self, scan: OutputScan) -> None:
+        if scan.sensor not in self._placed:
+            self._placed.add(scan.sensor)
+            self._transform(scan.stamp_ns, BODY, frame(scan.sensor), self._info.mounts.get(scan.sensor, Pose()))
+
+    def _scan(self, scan: OutputScan) -> None:
+        messages = self._foxglove.messages
+        points = cloud_points(scan, "xyzircaedt")
+        kinds = {
+            "<f4": messages.PackedElementFieldNumericType.Float32,
+            "|u1": messages.PackedElementFieldNumericType.Uint8,
+            "<u2": messages.PackedElementFieldNumericType.Uint16,
+            "<u4": messages.PackedElementFieldNumericType.Uint32,
+        }
+        cloud = messages.PointCloud(
+            timestamp=self._time(scan.stamp_ns),
+            frame_id=frame(scan.sensor),
+            pose=self._pose(Pose()),
+            point_stride=points.dtype.itemsize,
+            fields=[
+                messages.PackedElementField(name=name, offset=offset, type=kinds[points.dtype[name].str]) for name, offset in offsets(points.dtype)
+            ],
+            data=points.tobytes(),
+        )
+        self._log(f"/{topic_name(scan.sensor)}/points", "PointCloud", cloud, scan.stamp_ns)
+        if scan.points.size:
+            ranges, intensities = level_ranges(scan)
+            laser = messages.LaserScan(
+                timestamp=self._time(scan.stamp_ns),
+                frame_id=frame(scan.sensor),
+                pose=self._pose(Pose()),
+                start_angle=-math.pi,
+                end_angle=math.pi - 2.0 * math.pi / ranges.size,
+                ranges=ranges.astype(np.float64).tolist(),
+                intensities=intensities.astype(np.float64).tolist(),
+            )
+            self._log(f"/{topic_name(scan.sensor)}/scan", "LaserScan", laser, scan.stamp_ns)
+
+    def _body(self, body: BodyPose) -> None:
+        self._transform(body.stamp_ns, WORLD, BODY, body.pose)
+        pose = self._foxglove.messages.PoseInFrame(timestamp=self._time(body.stamp_ns), frame_id=WORLD, pose=self._pose(body.pose))
+        self._log("/pose", "PoseInFrame", pose, body.stamp_ns)
+
+    def _packet(self, packet: Packet) -> None:
+        encoding = FRAME_ENCODING if packet.headers else PAYLOAD_ENCODING
+        topic = f"/{topic_name(packet.sensor)}/packets/{packet.source[1]}-{packet.destination[1]}{'' if packet.headers else '/payload'}"
+        key = f"{topic} {packet.source} {packet.destination} {encoding}"
+        channel = self._channels.get(key)
+        if channel is None:
+            metadata = {
+                "sensor": packet.sensor,
+                "stream": packet.stream,
+                "source": f"{packet.source[0]}:{packet.source[1]}",
+                "destination": f"{packet.destination[0]}:{packet.destination[1]}",
+            }
+            schema = self._foxglove.Schema(name=encoding, encoding="", data=b"")
+            channel = self._made(
+                key, self._foxglove.Channel(topic, schema=schema, message_encoding=encoding, context=self._context, metadata=metadata)
+            )
+        channel.log(packet.headers + packet.payload, log_time=packet.time_ns)
+        self.messages += 1
+
+
+class McapFile(FoxgloveLog):
+    """A log in a file."""
+
+    def __init__(self, path: Path, info: SourceInfo, *, with_packets: bool = True) -> None:
+        """Create the file, in place of one that is there.
+
+        Raises:
+            ConfigError: the package is missing, or the file cannot be created.
+        """
+        foxglove = require_foxglove()
+        context = foxglove.Context()
+        try:
+            self._writer = foxglove.open_mcap(path, allow_overwrite=True, context=context)
+        except (OSError, RuntimeError) as error:
+            raise ConfigError(f"{path}: must be a file that can be created, got {error}") from error
+        super().__init__(context, info, with_packets=with_packets)
+
+    def close(self) -> None:
+        """Write the index, and what is known of the source."""
+        facts = {
+            "source": self._info.name,
+            "hilsim": __version__,
+            "models": json.dumps(self._info.models),
+            "stamps": "UTC of a scan's first firing, by the sensor's clock where it counts UTC, else by the host's",
+            "remarks": json.dumps(self._info.remarks),
+        }
+        self._writer.write_metadata("hilsim", facts)
+        self._writer.close()

@@ -1,0 +1,171 @@
+"""nuScenes folders with lidarseg labels: tables as JSON, sweeps as ``.pcd.bin``.
+
+Layout: nuScenes-devkit's schema_nuscenes.md and its lidarseg tables. Every scan is a key frame; the devkit expects one sensor named LIDAR_TOP, so the first
+sensor has that channel. Points are in the sensor's frame, not corrected for its motion, as nuScenes' are.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hilsim.errors import ConfigError
+from hilsim.geometry.poses import Pose
+from hilsim.outputs.events import Event, OutputScan, SourceInfo
+
+_FIRST_CHANNEL = "LIDAR_TOP"
+_NONE = "noise"
+
+
+def _token(*parts: object) -> str:
+    """A token that is the same whenever it is made of the same parts."""
+    return hashlib.md5(" ".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()
+
+
+class NuscenesFolder:
+    """A data set of one scene.
+
+    Attributes:
+        files: Scans written.
+    """
+
+    def __init__(self, path: Path, info: SourceInfo, *, version: str = "v1.0-mini") -> None:
+        """Write into a folder.
+
+        Args:
+            path: The folder; made if needed.
+            info: Of the source.
+            version: Folder of the tables, which a reader asks for.
+
+        Raises:
+            ConfigError: it has such a folder already.
+        """
+        if (path / version).exists():
+            raise ConfigError(f"{path}: {version} must not exist yet: give a new folder")
+        self.files = 0
+        self._path, self._version, self._info = path, version, info
+        self._channels: dict[str, str] = {}
+        self._tables: dict[str, list[dict[str, Any]]] = {
+            name: [] for name in ("sample", "sample_data", "ego_pose", "calibrated_sensor", "sensor", "lidarseg")
+        }
+        self._last: dict[str, dict[str, Any]] = {}
+        self._used: set[int] = set()
+
+    def write(self, event: Event) -> None:
+        """Write a scan, its labels and its rows."""
+        if not isinstance(event, OutputScan):
+            return
+        channel = self._channel(event.sensor)
+        folder = self._path / "samples" / channel
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{self._info.name}__{channel}__{event.stamp_ns // 1000}.pcd.bin"
+        points = np.empty((event.points.size, 5), "<f4")
+        points[:, :3] = event.xyz_m
+        points[:, 3], points[:, 4] = event.points["intensity"], event.points["ring"]
+        (folder / name).write_bytes(points.tobytes())
+        stamp_us, token = event.stamp_ns // 1000, _token("data", channel, event.stamp_ns)
+        sample = self._sample(event, channel)
+        pose = event.pose @ self._info.mounts[event.sensor].inverse() if event.pose is not None else Pose()
+        self._tables["ego_pose"].append(
+            {"token": token, "timestamp": stamp_us, "rotation": list(pose.orientation), "translation": list(pose.position_m)}
+        )
+        row = {
+            "token": token,
+            "sample_token": sample["token"],
+            "ego_pose_token": token,
+            "calibrated_sensor_token": _token("calibrated", channel),
+            "timestamp": stamp_us,
+            "fileformat": "pcd",
+            "is_key_frame": True,
+            "height": 0,
+            "width": 0,
+            "filename": f"samples/{channel}/{name}",
+            "prev": "",
+            "next": "",
+        }
+        self._chain("data " + channel, row)
+        self._tables["sample_data"].append(row)
+        if event.is_labelled:
+            self._write_labels(event, token)
+        self.files += 1
+
+    def _channel(self, sensor: str) -> str:
+        if sensor not in self._channels:
+            channel = _FIRST_CHANNEL if not self._channels else f"LIDAR_{sensor.upper().replace('.', '_')}"
+            self._channels[sensor] = channel
+            mount = self._info.mounts.get(sensor, Pose())
+            self._tables["sensor"].append({"token": _token("sensor", channel), "channel": channel, "modality": "lidar"})
+            self._tables["calibrated_sensor"].append(
+                {
+                    "token": _token("calibrated", channel),
+                    "sensor_token": _token("sensor", channel),
+                    "translation": list(mount.position_m),
+                    "rotation": list(mount.orientation),
+                    "camera_intrinsic": [],
+                }
+            )
+        return self._channels[sensor]
+
+    def _sample(self, scan: OutputScan, channel: str) -> dict[str, Any]:
+        """The sample of a scan: one for each of the first sensor's, which the others join."""
+        if channel != _FIRST_CHANNEL and self._tables["sample"]:
+            return min(self._tables["sample"], key=lambda row: abs(row["timestamp"] - scan.stamp_ns // 1000))
+        row = {
+            "token": _token("sample", scan.stamp_ns),
+            "timestamp": scan.stamp_ns // 1000,
+            "scene_token": _token("scene", self._info.name),
+            "prev": "",
+            "next": "",
+        }
+        self._chain("sample", row)
+        self._tables["sample"].append(row)
+        return row
+
+    def _chain(self, name: str, row: dict[str, Any]) -> None:
+        before = self._last.get(name)
+        if before is not None:
+            before["next"], row["prev"] = row["token"], before["token"]
+        self._last[name] = row
+
+    def _write_labels(self, scan: OutputScan, token: str) -> None:
+        folder = self._path / "lidarseg" / self._version
+        folder.mkdir(parents=True, exist_ok=True)
+        kinds = np.where(scan.points["instance"] >= 0, np.clip(scan.points["label"], 0, 255), 0).astype(np.uint8)
+        self._used |= set(np.unique(kinds).tolist())
+        (folder / f"{token}_lidarseg.bin").write_bytes(kinds.tobytes())
+        self._tables["lidarseg"].append({"token": token, "sample_data_token": token, "filename": f"lidarseg/{self._version}/{token}_lidarseg.bin"})
+
+    def close(self) -> None:
+        """Write the tables."""
+        samples = self._tables["sample"]
+        name = self._info.name
+        scene = {
+            "token": _token("scene", name),
+            "log_token": _token("log", name),
+            "nbr_samples": len(samples),
+            "first_sample_token": samples[0]["token"] if samples else "",
+            "last_sample_token": samples[-1]["token"] if samples else "",
+            "name": name,
+            "description": "emulated by hilsim" if self._info.is_simulated else "from a capture",
+        }
+        categories = [
+            {"token": _token("category", number), "name": _NONE if number == 0 else f"label.{number}", "description": "", "index": number}
+            for number in range(max(self._used, default=0) + 1)
+        ]
+        tables: dict[str, list[dict[str, Any]]] = {
+            **self._tables,
+            "scene": [scene],
+            "log": [{"token": _token("log", name), "logfile": name, "vehicle": "", "date_captured": "", "location": name}],
+            "map": [{"token": _token("map", name), "log_tokens": [_token("log", name)], "category": "semantic_prior", "filename": ""}],
+            "category": categories,
+            "attribute": [],
+            "visibility": [],
+            "instance": [],
+            "sample_annotation": [],
+        }
+        folder = self._path / self._version
+        folder.mkdir(parents=True, exist_ok=True)
+        for table, rows in tables.items():
+            (folder / f"{table}.json").write_text(json.dumps(rows, indent=1) + "\n")

@@ -1,0 +1,252 @@
+"""Events of a rig, of a capture, and of packets as they come, in the order of time."""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.api.emulator import Emulator
+from hilsim.api.packet import Packet, datagrams_of, read_capture
+from hilsim.api.points import Scan as RigScan
+from hilsim.capture.batches import gathered
+from hilsim.config.rig import Rig
+from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
+from hilsim.errors import CaptureError
+from hilsim.geometry.frames import BODY_FROM_SENSOR
+from hilsim.geometry.poses import Pose
+from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
+from hilsim.outputs.events import LAST, SECOND, STRONGEST, BodyPose, Event, Fix, OutputScan, SourceInfo, output_points
+from hilsim.protocols.nmea_reading import read_sentence
+from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
+from hilsim.protocols.velodyne.position import decode_position_packets
+from hilsim.scans.scan import Scan, ScanPackets
+from hilsim.scans.streams import SensorStreams
+
+_HOUR_NS = 3_600_000_000_000
+_NEAR_NS = 30_000_000_000
+"""Most by which the clock of a sensor that counts UTC differs from the host's; beyond, it counts something else."""
+_POSE_NS = 20_000_000
+"""Time between the poses of a rig's body."""
+_PACKETS_AT_ONCE = 256
+_TYPES_BY_MODE = {
+    "strongest": np.array([STRONGEST], np.uint8),
+    "last": np.array([LAST], np.uint8),
+    "dual": np.array([LAST, SECOND], np.uint8),
+    "cepton_dual": np.array([STRONGEST, LAST], np.uint8),
+}
+"""``return_type`` by a point's ``return``; the other return of a Velodyne's pair is the strongest or the second strongest, which its packet leaves open."""
+SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
+"""A sensor's ROS axes (x forward, y left) in its sensor frame (x right, y forward)."""
+
+
+def rig_events(rig: Rig, duration_s: float, *, with_packets: bool) -> tuple[SourceInfo, Iterator[Event]]:
+    """What a rig sends within ``duration_s`` of rig time, with ground truth.
+
+    Args:
+        rig: The rig.
+        duration_s: Length of rig time.
+        with_packets: Whether packets are among the events, which renders them once more.
+
+    Raises:
+        HilsimError: the rig cannot be emulated; also while the events are taken.
+    """
+    emulator = Emulator(rig)
+    emulator.object_names()
+    info = SourceInfo(
+        name=rig.name,
+        mounts={lidar.name: lidar.setup.body_from_sensor @ SENSOR_FROM_ROS for lidar in rig.lidars},
+        models={lidar.name: lidar.spec.model for lidar in rig.lidars},
+        objects=emulator.object_names(),
+        is_simulated=True,
+    )
+    streams = [_rig_scans(emulator, duration_s), _rig_poses(emulator, duration_s)]
+    if with_packets:
+        streams.append(_rig_packets(emulator, duration_s))
+    return info, (event for _, _, event in heapq.merge(*(_ranked(stream, rank) for rank, stream in enumerate(streams)), key=lambda each: each[:2]))
+
+
+def _ranked(stream: Iterator[tuple[int, Event]], rank: int) -> Iterator[tuple[int, int, Event]]:
+    for time_ns, event in stream:
+        yield time_ns, rank, event
+
+
+def _rig_scans(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, Event]]:
+    numbers = dict.fromkeys(emulator.sensors, 0)
+    epoch_ns = emulator.utc_epoch_ns
+    for scan in emulator.scans(0.0, duration_s):
+        pose = emulator.sensor_pose(scan.start_ns / 1e9, scan.sensor) @ SENSOR_FROM_ROS
+        number, numbers[scan.sensor] = numbers[scan.sensor], numbers[scan.sensor] + 1
+        yield (
+            scan.stop_ns,
+            OutputScan(
+                sensor=scan.sensor,
+                number=number,
+                stamp_ns=epoch_ns + scan.start_ns,
+                is_sensor_time=True,
+                points=output_points(scan.points, scan.start_ns, _rig_return_types(emulator, scan)),
+                is_labelled=True,
+                pose=pose,
+                world_m=emulator.world_points(scan.points, scan.sensor),
+            ),
+        )
+
+
+def _rig_return_types(emulator: Emulator, scan: RigScan) -> npt.NDArray[np.uint8]:
+    mode = next(lidar.setup.return_mode for lidar in emulator.rig.lidars if lidar.name == scan.sensor)
+    types: npt.NDArray[np.uint8] = _TYPES_BY_MODE[mode][scan.points["return"]]
+    return types
+
+
+def _rig_poses(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, Event]]:
+    if not emulator.sensors:
+        return
+    name = emulator.sensors[0]
+    sensor_from_body = next(lidar.setup.body_from_sensor for lidar in emulator.rig.lidars if lidar.name == name).inverse()
+
+    def pose_at(time_ns: int) -> Pose:
+        return emulator.sensor_pose(time_ns / 1e9, name) @ sensor_from_body
+
+    for time_ns in range(0, round(duration_s * 1e9), _POSE_NS):
+        begin_ns = max(time_ns - _POSE_NS // 2, 0)
+        before, now, after = pose_at(begin_ns), pose_at(time_ns), pose_at(begin_ns + _POSE_NS)
+        yield time_ns, _moving(emulator.utc_epoch_ns + time_ns, now, (before, pose_at(begin_ns + _POSE_NS // 2), after))
+
+
+def _moving(stamp_ns: int, pose: Pose, around: tuple[Pose, Pose, Pose]) -> BodyPose:
+    """A pose with the velocity, the rates and the specific force that three poses, half a step apart, give."""
+    half_s = _POSE_NS / 2e9
+    before, middle, after = (np.array(each.position_m) for each in around)
+    velocity = (after - before) / (2.0 * half_s)
+    force = (after - 2.0 * middle + before) / half_s**2 + np.array([0.0, 0.0, STANDARD_GRAVITY_MPS2])
+    turned = multiply(conjugate(around[0].orientation), around[2].orientation)
+    x, y, z = rotation_vector(turned)
+    vx, vy, vz = velocity.tolist()
+    fx, fy, fz = force.tolist()
+    return BodyPose(
+        stamp_ns=stamp_ns,
+        pose=pose,
+        velocity_mps=(vx, vy, vz),
+        rates_radps=(x / (2.0 * half_s), y / (2.0 * half_s), z / (2.0 * half_s)),
+        force_mps2=Pose(orientation=pose.orientation).inverse().transform((fx, fy, fz)),
+    )
+
+
+def _rig_packets(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, Event]]:
+    for packet in emulator.packets(0.0, duration_s):
+        yield packet.time_ns, replace(packet, time_ns=emulator.utc_epoch_ns + packet.time_ns)
+
+
+def capture_events(path: Path, *, sensor: str = "", duration_s: float | None = None) -> tuple[SourceInfo, Iterator[Event]]:
+    """What a capture contains; its sensors are named by their addresses.
+
+    Args:
+        path: The capture.
+        sensor: Address of the only sensor to take; empty: all.
+        duration_s: Length to take from the first packet on; None: all.
+
+    Raises:
+        CaptureError: it cannot be read, or has no points; also while the events are taken.
+    """
+    info = SourceInfo(name=path.name)
+    return info, _capture_events(path, info, sensor, duration_s)
+
+
+def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float | None) -> Iterator[Event]:
+    begin_ns: int | None = None
+
+    def chosen() -> Iterator[Packet]:
+        nonlocal begin_ns
+        for packet in read_capture(path):
+            begin_ns = packet.time_ns if begin_ns is None else begin_ns
+            if duration_s is not None and packet.time_ns - begin_ns > duration_s * 1e9:
+                return
+            if not sensor or packet.sensor == sensor:
+                yield packet
+
+    has_points = False
+    for event in packet_events(chosen(), info):
+        has_points = has_points or isinstance(event, OutputScan)
+        yield event
+    if not has_points:
+        of = f" of {sensor}" if sensor else ""
+        raise CaptureError(f"{path}: no whole scan{of} in Velodyne or Cepton STDV data packets found; hilsim inspect lists what a capture holds")
+
+
+def packet_events(packets: Iterable[Packet], info: SourceInfo) -> Iterator[Event]:
+    """Packets, and the scans that are complete with them; each packet comes before the scans that it completes.
+
+    Args:
+        packets: Packets in the order of their sending; ``time_ns`` is UTC by the host's clock.
+        info: Extended by the sensors that are found.
+    """
+    found: list[OutputScan] = []
+
+    def publish(scan: Scan, packets: ScanPackets) -> None:
+        found.append(_scan_of(scan, packets))
+
+    def introduce(name: str) -> None:
+        info.mounts.setdefault(name, Pose())
+
+    streams = SensorStreams(publish, introduce)
+    waiting = iter(packets)
+    while some := list(islice(waiting, _PACKETS_AT_ONCE)):
+        rows: dict[str, list[int]] = {}
+        for row, packet in enumerate(some):
+            rows.setdefault(packet.sensor, []).append(row)
+        batch = gathered(list(datagrams_of(some)))
+        for name, mine in rows.items():
+            streams.add(name, batch, np.array(mine, np.intp))
+        for packet in some:
+            yield packet
+            if recognise(packet.payload) is PacketKind.VELODYNE_POSITION and (fix := _fix(packet)) is not None:
+                yield fix
+        found.sort(key=lambda scan: scan.stamp_ns)
+        yield from found
+        found.clear()
+
+
+def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
+    points = scan.points
+    types = _TYPES_BY_MODE["strongest"]
+    if len(packets.payloads[0]) == DATA_PACKET_SIZE:
+        mode = ReturnMode.find(packets.payloads[0][1204])
+        types = _TYPES_BY_MODE["dual" if mode is not None and mode.is_dual else "last" if mode is ReturnMode.LAST else "strongest"]
+    elif points["return"].any():
+        types = _TYPES_BY_MODE["cepton_dual"]
+    first_ns = int(points["time"].min()) if points.size else 0
+    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=len(packets.payloads[0]) == DATA_PACKET_SIZE)
+    return OutputScan(
+        sensor=scan.sensor,
+        number=scan.number,
+        stamp_ns=stamp_ns,
+        is_sensor_time=is_sensor_time,
+        points=output_points(points, first_ns, types[points["return"]]),
+    )
+
+
+def utc_ns(sensor_ns: int, host_ns: int, *, counts_hours: bool) -> tuple[int, bool]:
+    """UTC of a sensor's stamp, and whether it is by the sensor's clock; by the host's, where that counts something else.
+
+    Args:
+        sensor_ns: Stamp, in nanoseconds.
+        host_ns: UTC by the host's clock at about that time.
+        counts_hours: Whether stamps count from the full hour, as a Velodyne's.
+    """
+    stamp_ns = sensor_ns
+    if counts_hours:
+        hour_ns = host_ns // _HOUR_NS * _HOUR_NS
+        stamp_ns = min((hour_ns + step * _HOUR_NS + sensor_ns for step in (-1, 0, 1)), key=lambda each: abs(each - host_ns))
+    return (stamp_ns, True) if abs(stamp_ns - host_ns) <= _NEAR_NS else (host_ns, False)
+
+
+def _fix(packet: Packet) -> Fix | None:
+    text = bytes(decode_position_packets(np.frombuffer(packet.payload, np.uint8)[np.newaxis])["nmea"][0]).rstrip(b"\0")
+    sentence = read_sentence(text.strip())
+    if sentence is None or not sentence.is_valid or sentence.degrees is None:
+        return None
+    return Fix(sensor=packet.sensor, stamp_ns=packet.time_ns, latitude_deg=sentence.degrees[0], longitude_deg=sentence.degrees[1])
