@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
+from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
 from hilsim.outputs.events import Event, SourceInfo
 from hilsim.outputs.ros import Layout, RosMessages, Stamped
@@ -72,3 +73,25 @@ class RosBag:
         for stamped in self._made.whole_scans():
             self._put(stamped)
         self._writer.close()
+
+
+class PacketBag(RosBag):
+    """A bag of packets alone, a message for so many at a time."""
+
+    _AT_ONCE = 75
+    """Of a VLP-16 at 600 rpm: a turn."""
+
+    def __init__(self, path: Path, info: SourceInfo) -> None:
+        """Create the bag; arguments and errors as of ``RosBag``."""
+        super().__init__(path, info)
+        self._held: dict[str, int] = {}
+
+    def write(self, event: Event) -> None:
+        """Take a packet."""
+        super().write(event)
+        if isinstance(event, Packet):
+            self._held[event.sensor] = self._held.get(event.sensor, 0) + 1
+            if self._held[event.sensor] >= self._AT_ONCE:
+                self._held[event.sensor] = 0
+                for stamped in self._made.whole_scans(event.sensor):
+                    self._put(stamped)

@@ -127,6 +127,7 @@ class SourceInfo:
         objects: Names of the objects of the ground truth, by instance; empty without.
         labels: Label of each object.
         is_simulated: Whether there is a ground truth, and time is rig time.
+        has_body: Whether the pose of what carries the sensors is among the events; else scans have the sensors' own, as far as they are known.
         remarks: Sentences on what is not as in a source that knows everything.
     """
 
@@ -136,6 +137,7 @@ class SourceInfo:
     objects: tuple[str, ...] = ()
     labels: tuple[int, ...] = ()
     is_simulated: bool = False
+    has_body: bool = True
     remarks: list[str] = field(default_factory=list)
 
 

@@ -119,7 +119,9 @@ class FoxgloveLog:
         self._log("/tf", "FrameTransforms", messages.FrameTransforms(transforms=[transform]), stamp_ns)
 
     def _place(self, scan: OutputScan) -> None:
-        if scan.sensor not in self._placed:
+        if not self._info.has_body:
+            self._transform(scan.stamp_ns, WORLD, frame(scan.sensor), scan.pose or Pose())
+        elif scan.sensor not in self._placed:
             self._placed.add(scan.sensor)
             self._transform(scan.stamp_ns, BODY, frame(scan.sensor), self._info.mounts.get(scan.sensor, Pose()))
 
@@ -164,7 +166,7 @@ class FoxgloveLog:
     def _packet(self, packet: Packet) -> None:
         encoding = FRAME_ENCODING if packet.headers else PAYLOAD_ENCODING
         topic = f"/{topic_name(packet.sensor)}/packets/{packet.source[1]}-{packet.destination[1]}{'' if packet.headers else '/payload'}"
-        key = f"{topic} {packet.source} {packet.destination} {encoding}"
+        key = f"{topic} {packet.source} {packet.destination} {len(packet.headers)}"
         channel = self._channels.get(key)
         if channel is None:
             metadata = {
@@ -172,6 +174,7 @@ class FoxgloveLog:
                 "stream": packet.stream,
                 "source": f"{packet.source[0]}:{packet.source[1]}",
                 "destination": f"{packet.destination[0]}:{packet.destination[1]}",
+                "header_size": str(len(packet.headers)),
             }
             schema = self._foxglove.Schema(name=encoding, encoding="", data=b"")
             channel = self._made(
@@ -209,3 +212,35 @@ class McapFile(FoxgloveLog):
         }
         self._writer.write_metadata("hilsim", facts)
         self._writer.close()
+
+
+class FoxgloveServer(FoxgloveLog):
+    """A log for the clients of a WebSocket.
+
+    Attributes:
+        port: Port in use.
+    """
+
+    def __init__(self, host: str, port: int, info: SourceInfo) -> None:
+        """Begin to listen.
+
+        Args:
+            host: Address to bind.
+            port: TCP port; 0: any.
+            info: Of the source.
+
+        Raises:
+            ConfigError: the package is missing, or the port is in use or not permitted.
+        """
+        foxglove = require_foxglove()
+        context = foxglove.Context()
+        try:
+            self._server = foxglove.start_server(name=f"hilsim: {info.name}", host=host, port=port, context=context, message_backlog_size=BACKLOG)
+        except (OSError, RuntimeError) as error:
+            raise ConfigError(f"{host}:{port}: must be a TCP port that is free and permitted, got {error}") from error
+        self.port: int = self._server.port
+        super().__init__(context, info, with_packets=False)
+
+    def close(self) -> None:
+        """Close the port and the connections."""
+        self._server.stop()

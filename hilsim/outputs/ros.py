@@ -166,11 +166,15 @@ class RosMessages:
         )
 
     def _placing(self, scan: OutputScan) -> Iterator[Stamped]:
-        """The place of a sensor on the body, once."""
+        """The place of a sensor on the body, once; or in the world, where nothing is known of a body."""
+        kind = "tf2_msgs/msg/TFMessage"
+        if not self._info.has_body:
+            message = self._make(kind, transforms=[self._transform(scan.stamp_ns, WORLD, frame(scan.sensor), scan.pose or Pose())])
+            yield Stamped("/tf", kind, scan.stamp_ns, message)
+            return
         if scan.sensor in self._placed:
             return
         self._placed.add(scan.sensor)
-        kind = "tf2_msgs/msg/TFMessage"
         mount = self._info.mounts.get(scan.sensor, Pose())
         message = self._make(kind, transforms=[self._transform(scan.stamp_ns, BODY, frame(scan.sensor), mount)])
         yield Stamped("/tf_static", kind, scan.stamp_ns, message, is_static=True)

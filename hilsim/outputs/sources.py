@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from hilsim.errors import CaptureError
 from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
-from hilsim.outputs.events import LAST, SECOND, STRONGEST, BodyPose, Event, Fix, OutputScan, SourceInfo, output_points
+from hilsim.outputs.events import LAST, SECOND, STRONGEST, UNKNOWN, BodyPose, Event, Fix, OutputScan, SourceInfo, output_points
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
@@ -34,6 +35,7 @@ _POSE_NS = 20_000_000
 """Time between the poses of a rig's body."""
 _PACKETS_AT_ONCE = 256
 _TYPES_BY_MODE = {
+    "unknown": np.array([UNKNOWN], np.uint8),
     "strongest": np.array([STRONGEST], np.uint8),
     "last": np.array([LAST], np.uint8),
     "dual": np.array([LAST, SECOND], np.uint8),
@@ -227,6 +229,12 @@ def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
         is_sensor_time=is_sensor_time,
         points=output_points(points, first_ns, types[points["return"]]),
     )
+
+
+def return_types(points: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """``return_type`` of the points of a scan whose return mode is not known but by them."""
+    types: npt.NDArray[np.uint8] = _TYPES_BY_MODE["dual" if points["return"].any() else "unknown"][points["return"]]
+    return types
 
 
 def utc_ns(sensor_ns: int, host_ns: int, *, counts_hours: bool) -> tuple[int, bool]:

@@ -1,0 +1,74 @@
+"""``hilsim convert``: packets from one container to another."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hilsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hilsim.outputs.events import Output, SourceInfo
+
+_CAPTURE = ".pcap"
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
+def convert(*, source: Path, target: Path, as_json: bool) -> None:
+    """Copy the packets in SOURCE to TARGET, each byte as it is: captures, MCAP files of hilsim, ROS bags with velodyne_msgs.
+
+    TARGET is a capture (.pcap), an MCAP file (.mcap) or a folder for a ROS 2 bag. A bag holds the data packets of Velodynes alone, without addresses.
+    """
+    from hilsim.outputs.events import SourceInfo  # noqa: PLC0415 - slow to import
+    from hilsim.outputs.packets import read_packets  # noqa: PLC0415
+    from hilsim.protocols.recognise import PacketKind, recognise  # noqa: PLC0415
+
+    if not target.absolute().parent.is_dir():
+        raise ConfigError(f"{target}: the folder {target.absolute().parent} must exist")
+    if target.exists() and target.resolve() == source.resolve():
+        raise ConfigError(f"{target}: must be another file than the source")
+    begun_s = time.monotonic()
+    info = SourceInfo(name=source.name)
+    output = _output(target, info)
+    is_bag = target.suffix not in {_CAPTURE, ".mcap"}
+    copied = left_out = 0
+    packets = read_packets(source)
+    try:
+        for packet in packets:
+            if is_bag and recognise(packet.payload) is not PacketKind.VELODYNE_DATA:
+                left_out += 1
+                continue
+            output.write(packet)
+            copied += 1
+        output.close()
+    except OSError as error:
+        raise ConfigError(f"{target}: must be writable, got {error.strerror or error}") from error
+    if as_json:
+        click.echo(json.dumps({"output": str(target), "packets": copied, "left_out": left_out, "took_s": round(time.monotonic() - begun_s, 3)}))
+        return
+    click.echo(f"{target}: {copied:,} packets")
+    if left_out:
+        click.echo(f"note: {left_out:,} packets are not data packets of a Velodyne, for which ROS has no message", err=True)
+
+
+def _output(target: Path, info: "SourceInfo") -> "Output":
+    match target.suffix:
+        case ".pcap":
+            from hilsim.outputs.packets import PcapOutput  # noqa: PLC0415 - slow to import
+
+            return PcapOutput(target)
+        case ".mcap":
+            from hilsim.outputs.foxglove_log import McapFile  # noqa: PLC0415 - an extra
+
+            return McapFile(target, info)
+        case "":
+            from hilsim.outputs.bag import PacketBag  # noqa: PLC0415 - an extra
+
+            return PacketBag(target, info)
+        case other:
+            raise ConfigError(f"{target}: must be a capture (.pcap), an MCAP file (.mcap) or a folder for a bag, got {other}")

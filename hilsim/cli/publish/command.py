@@ -1,0 +1,108 @@
+"""``hilsim publish``: what sensors send, live, for Foxglove and ROS 2."""
+
+import os
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from hilsim.cli.addresses import Address, HostPort
+from hilsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hilsim.outputs.events import Output
+    from hilsim.view.feed.base import Feed
+
+_NICE = 10
+_EXAMPLES = """\b
+Examples:
+  hilsim publish /run/hilsim/control --foxglove 127.0.0.1:8765     a daemon's sensors in Foxglove
+  hilsim publish --listen 0.0.0.0:2368 --ros2                      a real sensor as ROS 2 topics
+  hilsim publish drive.pcap --ros2 --foxglove 127.0.0.1:8765       a capture, played at its own rate
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", required=False)
+@click.option("--listen", type=HostPort(), metavar="HOST:PORT", help="Publish the sensors that send to this UDP port, instead of SOURCE.")
+@click.option("--token-file", metavar="PATH", help="File with the daemon's token, for http://HOST:PORT.")
+@click.option("--foxglove", type=HostPort(), metavar="HOST:PORT", help="Serve Foxglove's WebSocket here; port 0: any.")
+@click.option("--ros2", is_flag=True, help="Publish ROS 2 topics over DDS.")
+@click.option("--domain", type=click.IntRange(0, 232), default=None, help="ROS_DOMAIN_ID.  [default: that of the environment, else 0]")
+@click.option("--layout", type=click.Choice(["xyzirt", "xyzircaedt"]), default="xyzirt", show_default=True, help="Points of ROS 2 clouds.")
+@click.option("--expose", is_flag=True, help="Permit an address of --foxglove that other machines reach: everybody there can read the clouds.")
+@click.option(
+    "--objects-hz",
+    type=click.FloatRange(0, 100),
+    default=0.0,
+    show_default=True,
+    help="Scans of each sensor of a daemon, a second, that get objects.",
+)
+def publish(
+    *,
+    source: str | None,
+    listen: Address | None,
+    token_file: str | None,
+    foxglove: Address | None,
+    ros2: bool,
+    domain: int | None,
+    layout: Literal["xyzirt", "xyzircaedt"],
+    expose: bool,
+    objects_hz: float,
+) -> None:
+    """Publish the scans of SOURCE (a daemon or a capture) or of a UDP port, live, for Foxglove and as ROS 2 topics, until Ctrl-C.
+
+    It is a process of its own that follows the packets which left: the wire does not notice it.
+    """
+    from hilsim.outputs.events import SourceInfo  # noqa: PLC0415 - slow to import
+    from hilsim.outputs.live import LiveScans  # noqa: PLC0415 - imports kernels
+
+    if (source is None) == (listen is None):
+        raise click.UsageError("give either SOURCE (a daemon's control socket, http://HOST:PORT or a capture) or --listen HOST:PORT")
+    if foxglove is None and not ros2:
+        raise click.UsageError("give --foxglove HOST:PORT, --ros2, or both")
+    if foxglove is not None and not expose and not ip_address(foxglove[0]).is_loopback:
+        raise click.BadParameter(f"must be a loopback address without --expose, got {foxglove[0]}", param_hint="--foxglove")
+    info = SourceInfo(name=source or f"udp:{(listen or ('', 0))[0]}:{(listen or ('', 0))[1]}", has_body=False)
+    outputs: list[Output] = []
+    if ros2:
+        from hilsim.outputs.dds import DdsTopics  # noqa: PLC0415 - an extra
+
+        outputs.append(DdsTopics(info, domain=_domain(domain), layout=layout))
+    if foxglove is not None:
+        from hilsim.outputs.foxglove_log import FoxgloveServer  # noqa: PLC0415 - an extra
+
+        server = FoxgloveServer(*foxglove, info)
+        outputs.append(server)
+        click.echo(f"ws://{foxglove[0]}:{server.port}")
+    os.nice(_NICE)
+    feed = _feed(source, listen, token_file, objects_hz)
+    try:
+        for scan in LiveScans(feed, info):
+            for output in outputs:
+                output.write(scan)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        feed.close()
+        for output in outputs:
+            output.close()
+
+
+def _domain(given: int | None) -> int:
+    if given is not None:
+        return given
+    text = os.environ.get("ROS_DOMAIN_ID", "0")
+    if not text.isdigit() or int(text) > 232:
+        raise ConfigError(f"ROS_DOMAIN_ID must be 0 to 232, got {text[:80]!r}")
+    return int(text)
+
+
+def _feed(source: str | None, listen: Address | None, token_file: str | None, objects_hz: float) -> "Feed":
+    from hilsim.view.sources import capture_feed, daemon_feed, is_daemon, listen_feed  # noqa: PLC0415 - slow to import
+
+    if listen is not None:
+        return listen_feed(*listen)
+    if source is not None and is_daemon(source):
+        return daemon_feed(source, token_file, objects_hz)
+    return capture_feed(source or "")

@@ -1,0 +1,131 @@
+"""Packets in captures, MCAP files and ROS bags: read from each, written to each."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+
+import numpy as np
+
+from hilsim.api.packet import Packet, read_capture
+from hilsim.capture.pcap import PcapWriter
+from hilsim.errors import CaptureError, ConfigError
+from hilsim.outputs.events import Event
+from hilsim.outputs.foxglove_log import FRAME_ENCODING, PAYLOAD_ENCODING
+from hilsim.outputs.ros import ros_typestore
+from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing, mac_of, write_headers
+from hilsim.protocols.flow_key import FlowKey
+from hilsim.protocols.recognise import PacketKind, recognise
+
+CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
+_STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
+_SOURCE_MAC = "60:76:88:00:00:00"
+_BAG_SOURCE, _BAG_DESTINATION = ("192.168.1.201", 2368), ("255.255.255.255", 2368)
+"""Addresses of a Velodyne from the factory: messages of ROS contain none."""
+
+
+def read_packets(path: Path) -> Iterator[Packet]:
+    """Packets of a capture, an MCAP file that ``hilsim export`` or ``convert`` has written, or a ROS bag (ROS 1 or 2) with messages of velodyne_msgs.
+
+    Raises:
+        CaptureError: the file cannot be read, or has no packets.
+        ConfigError: a package is missing.
+    """
+    count = 0
+    for packet in _reader(path):
+        count += 1
+        yield packet
+    if not count:
+        raise CaptureError(f"{path}: no packets of sensors found: captures, MCAP files of hilsim and velodyne_msgs in ROS bags have them")
+
+
+def _reader(path: Path) -> Iterator[Packet]:
+    if path.is_dir() or path.suffix == ".bag":
+        return _read_bag(path)
+    if path.suffix == ".mcap":
+        return _read_mcap(path)
+    return read_capture(path)
+
+
+def _read_mcap(path: Path) -> Iterator[Packet]:
+    try:
+        from mcap.exceptions import McapError  # noqa: PLC0415 - an extra
+        from mcap.reader import make_reader  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError("Reading MCAP requires the package mcap (pip install 'hilsim-lidar[foxglove]')") from error
+    try:
+        with path.open("rb") as file:
+            for _, channel, message in make_reader(file).iter_messages():
+                if channel.message_encoding not in {FRAME_ENCODING, PAYLOAD_ENCODING}:
+                    continue
+                header = int(channel.metadata["header_size"])
+                yield Packet(
+                    time_ns=message.log_time,
+                    sensor=channel.metadata["sensor"],
+                    stream=channel.metadata["stream"],
+                    source=_address(channel.metadata["source"]),
+                    destination=_address(channel.metadata["destination"]),
+                    payload=message.data[header:],
+                    headers=message.data[:header],
+                )
+    except (McapError, OSError, KeyError, ValueError) as error:
+        raise CaptureError(f"{path}: cannot be read as MCAP: {error}") from error
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+def _read_bag(path: Path) -> Iterator[Packet]:
+    store = ros_typestore()
+    from rosbags.highlevel import AnyReader, AnyReaderError  # noqa: PLC0415 - an extra
+
+    try:
+        with AnyReader([path], default_typestore=store) as reader:
+            wanted = [each for each in reader.connections if each.msgtype == "velodyne_msgs/msg/VelodyneScan"]
+            for connection, _, raw in reader.messages(wanted) if wanted else ():
+                message = reader.deserialize(raw, connection.msgtype)
+                name = connection.topic.strip("/").rpartition("/")[0] or "velodyne"
+                for packet in message.packets:
+                    yield Packet(
+                        time_ns=packet.stamp.sec * 1_000_000_000 + packet.stamp.nanosec,
+                        sensor=name,
+                        stream="data",
+                        source=_BAG_SOURCE,
+                        destination=_BAG_DESTINATION,
+                        payload=packet.data.tobytes(),
+                    )
+    except (AnyReaderError, OSError) as error:
+        raise CaptureError(f"{path}: cannot be read as a ROS bag: {error}") from error
+
+
+class PcapOutput:
+    """A capture of packets; those without headers get the ones that their sensor's model sends."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the file.
+
+        Raises:
+            CaptureError: it cannot be created.
+        """
+        self._writer = PcapWriter(path)
+        self._counts: dict[FlowKey, int] = {}
+
+    def write(self, event: Event) -> None:
+        """Append a packet."""
+        if isinstance(event, Packet):
+            self._writer.write(event.time_ns, event.frame or self._framed(event))
+
+    def _framed(self, packet: Packet) -> bytes:
+        flow = FlowKey(packet.source[0], packet.source[1], packet.destination[0], packet.destination[1])
+        count = self._counts[flow] = self._counts.get(flow, 0) + 1
+        destination_mac = mac_of(flow.destination, broadcast=ip_address(flow.destination) == ip_address("255.255.255.255"))
+        framing = build_framing(_STYLES.get(recognise(packet.payload), PLAIN_STYLE), flow, source_mac=_SOURCE_MAC, destination_mac=destination_mac)
+        frame = np.zeros(HEADER_SIZE + len(packet.payload), np.uint8)
+        frame[HEADER_SIZE:] = np.frombuffer(packet.payload, np.uint8)
+        write_headers(framing.template, count if framing.counting_identification else 0, framing.udp_checksum, frame, len(packet.payload))
+        return frame.tobytes()
+
+    def close(self) -> None:
+        """Write what is gathered, and close the file."""
+        self._writer.close()
