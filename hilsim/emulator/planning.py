@@ -87,7 +87,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         bias_m=laser_biases_m(spec, seed=seed, stream=setting.stream),
         weather=_weather(setting),
         window=build_window(setup.window),
-        false_alarms=build_false_alarms(setup.false_alarms),
+        false_alarms=build_false_alarms(setup.false_alarms, setup.spurious),
         overlay=overlay,
         beam_cells=cells,
         decimation=no_decimation(spec.laser_count),
