@@ -1,5 +1,6 @@
 """Finish of surfaces: texture, gloss, mirrors; and spurious returns, which hide every surface."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -121,3 +122,17 @@ def test_spurious_returns_win_whatever_the_surface(vlp16, mode):
     assert spurious.sum() / returns == pytest.approx(0.05 * firings, abs=4 * math.sqrt(0.05 * firings))
     assert (truth.label[spurious] == -1).all()
     assert (truth.range_m[spurious] < 6.0).mean() == pytest.approx(5.5 / 49.5, abs=0.04)
+
+
+def test_a_retro_reflector_blooms_into_the_beams_beside_it(vlp16):
+    """A sign 20 m away whose edge lies one and a half spots beside the beam: without a halo the beam misses it, with one it sees it weakly."""
+    spot_m = 0.0095 + 0.003 * 20.0
+    sign = [wall(20.0, DEFAULTS["retro_sign"], y=(0.75 * spot_m, 5.0)), wall(30.0, diffuse(50))]
+    plain, blooming = (
+        still_lidar(sign, level(vlp16, beam=dataclasses.replace(vlp16.beam, halo_share=share)), sub_rays=7, return_mode="dual")
+        for share in (0.0, 1e-3)
+    )
+    assert [found.range_m for found in ahead(plain)] == [30.0, 30.0]
+    assert sorted(found.range_m for found in ahead(blooming)) == [20.0, 30.0]
+    assert min(ahead(blooming)).byte < 100
+    assert blooming.plan.beam.share.sum() == pytest.approx(1.0)
