@@ -40,7 +40,7 @@ from hilsim.limits import INSERTED_OBJECTS
 from hilsim.scene.materials import Material
 from hilsim.scene.object_specs import ObjectSpec
 from hilsim.scene.world import SceneObject, World, build_world
-from hilsim.sensor.false_alarms import FalseAlarmSpec, SpuriousSpec
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.specs import PulseState
 from hilsim.vehicle.multirotor import build_multirotor

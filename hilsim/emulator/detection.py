@@ -34,9 +34,9 @@ from hilsim.sensor.echoes import (
     is_detected,
     sole_echo,
 )
-from hilsim.sensor.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
 from hilsim.sensor.head import head_reading_cdeg
 from hilsim.sensor.mirror import image_point
+from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
 from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import (

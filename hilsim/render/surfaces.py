@@ -1,4 +1,4 @@
-"""What a surface sends back of the light of a ray: its texture, its gloss, its mirror image.
+"""Light that a surface returns of a ray: texture, gloss, mirror image.
 
 The lobe of a glossy surface is the Phong model's, as in HELIOS++ ``EnergyMaths.cpp``: cos^n of the angle between the mirror's direction and the
 sensor, which is twice the incidence. The texture is a noise of two octaves in cells, fixed to the object.
@@ -20,7 +20,7 @@ _TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
 _GLOSS, _MIRROR, _REFLECTIVITY = constant(Optic.GLOSS), constant(Optic.MIRROR), constant(Optic.REFLECTIVITY)
 
 _GLOSS_EXPONENT = 20
-"""Of the lobe: half of it within 15 degrees of twice the incidence; recommended, unproven (car paints have narrower ones)."""
+"""Exponent of the lobe, which has half its height at 15 degrees; recommended, unproven (car paints have narrower ones)."""
 _FINER = 4.0
 """Ratio of the two octaves' cells; the finer one has half the other's amplitude."""
 _TO_DEVIATION = math.sqrt(3.0 / 1.25)

@@ -151,7 +151,7 @@ unproven), in gaps as wide as a leaf's length. Texture and gloss are hilsim's de
 
 _WETTABLE = frozenset({"asphalt", "asphalt_new", "concrete", "gravel", "road_marking", "soil", "tiles"})
 _FILM = 0.02
-"""Of light that meets water squarely, the share that it reflects (n = 1.33)."""
+"""Share of the light that water reflects where it meets it squarely (n = 1.33)."""
 
 
 def wet(material: Material, wetness: float) -> Material:

@@ -8,8 +8,8 @@ from typing import Literal
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.cepton_specs import CeptonSetting
-from hilsim.sensor.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting

@@ -15,7 +15,7 @@ from hilsim.scene.materials import DEFAULTS, wet
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject
 from hilsim.sensor.echoes import ENERGY, MIRRORED, RANGE, RAY
-from hilsim.sensor.false_alarms import SpuriousSpec
+from hilsim.sensor.optics.false_alarms import SpuriousSpec
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import ahead, diffuse, level, still_lidar, wall, workspace_of
 
@@ -100,7 +100,7 @@ def test_a_pane_both_lets_light_pass_and_reflects_more_of_it_at_a_flat_angle(vlp
 def test_two_mirrors_face_to_face_end(vlp16):
     mirrors = [wall(5.0, diffuse(10, mirror=0.9)), wall(-5.0, diffuse(10, mirror=0.9))]
     lidar = still_lidar(mirrors, level(vlp16), sub_rays=7)
-    whole, one_by_one = lidar.data_packets(0, 4).datagrams, [lidar.data_packets(packet, 1).datagrams[0] for packet in range(4)]
+    whole, one_by_one = lidar.data_packets(0, 4).payload, [lidar.data_packets(packet, 1).payload[0] for packet in range(4)]
     np.testing.assert_array_equal(whole, one_by_one)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.sensor.false_alarms import FalseAlarmSpec, SpuriousSpec, SunSpec, alarm_rate, build_false_alarms, false_alarm, spurious_return
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec, SunSpec, alarm_rate, build_false_alarms, false_alarm, spurious_return
 
 THRESHOLD = 5e-5
 MAX_RANGE_M = 130.0
