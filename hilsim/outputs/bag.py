@@ -26,7 +26,16 @@ class RosBag:
         messages: Messages written.
     """
 
-    def __init__(self, path: Path, info: SourceInfo, *, storage: Storage = "mcap", layout: Layout = "xyzirt", with_packets: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        info: SourceInfo,
+        *,
+        storage: Storage = "mcap",
+        layout: Layout = "xyzirt",
+        with_packets: bool = True,
+        with_laser_scans: bool = False,
+    ) -> None:
         """Create the bag.
 
         Args:
@@ -35,11 +44,12 @@ class RosBag:
             storage: Format of the file in it.
             layout: Layout of point clouds.
             with_packets: Whether packets are written.
+            with_laser_scans: Whether a LaserScan of the laser nearest to the horizon is made of each scan.
 
         Raises:
             ConfigError: the package is missing, or the folder exists.
         """
-        self._made = RosMessages(info, layout=layout)
+        self._made = RosMessages(info, layout=layout, with_laser_scans=with_laser_scans)
         from rosbags.rosbag2 import StoragePlugin, Writer  # noqa: PLC0415 - an extra
         from rosbags.rosbag2.writer import WriterError  # noqa: PLC0415 - an extra
 

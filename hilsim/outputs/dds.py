@@ -81,13 +81,14 @@ class DdsTopics:
         messages: Messages written.
     """
 
-    def __init__(self, info: SourceInfo, *, domain: int = 0, layout: Layout = "xyzirt") -> None:
+    def __init__(self, info: SourceInfo, *, domain: int = 0, layout: Layout = "xyzirt", with_laser_scans: bool = False) -> None:
         """Join a domain.
 
         Args:
             info: Of the source.
             domain: ROS_DOMAIN_ID.
             layout: Layout of point clouds.
+            with_laser_scans: As for ``RosMessages``.
 
         Raises:
             ConfigError: a package is missing, or the domain cannot be joined.
@@ -100,7 +101,7 @@ class DdsTopics:
             self._participant = DomainParticipant(domain)
         except DDSException as error:
             raise ConfigError(f"DDS domain {domain} must be one that can be joined, got {error}") from error
-        self._made = RosMessages(info, layout=layout)
+        self._made = RosMessages(info, layout=layout, with_laser_scans=with_laser_scans)
         self._types = DdsTypes(self._made.store)
         self._writers: dict[str, tuple[Any, Any]] = {}
         self.messages = 0

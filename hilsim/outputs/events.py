@@ -1,12 +1,16 @@
 """What outputs take: the packets, scans and poses of a source, in the order of time."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.api.packet import Packet
+from hilsim.errors import HilsimError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose
 
@@ -156,6 +160,20 @@ class Output(Protocol):
     def close(self) -> None:
         """Complete the output."""
         ...
+
+
+@contextmanager
+def completed(output: Output, path: Path) -> Iterator[Output]:
+    """Close an output at the end; after an error remove its file, so that nothing half done is left."""
+    try:
+        yield output
+    except BaseException:
+        with suppress(HilsimError, OSError):
+            output.close()
+        if path.is_file():
+            path.unlink()
+        raise
+    output.close()
 
 
 def output_points(points: npt.NDArray[Any], stamp_ns: int, return_type: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:

@@ -48,10 +48,18 @@ class FoxgloveLog:
         messages: Messages logged.
     """
 
-    def __init__(self, context: "foxglove.Context", info: SourceInfo, *, with_packets: bool = True) -> None:
-        """Create a log without channels; they are made for the first message of each."""
+    def __init__(self, context: "foxglove.Context", info: SourceInfo, *, with_packets: bool = True, with_laser_scans: bool = False) -> None:
+        """Create a log without channels; they are made for the first message of each.
+
+        Args:
+            context: Where messages go.
+            info: Of the source.
+            with_packets: Whether packets are logged.
+            with_laser_scans: Whether a LaserScan of the laser nearest to the horizon is made of each scan.
+        """
         self._foxglove = require_foxglove()
-        self._context, self._info, self._with_packets = context, info, with_packets
+        self._context, self._info = context, info
+        self._with_packets, self._with_laser_scans = with_packets, with_laser_scans
         self._channels: dict[str, Any] = {}
         self._placed: set[str] = set()
         self.messages = 0
@@ -145,7 +153,7 @@ class FoxgloveLog:
             data=points.tobytes(),
         )
         self._log(f"/{topic_name(scan.sensor)}/points", "PointCloud", cloud, scan.stamp_ns)
-        if scan.points.size:
+        if self._with_laser_scans and scan.points.size:
             ranges, intensities = level_ranges(scan)
             laser = messages.LaserScan(
                 timestamp=self._time(scan.stamp_ns),
@@ -187,7 +195,7 @@ class FoxgloveLog:
 class McapFile(FoxgloveLog):
     """A log in a file."""
 
-    def __init__(self, path: Path, info: SourceInfo, *, with_packets: bool = True) -> None:
+    def __init__(self, path: Path, info: SourceInfo, *, with_packets: bool = True, with_laser_scans: bool = False) -> None:
         """Create the file, in place of one that is there.
 
         Raises:
@@ -196,10 +204,11 @@ class McapFile(FoxgloveLog):
         foxglove = require_foxglove()
         context = foxglove.Context()
         try:
-            self._writer = foxglove.open_mcap(path, allow_overwrite=True, context=context)
+            options = foxglove.mcap.MCAPWriteOptions(compression=foxglove.mcap.MCAPCompression.Lz4)
+            self._writer = foxglove.open_mcap(path, allow_overwrite=True, context=context, writer_options=options)
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"{path}: must be a file that can be created, got {error}") from error
-        super().__init__(context, info, with_packets=with_packets)
+        super().__init__(context, info, with_packets=with_packets, with_laser_scans=with_laser_scans)
 
     def close(self) -> None:
         """Write the index, and what is known of the source."""
@@ -221,13 +230,14 @@ class FoxgloveServer(FoxgloveLog):
         port: Port in use.
     """
 
-    def __init__(self, host: str, port: int, info: SourceInfo) -> None:
+    def __init__(self, host: str, port: int, info: SourceInfo, *, with_laser_scans: bool = False) -> None:
         """Begin to listen.
 
         Args:
             host: Address to bind.
             port: TCP port; 0: any.
             info: Of the source.
+            with_laser_scans: As for ``FoxgloveLog``.
 
         Raises:
             ConfigError: the package is missing, or the port is in use or not permitted.
@@ -239,7 +249,7 @@ class FoxgloveServer(FoxgloveLog):
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"{host}:{port}: must be a TCP port that is free and permitted, got {error}") from error
         self.port: int = self._server.port
-        super().__init__(context, info, with_packets=False)
+        super().__init__(context, info, with_packets=False, with_laser_scans=with_laser_scans)
 
     def close(self) -> None:
         """Close the port and the connections."""

@@ -1,5 +1,6 @@
 """Packets in captures, MCAP files and ROS bags: read from each, written to each."""
 
+import struct
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -67,7 +68,7 @@ def _read_mcap(path: Path) -> Iterator[Packet]:
                     payload=message.data[header:],
                     headers=message.data[:header],
                 )
-    except (McapError, OSError, KeyError, ValueError) as error:
+    except (McapError, OSError, KeyError, ValueError, struct.error) as error:
         raise CaptureError(f"{path}: cannot be read as MCAP: {error}") from error
 
 

@@ -6,7 +6,7 @@ Headers are stamped with the scan's first firing; ``time`` and ``time_stamp`` co
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -82,7 +82,7 @@ def ros_typestore() -> "Typestore":
 class RosMessages:
     """Maker of messages; the events come in the order of time."""
 
-    def __init__(self, info: SourceInfo, *, layout: Layout = "xyzirt", with_laser_scans: bool = True) -> None:
+    def __init__(self, info: SourceInfo, *, layout: Layout = "xyzirt", with_laser_scans: bool = False) -> None:
         """Prepare the types.
 
         Args:
@@ -274,6 +274,7 @@ class RosMessages:
         return Stamped(f"/{topic_name(fix.sensor)}/fix", kind, fix.stamp_ns, message)
 
 
+@lru_cache(maxsize=256)
 def topic_name(sensor: str) -> str:
     """Part of a topic for a sensor: letters, digits and underscores, not beginning with a digit, as ROS requires."""
     plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in sensor)
@@ -316,6 +317,6 @@ def level_ranges(scan: OutputScan) -> tuple[Any, Any]:
     ranges, intensities = np.full(_BEAMS, np.inf, np.float32), np.zeros(_BEAMS, np.float32)
     beam = np.floor((level["azimuth"] + math.pi) * _BEAMS / (2.0 * math.pi)).astype(np.int64) % _BEAMS
     flat = np.hypot(level["x"], level["y"])
-    for row in np.argsort(-flat, kind="stable").tolist():  # the nearest of a beam is written last
-        ranges[beam[row]], intensities[beam[row]] = flat[row], level["intensity"][row]
+    order = np.argsort(-flat, kind="stable")  # the nearest of a beam is written last
+    ranges[beam[order]], intensities[beam[order]] = flat[order], level["intensity"][order]
     return ranges, intensities

@@ -33,7 +33,7 @@ _NEAR_NS = 30_000_000_000
 """Most by which the clock of a sensor that counts UTC differs from the host's; beyond, it counts something else."""
 _POSE_NS = 20_000_000
 """Time between the poses of a rig's body."""
-_PACKETS_AT_ONCE = 256
+_PACKETS_AT_ONCE = 1024
 _TYPES_BY_MODE = {
     "unknown": np.array([UNKNOWN], np.uint8),
     "strongest": np.array([STRONGEST], np.uint8),

@@ -24,7 +24,7 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
 
     TARGET is a capture (.pcap), an MCAP file (.mcap) or a folder for a ROS 2 bag. A bag holds the data packets of Velodynes alone, without addresses.
     """
-    from hilsim.outputs.events import SourceInfo  # noqa: PLC0415 - slow to import
+    from hilsim.outputs.events import SourceInfo, completed  # noqa: PLC0415 - slow to import
     from hilsim.outputs.packets import read_packets  # noqa: PLC0415
     from hilsim.protocols.recognise import PacketKind, recognise  # noqa: PLC0415
 
@@ -39,13 +39,13 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     copied = left_out = 0
     packets = read_packets(source)
     try:
-        for packet in packets:
-            if is_bag and recognise(packet.payload) is not PacketKind.VELODYNE_DATA:
-                left_out += 1
-                continue
-            output.write(packet)
-            copied += 1
-        output.close()
+        with completed(output, target):
+            for packet in packets:
+                if is_bag and recognise(packet.payload) is not PacketKind.VELODYNE_DATA:
+                    left_out += 1
+                    continue
+                output.write(packet)
+                copied += 1
     except OSError as error:
         raise ConfigError(f"{target}: must be writable, got {error.strerror or error}") from error
     if as_json:

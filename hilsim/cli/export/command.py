@@ -49,6 +49,7 @@ Examples:
 )
 @click.option("--storage", type=click.Choice(["mcap", "sqlite3"]), default="mcap", show_default=True, help="Storage of a ROS 2 bag.")
 @click.option("--no-packets", is_flag=True, help="Leave the packets themselves out of an MCAP file or a bag.")
+@click.option("--laser-scan", is_flag=True, help="Also write the laser nearest to the horizon as a LaserScan (MCAP, bags).")
 @click.option("--sensor", default="", help="Address of the only sensor of a capture to export.")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=None, help="Length to export.  [default: 10 s of a rig, all of a capture]")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
@@ -61,6 +62,7 @@ def export(
     layout: Literal["xyzirt", "xyzircaedt"],
     storage: Literal["mcap", "sqlite3"],
     no_packets: bool,
+    laser_scan: bool,
     sensor: str,
     duration_s: float | None,
     as_json: bool,
@@ -74,26 +76,26 @@ def export(
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
     info, events, is_rig = _source(source, settings, sensor, duration_s, with_packets=with_packets)
-    made = _output(kind, output, info, layout, storage, in_one=in_one, with_packets=with_packets)
+    made = _output(kind, output, info, layout, storage, in_one=in_one, with_packets=with_packets, with_laser_scans=laser_scan)
     scans, packets, begun_s = 0, 0, time.monotonic()
     from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
-    from hilsim.outputs.events import OutputScan  # noqa: PLC0415
+    from hilsim.outputs.events import OutputScan, completed  # noqa: PLC0415
 
     first_ns = shown_ns = last_ns = 0
     shows = sys.stderr.isatty() and not as_json
     try:
-        for event in events:
-            made.write(event)
-            if isinstance(event, OutputScan):
-                scans += 1
-                last_ns = event.stamp_ns
-                first_ns = first_ns or last_ns
-            elif isinstance(event, Packet):
-                packets += 1
-            if shows and last_ns - shown_ns >= _REPORT_NS:
-                shown_ns = last_ns
-                click.echo(f"\r{scans:,} scans, {(last_ns - first_ns) / 1e9:.1f} s", err=True, nl=False)
-        made.close()
+        with completed(made, output):
+            for event in events:
+                made.write(event)
+                if isinstance(event, OutputScan):
+                    scans += 1
+                    last_ns = event.stamp_ns
+                    first_ns = first_ns or last_ns
+                elif isinstance(event, Packet):
+                    packets += 1
+                if shows and last_ns - shown_ns >= _REPORT_NS:
+                    shown_ns = last_ns
+                    click.echo(f"\r{scans:,} scans, {(last_ns - first_ns) / 1e9:.1f} s", err=True, nl=False)
     except OSError as error:
         raise ConfigError(f"{output}: must be writable, got {error.strerror or error}") from error
     if shows:
@@ -142,6 +144,7 @@ def _output(
     *,
     in_one: bool,
     with_packets: bool,
+    with_laser_scans: bool,
 ) -> "Output":
     """The output of a format; packages that are missing are reported before anything is read."""
     if not output.absolute().parent.is_dir():
@@ -150,11 +153,11 @@ def _output(
         case "mcap":
             from hilsim.outputs.foxglove_log import McapFile  # noqa: PLC0415 - an extra
 
-            return McapFile(output, info, with_packets=with_packets)
+            return McapFile(output, info, with_packets=with_packets, with_laser_scans=with_laser_scans)
         case "ros2":
             from hilsim.outputs.bag import RosBag  # noqa: PLC0415 - an extra
 
-            return RosBag(output, info, storage=storage, layout=layout, with_packets=with_packets)
+            return RosBag(output, info, storage=storage, layout=layout, with_packets=with_packets, with_laser_scans=with_laser_scans)
         case "kitti":
             from hilsim.outputs.kitti import KittiFolder  # noqa: PLC0415
 

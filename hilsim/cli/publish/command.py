@@ -1,6 +1,7 @@
 """``hilsim publish``: what sensors send, live, for Foxglove and ROS 2."""
 
 import os
+import signal
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
 
@@ -10,7 +11,7 @@ from hilsim.cli.addresses import Address, HostPort
 from hilsim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hilsim.outputs.events import Output
+    from hilsim.outputs.events import Output, SourceInfo
     from hilsim.view.feed.base import Feed
 
 _NICE = 10
@@ -30,6 +31,7 @@ Examples:
 @click.option("--ros2", is_flag=True, help="Publish ROS 2 topics over DDS.")
 @click.option("--domain", type=click.IntRange(0, 232), default=None, help="ROS_DOMAIN_ID.  [default: that of the environment, else 0]")
 @click.option("--layout", type=click.Choice(["xyzirt", "xyzircaedt"]), default="xyzirt", show_default=True, help="Points of ROS 2 clouds.")
+@click.option("--laser-scan", is_flag=True, help="Also publish the laser nearest to the horizon as a LaserScan.")
 @click.option("--expose", is_flag=True, help="Permit an address of --foxglove that other machines reach: everybody there can read the clouds.")
 @click.option(
     "--objects-hz",
@@ -47,6 +49,7 @@ def publish(
     ros2: bool,
     domain: int | None,
     layout: Literal["xyzirt", "xyzircaedt"],
+    laser_scan: bool,
     expose: bool,
     objects_hz: float,
 ) -> None:
@@ -64,18 +67,10 @@ def publish(
     if foxglove is not None and not expose and not ip_address(foxglove[0]).is_loopback:
         raise click.BadParameter(f"must be a loopback address without --expose, got {foxglove[0]}", param_hint="--foxglove")
     info = SourceInfo(name=source or f"udp:{(listen or ('', 0))[0]}:{(listen or ('', 0))[1]}", has_body=False)
-    outputs: list[Output] = []
-    if ros2:
-        from hilsim.outputs.dds import DdsTopics  # noqa: PLC0415 - an extra
-
-        outputs.append(DdsTopics(info, domain=_domain(domain), layout=layout))
-    if foxglove is not None:
-        from hilsim.outputs.foxglove_log import FoxgloveServer  # noqa: PLC0415 - an extra
-
-        server = FoxgloveServer(*foxglove, info)
-        outputs.append(server)
-        click.echo(f"ws://{foxglove[0]}:{server.port}")
+    outputs = _outputs(info, foxglove, _domain(domain) if ros2 else None, layout, with_laser_scans=laser_scan)
     os.nice(_NICE)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     feed = _feed(source, listen, token_file, objects_hz)
     try:
         for scan in LiveScans(feed, info):
@@ -87,6 +82,24 @@ def publish(
         feed.close()
         for output in outputs:
             output.close()
+
+
+def _outputs(
+    info: "SourceInfo", foxglove: Address | None, domain: int | None, layout: Literal["xyzirt", "xyzircaedt"], *, with_laser_scans: bool
+) -> "list[Output]":
+    """The chosen outputs; the address of Foxglove's is printed."""
+    outputs: list[Output] = []
+    if domain is not None:
+        from hilsim.outputs.dds import DdsTopics  # noqa: PLC0415 - an extra
+
+        outputs.append(DdsTopics(info, domain=domain, layout=layout, with_laser_scans=with_laser_scans))
+    if foxglove is not None:
+        from hilsim.outputs.foxglove_log import FoxgloveServer  # noqa: PLC0415 - an extra
+
+        server = FoxgloveServer(*foxglove, info, with_laser_scans=with_laser_scans)
+        outputs.append(server)
+        click.echo(f"ws://{foxglove[0]}:{server.port}")
+    return outputs
 
 
 def _domain(given: int | None) -> int:

@@ -1,0 +1,334 @@
+"""What is written in the formats of other tools, read back by other programs' libraries."""
+
+import json
+import math
+import sys
+
+import laspy
+import numpy as np
+import pytest
+import trimesh
+from click.testing import CliRunner
+from mcap.reader import make_reader
+from rosbags.highlevel import AnyReader
+
+import hilsim
+from hilsim.api.packet import read_capture
+from hilsim.cli import cli
+from hilsim.outputs.ros import ros_typestore
+from hilsim.outputs.sources import utc_ns
+from tests.support import write_rig
+
+SECONDS = 0.45
+RIG = """
+name = "bench"
+[platform]
+position_m = [100.0, 50.0, 1.0]
+rotation_deg = [0.0, 0.0, 10.0]
+[[sensor]]
+name = "left"
+mount_position_m = [0.0, 0.5, 0.2]
+mount_rotation_deg = [0.0, 0.0, 40.0]
+gps = { latitude_deg = -36.8, longitude_deg = 2.4 }
+override = { range_noise_m = 0.0, detector = {} }
+[[sensor]]
+name = "right"
+profile = "x90-generic"
+mount_position_m = [0.0, -0.5, 0.2]
+override = { range_noise_m = 0.0, detector = {} }
+[[scene.box]]
+name = "wall"
+label = 7
+position_m = [110.5, 50.0, 2.0]
+size_m = [1.0, 60.0, 12.0]
+material = "plaster"
+"""
+WALL_X_M = 110.0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("outputs")
+
+
+@pytest.fixture(scope="module")
+def rig(folder):
+    return write_rig(folder, RIG)
+
+
+@pytest.fixture(scope="module")
+def capture(folder, rig):
+    path = folder / "drive.pcap"
+    ran("record", rig, "-o", path, "--duration-s", SECONDS, "--stamps", "ns")
+    return path
+
+
+@pytest.fixture(scope="module")
+def scans(rig):
+    """Scans of each sensor, by the Python API."""
+    emulator = hilsim.Emulator(rig)
+    return {name: list(emulator.scans(0.0, SECONDS, name)) for name in emulator.sensors}
+
+
+def ran(*arguments):
+    done = CliRunner().invoke(cli, [str(word) for word in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refused(*arguments):
+    done = CliRunner().invoke(cli, [str(word) for word in arguments])
+    assert done.exit_code != 0
+    return done.output + str(done.exception)
+
+
+def in_ros(points):
+    return np.stack([points["y"], -points["x"], points["z"]], axis=1)
+
+
+def read_pcd(path):
+    head, _, body = path.read_bytes().partition(b"DATA binary\n")
+    keys = dict(line.split(" ", 1) for line in head.decode().splitlines() if not line.startswith("#"))
+    names, sizes, kinds = keys["FIELDS"].split(), keys["SIZE"].split(), keys["TYPE"].split()
+    points = np.frombuffer(body, [(name, f"<{kind.lower()}{size}") for name, size, kind in zip(names, sizes, kinds, strict=True)])
+    assert points.size == int(keys["POINTS"]) == int(keys["WIDTH"])
+    return points
+
+
+def read_npz(path):
+    with np.load(path) as file:
+        return dict(file)
+
+
+def read_las(path):
+    file = laspy.read(path)
+    return {"x": file.x, "y": file.y, "z": file.z, "intensity": file.intensity, "ring": file.ring, "label": file.label, "time": file.gps_time}
+
+
+def read_ply(path):
+    cloud = trimesh.load(path)
+    return dict(zip("xyz", np.asarray(cloud.vertices).T, strict=True)) | {
+        name: cloud.metadata["_ply_raw"]["vertex"]["data"][name] for name in ("intensity", "ring", "label", "time")
+    }
+
+
+READERS = {
+    "pcd": read_pcd,
+    "npz": read_npz,
+    "csv": lambda path: np.genfromtxt(path, delimiter=",", names=True),
+    "ply": read_ply,
+    "las": read_las,
+    "laz": read_las,
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_file_a_scan_has_its_points(folder, rig, scans, kind):
+    ran("export", rig, "-o", folder / f"clouds-{kind}", "--format", kind, "--duration-s", SECONDS)
+    for name, expected in scans.items():
+        files = sorted((folder / f"clouds-{kind}" / name).iterdir())
+        assert len(files) == len(expected) > 2
+        points = READERS[kind](files[1])
+        scan = expected[1]
+        np.testing.assert_allclose(np.stack([points[axis] for axis in "xyz"], axis=1), in_ros(scan.points), atol=6e-4)
+        for field in ("intensity", "ring", "label"):
+            np.testing.assert_array_equal(np.asarray(points[field]), scan.points[field])
+        epoch_s = 1_767_225_600
+        np.testing.assert_allclose(np.asarray(points["time"]) - epoch_s, scan.points["time"] / 1e9, atol=1e-6)
+
+
+def test_one_file_has_all_scans_in_the_world(folder, rig, scans):
+    ran("export", rig, "-o", folder / "all.npz", "--duration-s", SECONDS)
+    points = read_npz(folder / "all.npz")
+    assert points["x"].size == sum(scan.points.size for found in scans.values() for scan in found)
+    wall = points["label"] == 7
+    assert wall.mean() > 0.9
+    assert np.abs(points["x"][wall] - WALL_X_M).max() < 0.02
+
+
+def test_a_labelled_sequence_has_kittis_layout(folder, rig, scans):
+    ran("export", rig, "-o", folder / "kitti", "--format", "kitti", "--duration-s", SECONDS)
+    by_name = dict(reversed(line.split()) for line in (folder / "kitti" / "sensors.txt").read_text().splitlines())
+    for name, expected in scans.items():
+        sequence = folder / "kitti" / "sequences" / by_name[name]
+        for number, scan in enumerate(expected):
+            points = np.fromfile(sequence / "velodyne" / f"{number:06d}.bin", "<f4").reshape(-1, 4)
+            labels = np.fromfile(sequence / "labels" / f"{number:06d}.label", "<u4")
+            np.testing.assert_array_equal(points[:, :3], in_ros(scan.points))
+            np.testing.assert_array_equal(labels & 0xFFFF, np.where(scan.points["instance"] >= 0, scan.points["label"], 0))
+            np.testing.assert_array_equal((labels >> 16) - 1, np.where(scan.points["instance"] >= 0, scan.points["instance"], -1).astype("<u4"))
+        poses = np.loadtxt(sequence / "poses.txt").reshape(-1, 3, 4)
+        assert len(poses) == len(np.loadtxt(sequence / "times.txt")) == len(expected)
+        np.testing.assert_allclose(poses, np.broadcast_to(np.eye(3, 4), poses.shape), atol=1e-9)
+        assert set((sequence / "calib.txt").read_text().split()[::13]) == {"P0:", "P1:", "P2:", "P3:", "Tr:"}
+    assert "must not exist yet" in refused("export", rig, "-o", folder / "kitti", "--format", "kitti", "--duration-s", SECONDS)
+
+
+def test_a_data_set_has_nuscenes_tables_whose_tokens_lead_to_each_other(folder, rig, scans):
+    ran("export", rig, "-o", folder / "nuscenes", "--format", "nuscenes", "--duration-s", SECONDS)
+    tables = {path.stem: json.loads(path.read_text()) for path in (folder / "nuscenes" / "v1.0-mini").iterdir()}
+    by_token = {name: {row["token"]: row for row in rows} for name, rows in tables.items()}
+    (scene,) = tables["scene"]
+    token, seen = scene["first_sample_token"], 0
+    while token:
+        seen, last, token = seen + 1, token, by_token["sample"][token]["next"]
+    assert (last, seen) == (scene["last_sample_token"], scene["nbr_samples"])
+    assert len(tables["sample_data"]) == sum(map(len, scans.values())) == len(tables["lidarseg"])
+    for row in tables["sample_data"]:
+        assert row["sample_token"] in by_token["sample"]
+        assert row["ego_pose_token"] in by_token["ego_pose"]
+        sensor = by_token["sensor"][by_token["calibrated_sensor"][row["calibrated_sensor_token"]]["sensor_token"]]
+        points = np.fromfile(folder / "nuscenes" / row["filename"], "<f4").reshape(-1, 5)
+        (labels,) = (each for each in tables["lidarseg"] if each["sample_data_token"] == row["token"])
+        assert np.fromfile(folder / "nuscenes" / labels["filename"], np.uint8).size == len(points) > 1000
+        pose, mount = by_token["ego_pose"][row["ego_pose_token"]], by_token["calibrated_sensor"][row["calibrated_sensor_token"]]
+        np.testing.assert_allclose(pose["translation"], [100.0, 50.0, 1.0], atol=1e-9)
+        assert sensor["channel"] in {"LIDAR_TOP", "LIDAR_LEFT", "LIDAR_RIGHT"}
+        assert abs(mount["translation"][1]) == 0.5
+
+
+def bag_messages(path):
+    store = ros_typestore()
+    with AnyReader([path], default_typestore=store) as reader:
+        return [
+            (connection.topic, connection.msgtype, time_ns, reader.deserialize(raw, connection.msgtype))
+            for connection, time_ns, raw in reader.messages()
+        ]
+
+
+def matrix(transform):
+    q, t = transform.rotation, transform.translation
+    w, x, y, z = q.w, q.x, q.y, q.z
+    turn = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.array(turn), np.array([t.x, t.y, t.z])
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+@pytest.mark.parametrize(("layout", "size"), [("xyzirt", 22), ("xyzircaedt", 32)])
+def test_a_bag_has_clouds_in_frames_in_which_a_wall_is_one_for_all_sensors(folder, rig, scans, storage, layout, size):
+    path = folder / f"bag-{storage}-{layout}"
+    ran("export", rig, "-o", path, "--format", "ros2", "--storage", storage, "--layout", layout, "--laser-scan", "--duration-s", SECONDS)
+    messages = bag_messages(path)
+    frames = {}
+    for topic, _, _, message in messages:
+        if topic in {"/tf", "/tf_static"}:
+            frames |= {each.child_frame_id: (each.header.frame_id, each.transform) for each in message.transforms}
+    assert {name: parent for name, (parent, _) in frames.items()} == {"base_link": "map", "left": "base_link", "right": "base_link"}
+    for name, expected in scans.items():
+        clouds = [message for topic, _, _, message in messages if topic == f"/{name}/points"]
+        assert len(clouds) == len(expected)
+        for cloud, scan in zip(clouds, expected, strict=True):
+            assert (cloud.point_step, cloud.width, cloud.height, cloud.header.frame_id) == (size, scan.points.size, 1, name)
+            kinds = {2: "u1", 4: "<u2", 6: "<u4", 7: "<f4"}
+            dtype = np.dtype(
+                {
+                    "names": [field.name for field in cloud.fields],
+                    "formats": [kinds[field.datatype] for field in cloud.fields],
+                    "offsets": [field.offset for field in cloud.fields],
+                    "itemsize": cloud.point_step,
+                }
+            )
+            points = cloud.data.view(dtype)
+            np.testing.assert_array_equal(np.stack([points[axis] for axis in "xyz"], axis=1), in_ros(scan.points))
+            stamp_ns = cloud.header.stamp.sec * 1_000_000_000 + cloud.header.stamp.nanosec
+            assert stamp_ns == 1_767_225_600_000_000_000 + scan.start_ns
+            turn, place = matrix(frames[name][1])
+            body_turn, body = matrix(frames["base_link"][1])
+            world = (np.stack([points[axis] for axis in "xyz"], axis=1).astype(float) @ turn.T + place) @ body_turn.T + body
+            assert np.abs(world[scan.points["label"] == 7, 0] - WALL_X_M).max() < 0.02
+    topics = {topic for topic, *_ in messages}
+    assert {"/clock", "/odom", "/imu", "/left/velodyne_packets", "/left/scan"} <= topics
+    (imu, *_) = [message for topic, _, _, message in messages if topic == "/imu"]
+    assert imu.linear_acceleration.z == pytest.approx(9.80665)
+
+
+def test_a_level_scan_shows_the_wall(folder, rig):
+    path = folder / "level"
+    ran("export", rig, "-o", path, "--format", "ros2", "--laser-scan", "--duration-s", SECONDS)
+    scan = next(message for topic, _, _, message in bag_messages(path) if topic == "/left/scan")
+    angle = scan.angle_min + scan.angle_increment * np.arange(scan.ranges.size)
+    ahead = np.isfinite(scan.ranges)
+    yaw = math.radians(50.0)  # 40 of the mounting, 10 of the platform
+    x = 100.0 - 0.5 * math.sin(math.radians(10.0)) + scan.ranges[ahead] * np.cos(angle[ahead] + yaw)
+    assert ahead.sum() > 300
+    assert np.median(np.abs(x - WALL_X_M)) < 0.05
+
+
+def test_an_mcap_file_has_each_packet_and_the_bytes_of_each_cloud(folder, rig, capture, scans):
+    path = folder / "drive.mcap"
+    ran("export", rig, "-o", path, "--duration-s", SECONDS)
+    with path.open("rb") as file:
+        messages = [(channel, message) for _, channel, message in make_reader(file).iter_messages()]
+    frames = [message.data for channel, message in messages if channel.message_encoding == "hilsim.ethernet_frame"]
+    assert sorted(frames) == sorted(packet.frame for packet in read_capture(capture))
+    for name, expected in scans.items():
+        clouds = [message.data for channel, message in messages if channel.topic == f"/{name}/points"]
+        assert len(clouds) == len(expected)
+        for cloud, scan in zip(clouds, expected, strict=True):
+            assert in_ros(scan.points)[0].astype("<f4").tobytes() in cloud
+            assert len(cloud) > 32 * scan.points.size
+
+
+@pytest.mark.parametrize("between", ["x.mcap", "bag"])
+def test_packets_are_converted_there_and_back_byte_for_byte(tmp_path, capture, between):
+    ran("convert", capture, tmp_path / between)
+    ran("convert", tmp_path / between, tmp_path / "back.pcap")
+    before, after = list(read_capture(capture)), list(read_capture(tmp_path / "back.pcap"))
+    if between == "bag":
+        before = [packet for packet in before if packet.stream == "data" and packet.source[1] == 2368]
+        assert [(packet.time_ns, packet.payload) for packet in after] == [(packet.time_ns, packet.payload) for packet in before]
+    else:
+        assert after == before
+    assert len(after) > 200
+
+
+def test_a_capture_becomes_what_its_rig_becomes(folder, capture, scans):
+    """Clouds of the capture alone are those of the rig, and its fixes those of the receiver."""
+    path = folder / "of-capture"
+    ran("export", capture, "-o", path, "--format", "ros2")
+    messages = bag_messages(path)
+    clouds = [message for topic, _, _, message in messages if topic == "/lidar_127_0_1_201/points"]
+    emulated = {row.tobytes() for scan in scans["left"] for row in in_ros(scan.points)}
+    recorded = {cloud.data.reshape(-1, 22)[row, :12].tobytes() for cloud in clouds for row in range(cloud.width)}
+    assert len(recorded & emulated) > 0.98 * len(recorded) > 20_000  # the first and the last turn are cut elsewhere
+    fixes = [message for topic, _, _, message in messages if topic == "/lidar_127_0_1_201/fix"]
+    assert len(fixes) > 10
+    assert (fixes[0].latitude, fixes[0].longitude) == (pytest.approx(-36.8, abs=1e-3), pytest.approx(2.4, abs=1e-3))
+
+
+@pytest.mark.parametrize(
+    ("sensor_ns", "host_ns", "expected"),
+    [
+        (10_000_000_000, 1_700_000_010_000_000_000, (1_699_999_210_000_000_000, False)),
+        (1_999_000_000_000, 1_699_999_200_000_000_000 + 2_000_000_000_000, (1_699_999_200_000_000_000 + 1_999_000_000_000, True)),
+        (3_599_999_000_000, 1_699_999_200_000_000_000 + 500_000_000, (1_699_999_199_999_000_000, True)),
+    ],
+    ids=["counts from power-up", "in the hour", "of the hour before"],
+)
+def test_the_hour_of_a_velodynes_stamp_is_the_nearest_and_a_clock_of_its_own_is_told_from_utc(sensor_ns, host_ns, expected):
+    found = utc_ns(sensor_ns, host_ns, counts_hours=True)
+    assert found[1] == expected[1]
+    assert found[0] == (expected[0] if expected[1] else host_ns)
+
+
+def test_what_cannot_be_written_is_refused_with_the_reason(folder, rig, capture, monkeypatch):
+    assert "--format must be given" in refused("export", rig, "-o", folder / "x.xyz")
+    assert "must exist" in refused("export", rig, "-o", folder / "none" / "x.pcd")
+    assert "--set is for rigs" in refused("export", capture, "-o", folder / "x.pcd", "--set", "seed=1")
+    assert "must be a capture (.pcap), an MCAP file (.mcap) or a folder for a bag" in refused("convert", capture, folder / "x.zip")
+    (folder / "empty.mcap").write_bytes(b"nothing")
+    assert "cannot be read as MCAP" in refused("convert", folder / "empty.mcap", folder / "y.pcap")
+    for module, extra, arguments in (
+        ("foxglove", "foxglove", ("export", capture, "-o", folder / "y.mcap")),
+        ("rosbags.typesys", "ros", ("export", capture, "-o", folder / "y", "--format", "ros2")),
+        ("cyclonedds.domain", "dds", ("publish", capture, "--ros2")),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, module, None)
+            if module == "foxglove":
+                patched.setitem(sys.modules, "foxglove.channels", None)
+            assert f"pip install 'hilsim-lidar[{extra}]'" in refused(*arguments)
