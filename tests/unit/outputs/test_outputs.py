@@ -36,6 +36,7 @@ name = "right"
 profile = "x90-generic"
 mount_position_m = [0.0, -0.5, 0.2]
 override = { range_noise_m = 0.0, detector = {} }
+network = { source = "127.0.1.202" }
 [[scene.box]]
 name = "wall"
 label = 7
