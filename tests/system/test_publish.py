@@ -1,0 +1,85 @@
+"""Live topics and channels of ``hilsim publish``: another process subscribes to ROS 2 topics, a WebSocket client to Foxglove's channels."""
+
+import asyncio
+import json
+import signal
+import struct
+import subprocess
+import sys
+
+import pytest
+import websockets
+
+pytestmark = [pytest.mark.system, pytest.mark.cold]
+DOMAIN = "87"
+FEWEST = 5
+
+_SUBSCRIBER = f"""
+import sys, time
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+from hilsim.outputs.dds import DdsTypes
+from hilsim.outputs.ros import ros_typestore
+kind = DdsTypes(ros_typestore()).kind("sensor_msgs/msg/PointCloud2")
+participant = DomainParticipant({DOMAIN})
+qos = Qos(Policy.Reliability.Reliable(duration(seconds=1)), Policy.History.KeepLast(10))
+reader = DataReader(participant, Topic(participant, "rt" + sys.argv[1], kind), qos)
+print("ready", flush=True)
+count = 0
+while count < {FEWEST}:
+    for message in reader.take(10):
+        assert message.width * message.point_step == len(message.data) > 100_000
+        assert [field.name for field in message.fields] == ["x", "y", "z", "intensity", "ring", "time"]
+        count += 1
+    time.sleep(0.01)
+print(message.header.frame_id)
+"""
+
+
+def recorded(tmp_path):
+    capture = tmp_path / "drive.pcap"
+    subprocess.run([sys.executable, "-m", "hilsim", "record", "demo", "-o", str(capture), "--duration-s", "1.5"], check=True, capture_output=True)
+    return capture
+
+
+async def heard(url):
+    """Number of messages of each channel, until each has some."""
+    topics, counts = {}, {}
+    async with asyncio.timeout(120), websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None) as socket:
+        async for message in socket:
+            if isinstance(message, str):
+                told = json.loads(message)
+                for channel in told.get("channels", ()) if told["op"] == "advertise" else ():
+                    topics[channel["id"]] = channel["topic"]
+                    await asyncio.sleep(0.2)  # the server advertises a channel a moment before it accepts a subscription
+                    await socket.send(json.dumps({"op": "subscribe", "subscriptions": [{"id": channel["id"], "channelId": channel["id"]}]}))
+            elif message[0] == 1:
+                topic = topics[struct.unpack("<I", message[1:5])[0]]
+                counts[topic] = counts.get(topic, 0) + 1
+                if len(counts) >= 3 and min(counts.values()) >= FEWEST:
+                    return counts
+    return counts
+
+
+@pytest.mark.asyncio
+async def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
+    capture = recorded(tmp_path)
+    subscriber = subprocess.Popen([sys.executable, "-c", _SUBSCRIBER, "/lidar_127_0_1_201/points"], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "hilsim", "publish", str(capture), "--ros2", "--domain", DOMAIN, "--foxglove", "127.0.0.1:0", "--laser-scan"]
+    publisher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert subscriber.stdout.readline() == "ready\n"
+        counts = await heard(publisher.stdout.readline().strip())
+        assert set(counts) == {"/tf", "/lidar_127_0_1_201/points", "/lidar_127_0_1_201/scan"}
+        output, _ = subscriber.communicate(timeout=120)
+        assert (subscriber.returncode, output) == (0, "lidar_127_0_1_201\n")
+        publisher.send_signal(signal.SIGTERM)
+        assert publisher.wait(60) == 0
+    finally:
+        for process in (subscriber, publisher):
+            process.kill()
+            process.wait()
+            process.stdout.close()
