@@ -54,7 +54,7 @@ _FLIGHTS = _under(
     "shipped_rigs.py",
 )
 _PEERS = ("tests/interop", "tests/service")
-_STREAMS = _under("tests/unit/", "analysis", "background", "capture", "comparison", "conformance", "inspection", "picture")
+_STREAMS = _under("tests/unit/", "analysis", "background", "capture", "comparison", "conformance", "inspection", "judgement", "picture")
 _ELSEWHERE = ("tests/system", *_PEERS, *_STREAMS)
 
 
