@@ -59,7 +59,7 @@ class AzimuthStatistics:
         """Add the pairs of increments ``lag`` groups apart without a pause between them, whose later one is not among the first ``known``."""
         if len(step) <= lag:
             return
-        both = np.lib.stride_tricks.sliding_window_view(joined, lag + 1).all(axis=-1)
+        both = np.array(np.lib.stride_tricks.sliding_window_view(joined, lag + 1).all(axis=-1), dtype=np.bool_)
         both[: max(known - lag, 0)] = False
         earlier, later = step[:-lag][both], step[lag:][both]
         self._pairs[lag - 1] += (len(later), earlier.sum(), later.sum(), (earlier * later).sum())

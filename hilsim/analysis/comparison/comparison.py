@@ -8,7 +8,8 @@ from enum import StrEnum
 import numpy as np
 
 from hilsim.analysis.comparison.histogram import wasserstein
-from hilsim.analysis.comparison.statistics import STATISTICS, Statistic
+from hilsim.analysis.comparison.statistic import Statistic
+from hilsim.analysis.comparison.statistics import STATISTICS
 from hilsim.analysis.comparison.stream import StreamStatistics
 from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
 

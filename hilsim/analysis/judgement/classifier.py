@@ -4,6 +4,7 @@ The area (AUC) is the probability that a row of the second kind gets a higher sc
 distinguished. All choices are made by fixed seeds, so equal captures give equal figures.
 """
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy.typing as npt
 from hilsim.analysis.judgement.feature_table import FeatureTable
 from hilsim.errors import ConfigError
 
-MOST_ROWS = 1500
+MOST_ROWS = 1000
 """Rows of either kind that are used at most, for bounded time."""
-FEWEST_ROWS = 24
+FEWEST_ROWS = 16
 """Rows of either kind that a fit or a test needs at least."""
 _SEED = 20
 _ROUNDS = 60
@@ -44,7 +45,7 @@ def area_under_curve(first: npt.NDArray[np.float64], second: npt.NDArray[np.floa
 
 
 def matched_rows(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Choose equally many rows of each cell from two tables, at most 1500 in all, at random by a fixed seed.
+    """Choose equally many rows of each cell from two tables, at most 1000 in all, at random by a fixed seed.
 
     Args:
         first: ``int64[n]``, cells of the first table's rows.
@@ -71,19 +72,19 @@ def trained_area(training: tuple[FeatureTable, FeatureTable], test: tuple[Featur
         training: Tables of the first and the second kind.
         test: Tables of the first and the second kind with other rows.
         topic: Topic of the features; empty for all.
-        is_matched: Whether only rows of equal cells are compared; otherwise at most 1500 rows of each are taken.
+        is_matched: Whether only rows of equal cells are compared; otherwise at most 1000 rows of each are taken.
 
     Returns:
-        The area; NaN if a table has fewer than 24 rows that can be used.
+        The area; NaN if a table has fewer than 16 rows that can be used.
     """
     kinds = [_chosen_rows(*tables, is_matched=is_matched) for tables in (training, test)]
     if min(len(rows) for pair in kinds for rows in pair) < FEWEST_ROWS:
         return float("nan")
     x = [[table.values(topic)[rows] for table, rows in zip(tables, pair, strict=True)] for tables, pair in zip((training, test), kinds, strict=True)]
     y = np.repeat([0, 1], [len(x[0][0]), len(x[0][1])])
-    weight = np.repeat([1.0 / len(x[0][0]), 1.0 / len(x[0][1])], [len(x[0][0]), len(x[0][1])]) * len(y) / 2.0
-    model = _classifier().fit(np.concatenate(x[0]), y, sample_weight=weight)
-    return area_under_curve(*(model.predict_proba(part)[:, 1] for part in x[1]))
+    with _one_thread():
+        model = _classifier().fit(np.concatenate(x[0]), y)
+        return area_under_curve(*(model.predict_proba(part)[:, 1] for part in x[1]))
 
 
 def _chosen_rows(first: FeatureTable, second: FeatureTable, *, is_matched: bool) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -91,6 +92,13 @@ def _chosen_rows(first: FeatureTable, second: FeatureTable, *, is_matched: bool)
         return matched_rows(first.cell, second.cell)
     generator = np.random.default_rng(_SEED)
     return tuple(np.sort(generator.permutation(len(table))[:MOST_ROWS]) for table in (first, second))  # type: ignore[return-value]
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Limit OpenMP to one thread: its threads wait actively for each other, and need eight times the processor time on tables this small."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
+
+    return threadpool_limits(limits=1, user_api="openmp")
 
 
 def _classifier() -> Any:

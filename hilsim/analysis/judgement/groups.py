@@ -51,7 +51,7 @@ class Group:
 GROUPS = (
     Group(
         name="clock",
-        title="windows of 72 firing groups: encoder, without stamps",
+        title="encoder, 72 firing groups",
         features=clock_features,
         topics=(
             Topic(name="increments", title="shares of azimuth increments"),
@@ -65,20 +65,20 @@ GROUPS = (
     ),
     Group(
         name="signal",
-        title="patches of 12 firings, equal ranges and bytes",
+        title="12 firings, equal ranges and bytes",
         features=signal_features,
         topics=(
             Topic(name="noise", title="size and shape of range noise"),
-            Topic(name="colour", title="autocorrelation of range noise, equal ranges"),
+            Topic(name="colour", title="autocorrelation of range noise"),
             Topic(name="byte", title="byte noise, equal bytes"),
             Topic(name="range_byte", title="correlation of range and byte"),
             Topic(name="parity", title="parity of the distance code"),
         ),
         is_matched=True,
     ),
-    Group(name="empty_bytes", title="bytes of firings without a return", features=empty_features),
-    Group(name="drop_outs", title="single empty firings, isolated returns", features=drop_out_features),
-    Group(name="edges", title="empty firings and mixed points at depth edges", features=edge_features),
-    Group(name="scene", title="shares of empty firings, bytes 0, 100, above", features=scene_features, is_judged=False),
+    Group(name="empty_bytes", title="bytes without a return", features=empty_features),
+    Group(name="drop_outs", title="single empties, isolated returns", features=drop_out_features),
+    Group(name="edges", title="empties, mixed points at depth edges", features=edge_features),
+    Group(name="scene", title="shares of empties, bytes 0, 100, above", features=scene_features, is_judged=False),
 )
 """All groups; those with ``is_judged`` False describe the scene and are printed as information."""

@@ -26,7 +26,7 @@ from hilsim.errors import CaptureError
 MARGIN = 0.05
 """Excess over the yardstick up to which a group does not tell apart (the error of a mean over a few captures)."""
 FEWEST_FILES = 2
-_MOST_PAIRS = 16
+_MOST_PAIRS = 9
 _SCALAR_GROUPS = ("grid", "bytes", "correlation", "edges", "azimuth", "empty", "dual")
 _NO_SCALARS = ("azimuth.sd", "azimuth.total_variation", "empty.zero_bytes")
 Pair = tuple[int, int]
@@ -208,7 +208,7 @@ def _real_pairs(real: Sequence[CaptureSample]) -> tuple[list[Pair], bool]:
 
 
 def _spread(pairs: list[Pair]) -> list[Pair]:
-    """At most 16 pairs, spread evenly over all."""
+    """At most 9 pairs, spread evenly over all."""
     if len(pairs) <= _MOST_PAIRS:
         return pairs
     return [pairs[place * len(pairs) // _MOST_PAIRS] for place in range(_MOST_PAIRS)]

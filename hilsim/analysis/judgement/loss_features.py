@@ -1,7 +1,7 @@
 """Features of windows of packets: firings without a return, isolated returns, depth edges, and shares that describe the scene.
 
-All definitions are those of ``hilsim.analysis.comparison`` (``edges``, ``returns``). Windows last as long in either return mode: 12 packets of single-return
-mode or 24 of dual mode; those of edges twice as long.
+All definitions are those of ``hilsim.analysis.comparison`` (``edges``, ``returns``). Windows last as long in either return mode: 4 packets of single-return
+mode or 8 of dual mode; those of edges twice as long.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from hilsim.analysis.comparison.firings import Firings, packet_firings
 from hilsim.analysis.judgement.capture_sample import CaptureSample
 from hilsim.analysis.judgement.feature_table import FeatureTable, table_of_rows
 
-_WINDOW_SEQUENCES = 288
-_FEWEST_EMPTY = 30
+_WINDOW_SEQUENCES = 96
+_FEWEST_EMPTY = 12
 _LARGEST_DIFFUSE_BYTE = 100
 
 

@@ -21,17 +21,17 @@ pytest.importorskip("sklearn", reason="the extra judge is not installed")
 
 
 def capture(seed, name="", **settings):
-    return sample_capture(vlp16(384, seed=seed, **settings).datagrams(), name=name or f"{seed}.pcap")
+    return sample_capture(vlp16(192, seed=seed, **settings).datagrams(), name=name or f"{seed}.pcap")
 
 
 @pytest.fixture(scope="module")
 def units():
-    return [capture(seed) for seed in (1, 2, 3)]
+    return [capture(seed) for seed in (1, 2)]
 
 
 @pytest.fixture(scope="module")
 def few_groups(monkeypatch_module):
-    monkeypatch_module.setattr("hilsim.analysis.judgement.judge.GROUPS", tuple(replace(group, topics=()) for group in GROUPS))
+    monkeypatch_module.setattr("hilsim.analysis.judgement.judge.GROUPS", tuple(replace(group, topics=()) for group in GROUPS[:2]))
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +83,14 @@ def test_too_few_rows_are_no_area():
 
 @pytest.mark.usefixtures("few_groups")
 def test_captures_of_one_kind_of_unit_are_not_told_apart_and_a_second_run_says_the_same(units):
-    judgement = judge(units, [capture(seed) for seed in (4, 5, 6)])
+    judgement = judge(units, [capture(seed) for seed in (4, 5)])
     assert judgement.telling == []
     assert judgement.passed
-    clock, signal = judgement.results[0], next(result for result in judgement.results if result.group.name == "signal")
-    assert (len(clock.real.values), len(clock.far.values)) == (3, 9)
-    assert clock.far.mean == pytest.approx(0.5, abs=0.06)
-    assert signal.real.mean == pytest.approx(0.5, abs=0.06)
-    again = judge(units, [capture(seed) for seed in (4, 5, 6)])
+    clock, signal = judgement.results
+    assert (len(clock.real.values), len(clock.near.values), len(clock.far.values)) == (1, 4, 4)
+    assert clock.far.mean == pytest.approx(0.5, abs=0.1)
+    assert signal.real.mean == pytest.approx(0.5, abs=0.1)
+    again = judge(units, [capture(seed) for seed in (4, 5)])
     assert json.dumps(judgement_json(again)) == json.dumps(judgement_json(judgement))
 
 
@@ -105,7 +105,7 @@ def test_a_capture_beside_itself_has_an_area_of_about_a_half(units):
 
 def smooth(seed):
     """A unit without noise of the angle and with bytes that change slowly."""
-    stream = vlp16(384, seed=seed, noise=0.0)
+    stream = vlp16(192, seed=seed, noise=0.0)
     reflectivity = stream.data["blocks"]["records"]["reflectivity"]
     is_return = stream.data["blocks"]["records"]["distance"] > 0
     stream.data["blocks"]["records"]["reflectivity"] = np.where(is_return, 35, reflectivity)
@@ -114,7 +114,7 @@ def smooth(seed):
 
 @pytest.mark.usefixtures("few_groups")
 def test_what_no_unit_does_is_found_and_named_in_the_last_line(units):
-    judgement = judge(units, [smooth(seed) for seed in (4, 5, 6)])
+    judgement = judge(units, [smooth(seed) for seed in (4, 5)])
     assert "clock" in judgement.telling
     assert not judgement.passed
     lines = [line.text for line in render_judgement(judgement)]
@@ -134,7 +134,7 @@ def test_captures_that_cannot_be_compared_are_refused_with_the_reason(units):
         judge(units, fast)
     with pytest.raises(CaptureError, match=r"two real captures of one rotation rate are needed as the yardstick, got 1\.pcap: 600 rpm strongest"):
         judge([units[0], fast[0]], [units[1], fast[1]])
-    other = vlp16(384)
+    other = vlp16(192)
     other.data["product"] = 0x24
     with pytest.raises(CaptureError, match=r"the captures must be of one model, got Puck Hi-Res, VLP-16"):
         judge(units, [units[0], sample_capture(other.datagrams(), name="x")])
