@@ -69,7 +69,7 @@ class SeparatedFiles(click.Command):
 @click.command(cls=SeparatedFiles, options_metavar="[OPTIONS] A B | --judge REAL... -- EMULATED...")
 @click.argument("files", type=click.Path(dir_okay=False, path_type=Path), nargs=-1, metavar="")
 @click.option(
-    "--judge", is_flag=True, help="Judge emulated captures beside real ones, two or more each (the extra `judge`); exit with 1 if told apart."
+    "--judge", is_flag=True, help="Judge emulated captures beside real ones, two or more each (the extra `judge`); exit with 1 if distinguished."
 )
 @click.option("--sensor-a", default="", metavar="ADDRESS", help="Address of the sensor of A; needed if there are several.")
 @click.option("--sensor-b", default="", metavar="ADDRESS", help="Address of the sensor of B.")

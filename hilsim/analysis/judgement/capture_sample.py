@@ -18,7 +18,7 @@ _RATE_STEP_RPM = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What must be equal in the two captures of a pair, because a classifier would find it at once.
+    """Settings that must be equal in the two captures of a pair, because a classifier would find a difference at once.
 
     Attributes:
         rate_rpm: Rotation rate in whole steps of 60 rpm, the steps of the sensors' own setting.

@@ -4,7 +4,6 @@ The area (AUC) is the probability that a row of the second kind gets a higher sc
 distinguished. All choices are made by fixed seeds, so equal captures give equal figures.
 """
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,7 @@ def _chosen_rows(first: FeatureTable, second: FeatureTable, *, is_matched: bool)
     return tuple(np.sort(generator.permutation(len(table))[:MOST_ROWS]) for table in (first, second))  # type: ignore[return-value]
 
 
-def _one_thread() -> AbstractContextManager[Any]:
+def _one_thread() -> Any:
     """Limit OpenMP to one thread: its threads wait actively for each other, and need eight times the processor time on tables this small."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
 

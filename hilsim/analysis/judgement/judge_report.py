@@ -60,7 +60,7 @@ def _last_lines(judgement: Judgement) -> Iterator[Line]:
     if judgement.unknown:
         yield Line(f"not looked at, because too few windows could be compared: {', '.join(judgement.unknown)}", Tone.NOTE)
     if judgement.telling:
-        yield Line(f"told apart by: {', '.join(judgement.telling)}", Tone.BAD)
+        yield Line(f"distinguished by: {', '.join(judgement.telling)}", Tone.BAD)
     elif not judgement.known:
         yield Line("no result: no group could be judged", Tone.BAD)
     elif judgement.unknown:
@@ -77,7 +77,7 @@ def judgement_json(judgement: Judgement) -> dict[str, Any]:
         "notes": list(judgement.notes),
         "margin": MARGIN,
         "passed": judgement.passed,
-        "told_apart_by": judgement.telling,
+        "distinguished_by": judgement.telling,
         "not_looked_at": judgement.unknown,
         "groups": [
             {

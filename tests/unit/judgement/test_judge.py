@@ -82,7 +82,7 @@ def test_too_few_rows_are_no_area():
 
 
 @pytest.mark.usefixtures("few_groups")
-def test_captures_of_one_kind_of_unit_are_not_told_apart_and_a_second_run_says_the_same(units):
+def test_captures_of_one_kind_of_unit_are_not_distinguished_and_a_second_run_gives_the_same(units):
     judgement = judge(units, [capture(seed) for seed in (4, 5)])
     assert judgement.telling == []
     assert judgement.passed
@@ -118,7 +118,7 @@ def test_what_no_unit_does_is_found_and_named_in_the_last_line(units):
     assert "clock" in judgement.telling
     assert not judgement.passed
     lines = [line.text for line in render_judgement(judgement)]
-    assert lines[-1].startswith("told apart by: clock")
+    assert lines[-1].startswith("distinguished by: clock")
     assert max(map(len, lines)) <= 120
     outside = {scalar.name for scalar in judgement.scalars if scalar.outside}
     assert "azimuth.autocorrelation" in outside

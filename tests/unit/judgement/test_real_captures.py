@@ -26,7 +26,7 @@ def chosen_groups():
     return tuple(replace(group, topics=tuple(topic for topic in group.topics if topic.name == "byte")) for group in GROUPS[:2])
 
 
-def test_captures_without_byte_noise_are_told_from_real_ones_by_what_betrays_them(capture, monkeypatch):
+def test_captures_without_byte_noise_are_distinguished_from_real_ones_by_what_betrays_them(capture, monkeypatch):
     monkeypatch.setattr("hilsim.analysis.judgement.judge.GROUPS", chosen_groups())
     judgement = judge([sample(capture(name)) for name in REAL], [sample(path) for path in WITHOUT])
     by_name = {(result.group.name, result.topic.name if result.topic else ""): result for result in judgement.results}
