@@ -106,7 +106,7 @@ def _last_line(comparison: Comparison, judged: int) -> Iterator[Line]:
     """Make the line that people read as the result: nothing that was not looked at may sound like a pass."""
     gaps = len(comparison.not_looked_at)
     if comparison.differing:
-        yield from _wrapped(f"differ: {', '.join(comparison.differing)}", Tone.DIFFERS)
+        yield Line(f"differ: {', '.join(comparison.differing)}", Tone.DIFFERS)  # on one line, for programs that read the last one
     elif not judged:
         yield Line("no result: nothing was judged", Tone.NOTE)
     elif gaps:
