@@ -128,6 +128,7 @@ def _compare(shell):
 
 
 def _judge(shell):
+    pytest.importorskip("sklearn", reason="the extra judge is not installed")
     shell.captures("real-1.pcap", "real-2.pcap", "emulated-1.pcap", "emulated-2.pcap", duration_s=0.2)
 
 

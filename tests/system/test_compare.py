@@ -41,7 +41,7 @@ def test_the_table_ends_with_the_verdict_and_exits_with_0_whatever_it_is(files):
     assert lines[0].startswith(f"A  {files['a']}  192.168.1.201  VLP-16, strongest, 400 packets in 0.5")
     assert lines[-1].startswith("differ: azimuth.sd, azimuth.autocorrelation, azimuth.")
     (row,) = [line for line in lines if line.startswith("  total_variation") and "40:" in line]
-    assert row.split()[-3:] == ["TV", "differs", "0.04"]
+    assert row.split()[-3:] == ["TV", "differs", "0.1"]
 
 
 def test_a_limit_that_is_not_kept_is_exit_code_1(files):
