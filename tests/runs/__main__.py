@@ -55,7 +55,7 @@ _FLIGHTS = _under(
 )
 _PAGES = _under("tests/system/test_", "sensor_web.py", "view.py", "view_editor.py", "view_in_browser.py")
 _PEERS = ("tests/interop", "tests/service")
-_STREAMS = _under("tests/unit/", "analysis", "background", "capture", "comparison", "conformance", "inspection", "picture")
+_STREAMS = _under("tests/unit/", "analysis", "background", "capture", "comparison", "conformance", "inspection", "judgement", "picture")
 _ELSEWHERE = ("tests/system", *_PEERS, *_STREAMS)
 
 
