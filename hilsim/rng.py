@@ -36,6 +36,10 @@ class Purpose(IntEnum):
     SNOW_FLAKE = 24
     FALSE_ALARM = 25
     GAP = 26
+    SIGNAL_UNIT = 30
+    SIGNAL_LOSS = 31
+    EMPTY_BYTE = 32
+    ONE_SIDED = 33
     GUST = 40
     ACCELEROMETER = 41
     ACCELEROMETER_DRIFT = 42
@@ -152,6 +156,14 @@ def uniform_pairs(seed: int | np.uint64, streams: Words, index: int, purpose: in
 @kernel
 def normals(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> Doubles:
     """``normal`` of sixteen streams at a time, within 1e-14."""
+    first, _ = normal_pairs(seed, streams, index, purpose)
+    return first
+
+
+@kernel
+def normal_pairs(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> tuple[Doubles, Doubles]:
+    """``normal_pair`` of sixteen streams at a time, within 1e-14."""
     a, b = uniform_pairs(seed, streams, index, purpose)
-    _, cosine = sines_and_cosines(b)
-    return roots(-2.0 * logarithms(1.0 - a)) * cosine
+    sine, cosine = sines_and_cosines(b)
+    radius = roots(-2.0 * logarithms(1.0 - a))
+    return radius * cosine, radius * sine

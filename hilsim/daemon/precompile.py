@@ -57,8 +57,8 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     spec = rig.spec
     of_rovers = [lidar for lidar in rig.rover_lidars if lidar is not None]
     needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
-    needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
-    needs |= {f"rover-{_kernels_of(lidar.family)}-{lidar.setup.sub_rays}" for lidar in of_rovers}
+    needs |= {f"rays-{lidar.sub_rays}" for lidar in rig.lidars}
+    needs |= {f"rover-{_kernels_of(lidar.family)}-{lidar.sub_rays}" for lidar in of_rovers}
     needs |= (
         {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.serial_devices else set()
     )

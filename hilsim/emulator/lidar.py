@@ -189,6 +189,7 @@ class LidarEmulator:
                 returns.azimuth_cdeg[of_packet],
                 returns.echo,
                 returns.range_m,
+                returns.correction,
             )
             encode(self.plan, first + row, part, firings.counts, self.data_framing.header_size, datagrams[row])
             size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], self.plan.data_size)

@@ -21,6 +21,7 @@ from hilsim.sensor.optics.weather import Weather
 from hilsim.sensor.optics.window import Window
 from hilsim.sensor.position_stream import PositionStream
 from hilsim.sensor.response import Response
+from hilsim.sensor.signal.signal import LaserSignals, Signal
 
 
 class Family(IntEnum):
@@ -45,6 +46,10 @@ class BeamRow(IntEnum):
     ORIGIN_Z = 6
     BIAS = 7
     """The laser's constant range error; metres."""
+    GAIN = 8
+    """Ratio of the laser's reflectivity bytes to exact ones."""
+    STEP = 9
+    """Step between the laser's reflectivity bytes."""
 
 
 class HeardSentences(NamedTuple):
@@ -127,6 +132,8 @@ class LidarPlan(NamedTuple):
         mirror: Scanning mirror; ignored for a sensor without one.
         beam: Rays of a beam and their shares.
         response: Detection, limits and noise.
+        signal: Noise, grid and losses of the received signal.
+        lasers: Figures of the unit's lasers.
         baseline: ``uint8[c]``, reflectivity of a record without a return.
         bias_m: ``float64[c]``, each laser's constant range error.
         weather: Extinction and false echoes.
@@ -146,7 +153,7 @@ class LidarPlan(NamedTuple):
         azimuth_offset_rad: ``float64[c]``.
         channel_origin_m: ``float64[c, 3]``, origin of each channel's beam in the platform's body frame.
         firing_offset_ns: ``int64[c]``, offset of each channel within a firing sequence.
-        beam_lanes: ``float64[8 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
+        beam_lanes: ``float64[10 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
             last channel.
         sequence_ns: Duration of a firing sequence in device time.
         sequences_per_packet: Number of firing sequences in a data packet.
@@ -168,6 +175,8 @@ class LidarPlan(NamedTuple):
     mirror: Mirror
     beam: Beam
     response: Response
+    signal: Signal
+    lasers: LaserSignals
     baseline: npt.NDArray[np.uint8]
     bias_m: npt.NDArray[np.float64]
     weather: Weather

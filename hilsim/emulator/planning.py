@@ -1,5 +1,7 @@
 """Build the plan of a lidar for kernels from its setting."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,10 +23,13 @@ from hilsim.sensor.optics.weather import Weather, build_weather
 from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response, laser_biases_m
-from hilsim.sensor.specs import PulseWord
+from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers
+from hilsim.sensor.specs import LidarSpec, PulseWord
 from hilsim.sensor.velodyne_specs import GpsSetting
 
 _NOISE_MARGIN_SIGMAS = 8.0
+_ROUNDING = 1e-6
+"""Margin above the rounding error of a range in counts."""
 
 
 def build_lidar_plan(
@@ -81,8 +86,10 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         ),
         head=no_head(),
         mirror=no_mirror(),
-        beam=build_beam(spec.beam, setup.sub_rays),
+        beam=build_beam(spec.beam, setting.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
+        signal=_signal(spec),
+        lasers=drawn_lasers(spec.signal, np.array(spec.no_return_reflectivities, np.uint8), seed=seed, stream=setting.stream),
         baseline=np.array(spec.no_return_reflectivities, dtype=np.uint8),
         bias_m=laser_biases_m(spec, seed=seed, stream=setting.stream),
         weather=_weather(setting),
@@ -130,10 +137,18 @@ def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
         BeamRow.ORIGIN_Y: origin_m[:, 1],
         BeamRow.ORIGIN_Z: origin_m[:, 2],
         BeamRow.BIAS: plan.bias_m,
+        BeamRow.GAIN: plan.lasers.gain,
+        BeamRow.STEP: plan.lasers.step,
     }
     table = np.stack([rows[row] for row in BeamRow])
     padded = np.pad(table, ((0, 0), (0, -table.shape[1] % WIDTH)), mode="edge")
     return np.ascontiguousarray(padded.reshape(len(BeamRow), -1, WIDTH).transpose(1, 0, 2).reshape(-1, WIDTH))
+
+
+def _signal(spec: LidarSpec) -> Signal:
+    unit_m = spec.range_unit_mm / 1000.0
+    code_max = min(math.floor(spec.range_max_m / unit_m + _ROUNDING), spec.range_code_max)
+    return build_signal(spec.signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max)
 
 
 def _weather(setting: LidarSetting) -> Weather:

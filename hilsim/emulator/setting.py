@@ -52,6 +52,11 @@ class LidarSetting:
         return self.family.sequences_per_packet
 
     @property
+    def sub_rays(self) -> int:
+        """Rays that sample a beam's footprint."""
+        return self.spec.beam.sub_rays if self.setup.sub_rays is None else self.setup.sub_rays
+
+    @property
     def follows_pulse(self) -> bool:
         """Whether the sensor's clock is synchronised to UTC."""
         if self.pulse is not None:

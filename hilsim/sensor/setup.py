@@ -9,9 +9,8 @@ from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.false_alarms import FalseAlarmSpec
-from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
 from hilsim.sensor.optics.window import WindowSpec
-from hilsim.sensor.specs import ClockSetting, DecimationSpec
+from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 
 DEFAULT_RATE_RPM = 600
@@ -43,7 +42,7 @@ class SensorSetup:
             turning head.
         start_delay_us: Rig time of the sensor's first firing; sensors of a rig are in step where this is equal.
         return_mode: Returns that are reported.
-        sub_rays: Rays that sample a beam's footprint: 1 (a pencil beam; never split over two surfaces), 7 or 19.
+        sub_rays: Rays that sample a beam's footprint: 1 (a pencil beam; never split over two surfaces), 7 or 19; None: as many as the profile's ``[beam]`` says.
         window: Dirt on the sensor's window, and blocked sectors.
         false_alarms: Rate of false alarms.
         decimation: Share of firings that is reported.
@@ -60,7 +59,7 @@ class SensorSetup:
     phase_lock_deg: float | None = None
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
-    sub_rays: int = 1
+    sub_rays: int | None = None
     window: WindowSpec = field(default_factory=WindowSpec)
     false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
     decimation: DecimationSpec = field(default_factory=DecimationSpec)
@@ -88,4 +87,5 @@ class SensorSetup:
         is_within = all(0 <= edge <= 359 for edge in self.field_of_view_deg)
         yield is_within, f"field_of_view_deg must be a first and a last azimuth of 0 to 359, got {list(self.field_of_view_deg)}"
         yield 0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"
-        yield self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"
+        rays = self.sub_rays
+        yield rays is None or rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {rays}"

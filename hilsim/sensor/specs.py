@@ -10,10 +10,13 @@ from numbers import Integral
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.sensor.signal.spec import SignalSpec
 
 ClockSync = Literal["auto", "pps", "free"]
 ClockStamps = Literal["power_up", "utc"]
 _STEP_MAX = 2**31 - 1
+SUB_RAY_COUNTS = (1, 7, 19)
+"""Supported numbers of sub-rays."""
 
 
 def is_whole(value: object) -> bool:
@@ -36,6 +39,7 @@ class BeamSpec:
         window_h_mm: Width of the spot on the sensor's window.
         window_v_mm: Height of the spot on the sensor's window.
         profile: Distribution of light over the spot: ``top_hat`` (even) or ``gaussian`` (1/e^2 at the rim).
+        sub_rays: Rays that sample the spot where a rig does not say otherwise: 1 (no width), 7 or 19.
     """
 
     divergence_h_mrad: float = 0.0
@@ -43,6 +47,7 @@ class BeamSpec:
     window_h_mm: float = 0.0
     window_v_mm: float = 0.0
     profile: Literal["top_hat", "gaussian"] = "top_hat"
+    sub_rays: int = 1
 
     def __post_init__(self) -> None:
         require(
@@ -50,6 +55,7 @@ class BeamSpec:
             (0.0 <= self.divergence_v_mrad <= 100.0, f"divergence_v_mrad must be 0 to 100, got {self.divergence_v_mrad}"),
             (0.0 <= self.window_h_mm <= 100.0, f"window_h_mm must be 0 to 100, got {self.window_h_mm}"),
             (0.0 <= self.window_v_mm <= 100.0, f"window_v_mm must be 0 to 100, got {self.window_v_mm}"),
+            (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
         )
 
 
@@ -125,6 +131,7 @@ class LidarSpec:
         data_latency_us: Time from the end of a packet's last firing sequence to its departure.
         beam: The laser beams.
         detector: The receiver.
+        signal: Noise, grid and losses of its signal.
     """
 
     model: str
@@ -140,6 +147,7 @@ class LidarSpec:
     data_latency_us: float
     beam: BeamSpec = field(default_factory=BeamSpec)
     detector: DetectorSpec = field(default_factory=DetectorSpec)
+    signal: SignalSpec = field(default_factory=SignalSpec)
 
     def __post_init__(self) -> None:
         require(*self.rules())

@@ -6,10 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import require
-from hilsim.sensor.specs import BeamSpec
-
-SUB_RAY_COUNTS = (1, 7, 19)
-"""Supported numbers of sub-rays."""
+from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
 
 _RINGS: dict[int, tuple[tuple[int, float], ...]] = {1: ((1, 0.0),), 7: ((1, 0.0), (6, 2.0 / 3.0)), 19: ((1, 0.0), (6, 0.4), (12, 0.8))}
 """Number of rays and radius of each ring, in half spots; with these, equal weights cover the spot evenly (recommended, unproven)."""

@@ -15,8 +15,8 @@ from hilsim.render.packets import NO_COSINE, packets_of
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.optics.beam import SUB_RAY_COUNTS, Beam, build_beam
-from hilsim.sensor.specs import BeamSpec
+from hilsim.sensor.optics.beam import Beam, build_beam
+from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.renderers import ReferenceRenderer
 from tests.runs.depth import examples

@@ -1,0 +1,135 @@
+"""Firings that hit a surface and return nothing, and the bytes of empty firings."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import constant, kernel
+from hilsim.rng import Purpose, uniform
+from hilsim.sensor.echoes import RANGE, RAY
+from hilsim.sensor.signal.signal import Signal
+
+_LOSS, _EMPTY_BYTE, _ONE_SIDED = constant(Purpose.SIGNAL_LOSS), constant(Purpose.EMPTY_BYTE), constant(Purpose.ONE_SIDED)
+_BOTH, _FIRST, _SECOND = constant(-1), constant(0), constant(1)
+_TWICE, _THRICE = 0.6, 0.75
+_OTHER_SIDE = 0.1
+_BYTE_MAX = 255
+
+
+@kernel
+def _following_m(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, here_m: float) -> float:
+    """Least range beyond ``here_m`` among the sub-rays' nearest hits; ``inf`` for none. Arguments as of ``is_split``."""
+    found_m, seen = np.inf, 0
+    for at in range(hit_count):
+        ray = what[firing, at, RAY]
+        if ray < 0 or seen >> ray & 1 != 0:
+            continue
+        seen |= 1 << ray
+        if value[firing, at, RANGE] > here_m:
+            found_m = min(found_m, value[firing, at, RANGE])
+    return found_m
+
+
+@kernel
+def is_split(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, split_distance_m: float) -> bool:
+    """Whether a firing's sub-rays meet surfaces apart from each other: the largest gap between their ranges is most of their extent, unlike a slanted surface's.
+
+    Args:
+        hit_count: Number of hits.
+        value: ``Hits.value``, each sub-ray's nearest hit before its others.
+        what: ``Hits.what``.
+        firing: Row of the firing.
+        split_distance_m: Least gap.
+    """
+    nearest_m, farthest_m, seen = np.inf, -np.inf, 0
+    for at in range(hit_count):
+        ray = what[firing, at, RAY]
+        if ray < 0 or seen >> ray & 1 != 0:  # weather, or what the ray meets behind a transmitting surface
+            continue
+        seen |= 1 << ray
+        nearest_m, farthest_m = min(nearest_m, value[firing, at, RANGE]), max(farthest_m, value[firing, at, RANGE])
+    if farthest_m - nearest_m < split_distance_m:
+        return False
+    least_m, here_m = max(split_distance_m, 0.5 * (farthest_m - nearest_m)), nearest_m
+    while here_m < farthest_m:
+        next_m = _following_m(hit_count, value, what, firing, here_m)
+        if next_m - here_m >= least_m:
+            return True
+        here_m = next_m
+    return False
+
+
+@kernel
+def is_lost(
+    signal: Signal,
+    seed: np.uint64,
+    stream: int,
+    index: int,
+    hit_count: int,
+    value: npt.NDArray[np.float64],
+    what: npt.NDArray[np.int32],
+    firing: int,
+) -> bool:
+    """Whether a firing with echoes returns nothing: at random, or because its light fell on two surfaces.
+
+    Args:
+        signal: The receiver's signal.
+        seed: Seed of the rig.
+        stream: Random stream of the laser.
+        index: Index of the firing sequence.
+        hit_count: Number of hits.
+        value: ``Hits.value``.
+        what: ``Hits.what``.
+        firing: Row of the firing.
+    """
+    if signal.loss_ratio <= 0.0 and signal.split_loss_ratio <= 0.0:
+        return False
+    draw = uniform(seed, stream, index, _LOSS)
+    if draw < signal.loss_ratio:
+        return True
+    return 1.0 - draw < signal.split_loss_ratio and is_split(hit_count, value, what, firing, signal.split_distance_m)
+
+
+@kernel
+def empty_byte(
+    signal: Signal,
+    baseline: int,
+    step: float,
+    is_lost_firing: bool,  # noqa: FBT001 - kernels take their arguments by place
+    seed: np.uint64,
+    stream: int,
+    index: int,
+) -> int:
+    """Reflectivity byte of a firing without a return: the laser's baseline, or a multiple of its step.
+
+    Args:
+        signal: The receiver's signal.
+        baseline: The laser's baseline.
+        step: The laser's ``empty_step``.
+        is_lost_firing: Whether the firing hit a surface.
+        seed: Seed of the rig.
+        stream: Random stream of the laser.
+        index: Index of the firing sequence.
+    """
+    ratio = signal.lost_byte_ratio if is_lost_firing else signal.empty_byte_ratio
+    if ratio <= 0.0:
+        return baseline
+    draw = uniform(seed, stream, index, _EMPTY_BYTE) / ratio
+    if draw >= 1.0:
+        return baseline
+    multiple = 2.0 if draw < _TWICE else 3.0
+    if draw >= _THRICE:  # few counts are more likely than many
+        multiple = math.floor(3.0 * (1.0 / (1.0 - 0.97 * (draw - _THRICE) / (1.0 - _THRICE)))) + 1.0
+    return min(math.floor(multiple * step + 0.5), _BYTE_MAX)
+
+
+@kernel
+def missing_side(signal: Signal, seed: np.uint64, stream: int, index: int) -> int:
+    """Return of a pair with one echo that is not reported, in the packet's order; -1 for none: the second one is missing more often than the first."""
+    if signal.one_sided_ratio <= 0.0:
+        return _BOTH
+    draw = uniform(seed, stream, index, _ONE_SIDED)
+    if draw < signal.one_sided_ratio:
+        return _SECOND
+    return _FIRST if 1.0 - draw < _OTHER_SIDE * signal.one_sided_ratio else _BOTH
