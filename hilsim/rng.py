@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     SIGNAL_LOSS = 31
     EMPTY_BYTE = 32
     ONE_SIDED = 33
+    RECEIVER_SHADOW = 34
     GUST = 40
     ACCELEROMETER = 41
     ACCELEROMETER_DRIFT = 42

@@ -10,7 +10,7 @@ from hilsim.sensor.signal.spec import SignalSpec
 
 def exact_signal(spec):
     """A model whose receiver adds nothing to ranges and bytes beyond ``range_noise_m`` and ``[detector]``, and whose beams are lines unless a rig widens them."""
-    return dataclasses.replace(spec, signal=SignalSpec(), beam=dataclasses.replace(spec.beam, sub_rays=1))
+    return dataclasses.replace(spec, signal=SignalSpec(), beam=dataclasses.replace(spec.beam, sub_rays=1, receiver_offset_mm=0.0))
 
 
 def lidar_setting(spec, *, name="lidar", stream=0, weather=None, is_exact=True, **setup):

@@ -1,5 +1,6 @@
 """Figures of a stream's received signal: parity of ranges, noise of reflectivity bytes, what happens at depth edges."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -85,7 +86,7 @@ def _third_differences(
     noise = np.full((2, len(BYTE_CLASSES) - 1), np.nan)
     for row, values in enumerate((reflectivity, distance)):
         third = np.abs(np.diff(values, n=3, axis=0))
-        for at, (low, high) in enumerate(zip(BYTE_CLASSES[:-1], BYTE_CLASSES[1:], strict=True)):
+        for at, (low, high) in enumerate(itertools.pairwise(BYTE_CLASSES)):
             of_class = third[is_smooth & (mean >= low) & (mean < high)]
             if of_class.size:
                 noise[row, at] = _SIGMA_PER_MAD * np.median(of_class) / np.sqrt(_THIRD_DIFFERENCE)
@@ -98,7 +99,7 @@ def _across(distance: npt.NDArray[np.int64], unit_m: float) -> tuple[int, int, i
     pair = (distance[:-1] > 0) & (distance[1:] > 0) & (step < _SMOOTH_COUNTS)
     starts = np.flatnonzero(pair[:-1] & pair[1:])  # of three settled firings
     edges = empty = mixed = 0
-    for start, following in zip(starts[:-1], starts[1:], strict=True):
+    for start, following in itertools.pairwise(starts):
         end = start + 2
         if following <= end or following - end - 1 > _MOST_BETWEEN:
             continue

@@ -126,7 +126,7 @@ def _unit(rig: Rig, spec: ReplaySpec, stream: int, recording: _Recording, mount:
         raise ConfigError(f"{where}.profile must be given for an overlay of a Cepton's points, got none")
     profile = _profile(rig, spec.profile or _PROFILES.get(model.name if model else "", _OTHER_PROFILE), where)
     profile = replace(profile, signal=SignalSpec())  # the model's grid would be right only with the unit's own correction, which is not known
-    beam = build_beam(profile.beam, spec.sub_rays)
+    beam = build_beam(replace(profile.beam, receiver_offset_mm=0.0), spec.sub_rays)
     if model is None:
         response = build_response(profile, seed=rig.spec.seed, stream=stream)
         return build_cepton_unit(response, beam, mount, _noise_m(measure_cepton(recording.payloads), response))

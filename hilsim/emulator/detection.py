@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
-from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, spread, store_lanes
+from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, Family, LidarPlan
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
@@ -41,7 +41,7 @@ from hilsim.sensor.response import (
     noise_sd_m,
     range_noise,
 )
-from hilsim.sensor.signal.losses import empty_byte, is_lost, missing_side
+from hilsim.sensor.signal.losses import empty_byte, hide_far_hits, is_lost, missing_side
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
@@ -85,7 +85,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = takes_light(plan), plan.false_alarms.rate_per_firing > 0.0, plan.overlay.rule == _SYNTHETIC_ONLY
-    is_swept, signal = plan.family == _CEPTON, plan.signal
+    is_swept, signal, receiver = plan.family == _CEPTON, plan.signal, plan.beam.receiver if is_plain else -1
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         if not is_swept:
@@ -100,9 +100,12 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     weaken(plan, hits, firing, through, channel, index)
                 is_alarm = has_alarms and add_false_alarm(plan, hits, firing, channel, index)
+                hidden = False
+                if receiver >= 0 and hit_count[firing] > 1:
+                    hidden = hide_far_hits(receiver, response.seed, first_stream + channel, index, hit_count[firing], value, what, firing)
                 if hit_count[firing] > 0 and not is_dropped(response, channel, index):
                     found, moment, energy, retro = sole_echo(hit_count[firing], value, what, firing, response.merge_distance_m)
-                lost = False
+                lost = hidden and found == 0
                 if found > 0 and is_plain and not is_alarm:  # a captured background has its own losses
                     lost = is_lost(signal, response.seed, first_stream + channel, index, hit_count[firing], value, what, firing)
                 found = 0 if lost else found
@@ -120,22 +123,13 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
     response, beams, sequence_index, signal = plan.response, plan.beam_lanes, workspace.sequence, plan.signal
     noise, byte_errors = workspace.noise.reshape(-1, WIDTH), workspace.byte_noise.reshape(-1, WIDTH)
     sums, bits, groups = workspace.sole.sums, workspace.sole.bits, workspace.noise.shape[1] // WIDTH
-    weight, last_weight, older_weight = signal.weight
-    for group in range(groups):
-        last, older = spread(0.0), spread(0.0)
-        for sequence in range(sequence_index.size):
-            index = sequence_index[sequence]
+    ripple, period = plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
+    for sequence in range(sequence_index.size):
+        index = sequence_index[sequence]
+        for group in range(groups):
             of_group = sequence * groups + group
             row, among = of_group * SOLE_ROWS, bits[of_group, _SETTLED]
-            fresh, byte_error = draw_noise(response, group * WIDTH, index)
-            error = fresh
-            if signal.has_memory:
-                if sequence == 0 or index != sequence_index[sequence - 1] + 1:
-                    last, _ = draw_noise(response, group * WIDTH, max(index - 1, 0))
-                    older, _ = draw_noise(response, group * WIDTH, max(index - 2, 0))
-                error = fresh * weight + last * last_weight + older * older_weight
-                older = last
-                last = fresh
+            error, byte_error = draw_noise(response, group * WIDTH, index)
             store_lanes(noise, of_group, error)
             store_lanes(byte_errors, of_group, byte_error)
             if among == 0:
@@ -150,7 +144,7 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
                 diffuse, half = noisy_bytes(signal, energy * range_m * range_m * 100.0, gain, step, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
-            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS)
+            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group)
             store_lanes(sums, row + _CODE, distance_codes(response, range_m, energy, bias_m, error))
             store_lanes(sums, row + _BYTE, diffuse)
             store_lanes(sums, row + _HALF, half)
@@ -192,7 +186,7 @@ def _distance_of(
     """The packet's distance of an echo, 0 where it is not detected or not within limits.
 
     ``is_certain``: it passes the threshold whatever its energy, as noise that was taken for an echo does, and what a real sensor has detected.
-    ``bias_m`` is the channel's, ``first_noise`` the first echo's ``range_noise``.
+    ``bias_m`` is the channel's, with its ripple, ``first_noise`` the first echo's ``range_noise``.
     """
     if not is_certain:
         stream = response.stream * CHANNELS_PER_STREAM + channel
@@ -226,7 +220,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     sums, marks, bits, noise = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits, workspace.noise
     baseline, bias_m, groups, byte_errors = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH, workspace.byte_noise
     signal, corrected = plan.signal, returns.correction
-    is_pair = choice.size > 1
+    is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
@@ -245,10 +239,11 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
                 recorded = _background_echo(hits, firing) if has_backdrop else -1
+                error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane]
                 for echo in range(found):
                     is_certain = echo in (certain, recorded)
                     range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
-                    code = _distance_of(response, energy, range_m, is_certain, channel, index, echo, bias_m[channel], noise[sequence, channel])
+                    code = _distance_of(response, energy, range_m, is_certain, channel, index, echo, error_m, noise[sequence, channel])
                     if code > 0:
                         echoes[echo, ECHO_CODE] = code
                         kept[count] = echo

@@ -124,6 +124,8 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         if porosity > 0.0 and gap_m > 0.0 and instance[ray] < tile_count:
             porosity = _opening(seed, material[row], porosity, gap_m, origin_m, direction, ray, float(range_m[ray]))
         surface = material[row]
+        if share[ray] == 0.0 and (porosity > 0.0 or optics[surface, 3] > 0.0):
+            continue  # the receiver's axis; it sees through
         transmission = float(optics[surface, 3])
         hit_m = travelled_m[ray] + range_m[ray]
         far_m = max(hit_m, NEAREST_HIT_M)

@@ -155,6 +155,7 @@ class LidarPlan(NamedTuple):
         firing_offset_ns: ``int64[c]``, offset of each channel within a firing sequence.
         beam_lanes: ``float64[10 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
             last channel.
+        ripple_lanes: ``float64[p * ceil(c / 16), 16]``, ``LaserSignals.ripple_m`` likewise.
         sequence_ns: Duration of a firing sequence in device time.
         sequences_per_packet: Number of firing sequences in a data packet.
         origin_packet: Data packet that begins with ``origin_sequence``; other than 0 after what a packet holds has changed.
@@ -197,6 +198,7 @@ class LidarPlan(NamedTuple):
     channel_origin_m: npt.NDArray[np.float64]
     firing_offset_ns: npt.NDArray[np.int64]
     beam_lanes: npt.NDArray[np.float64]
+    ripple_lanes: npt.NDArray[np.float64]
     sequence_ns: int
     sequences_per_packet: int
     origin_packet: int

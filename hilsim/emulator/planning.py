@@ -54,7 +54,7 @@ def build_lidar_plan(
     plan = _without_family(setting, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
     plan = plan._replace(gps=build_gps(setting.setup.gps, heard, _pulse(setting)))
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
-    return plan._replace(beam_lanes=_beam_lanes(plan))
+    return plan._replace(beam_lanes=_beam_lanes(plan), ripple_lanes=_side_by_side(plan.lasers.ripple_m).reshape(-1, WIDTH))
 
 
 def with_optics(plan: LidarPlan, setting: LidarSetting) -> LidarPlan:
@@ -110,6 +110,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         channel_origin_m=np.repeat([mount.position_m], spec.laser_count, axis=0),
         firing_offset_ns=np.array(spec.firing_delays_ns, dtype=np.int64),
         beam_lanes=np.zeros((0, WIDTH)),
+        ripple_lanes=np.zeros((0, WIDTH)),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
         origin_packet=0,
@@ -141,8 +142,13 @@ def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
         BeamRow.STEP: plan.lasers.step,
     }
     table = np.stack([rows[row] for row in BeamRow])
+    return np.ascontiguousarray(_side_by_side(table).transpose(1, 0, 2).reshape(-1, WIDTH))
+
+
+def _side_by_side(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A table ``[n, c]`` as ``[n, ceil(c / 16), 16]``, padded with the last channel."""
     padded = np.pad(table, ((0, 0), (0, -table.shape[1] % WIDTH)), mode="edge")
-    return np.ascontiguousarray(padded.reshape(len(BeamRow), -1, WIDTH).transpose(1, 0, 2).reshape(-1, WIDTH))
+    return np.ascontiguousarray(padded.reshape(table.shape[0], -1, WIDTH))
 
 
 def _signal(spec: LidarSpec) -> Signal:

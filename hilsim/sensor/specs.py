@@ -39,6 +39,8 @@ class BeamSpec:
         window_h_mm: Width of the spot on the sensor's window.
         window_v_mm: Height of the spot on the sensor's window.
         profile: Distribution of light over the spot: ``top_hat`` (even) or ``gaussian`` (1/e^2 at the rim).
+        receiver_offset_mm: Distance of the receiver's axis from the beam's, towards larger azimuths: what stands near beside the beam hides what is behind from
+            the receiver. 0: they are one.
         sub_rays: Rays that sample the spot where a rig does not say otherwise: 1 (no width), 7 or 19.
     """
 
@@ -47,6 +49,7 @@ class BeamSpec:
     window_h_mm: float = 0.0
     window_v_mm: float = 0.0
     profile: Literal["top_hat", "gaussian"] = "top_hat"
+    receiver_offset_mm: float = 0.0
     sub_rays: int = 1
 
     def __post_init__(self) -> None:
@@ -55,6 +58,7 @@ class BeamSpec:
             (0.0 <= self.divergence_v_mrad <= 100.0, f"divergence_v_mrad must be 0 to 100, got {self.divergence_v_mrad}"),
             (0.0 <= self.window_h_mm <= 100.0, f"window_h_mm must be 0 to 100, got {self.window_h_mm}"),
             (0.0 <= self.window_v_mm <= 100.0, f"window_v_mm must be 0 to 100, got {self.window_v_mm}"),
+            (abs(self.receiver_offset_mm) <= 100.0, f"receiver_offset_mm must be -100 to 100, got {self.receiver_offset_mm}"),
             (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
         )
 

@@ -16,14 +16,15 @@ _MARGIN = 1.001  # a ray's unit direction has a smaller transverse component tha
 
 
 class Beam(NamedTuple):
-    """Kernel-side bundle of k rays; the first is the beam's centre.
+    """Kernel-side bundle of k rays; the first is the beam's centre, and the last one the receiver's axis where the receiver lies beside the beam.
 
     Attributes:
         tangent: ``float64[k, 2]``, tangents of the horizontal and vertical angle from the centre.
         offset_m: ``float64[k, 2]``, horizontal and vertical offset of the ray's origin.
-        share: ``float64[k]``, share of the light; the sum is 1.
+        share: ``float64[k]``, share of the light; the sum is 1. The receiver's axis has none.
         width_m: Largest distance of a ray's origin from the centre ray's.
         spread: Largest tangent of an angle from the centre ray.
+        receiver: Number of the receiver's axis; -1 for none.
     """
 
     tangent: npt.NDArray[np.float64]
@@ -31,6 +32,7 @@ class Beam(NamedTuple):
     share: npt.NDArray[np.float64]
     width_m: float
     spread: float
+    receiver: int = -1
 
 
 def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
@@ -48,11 +50,16 @@ def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
     half_rad = np.array([spec.divergence_h_mrad, spec.divergence_v_mrad]) / 2000.0
     half_window_m = np.array([spec.window_h_mm, spec.window_v_mm]) / 2000.0
     weight = np.exp(-2.0 * np.sum(place**2, axis=1)) if spec.profile == "gaussian" else np.ones(len(place))
-    tangent, offset_m = np.tan(place * half_rad), place * half_window_m
+    tangent, offset_m, share = np.tan(place * half_rad), place * half_window_m, weight / weight.sum()
+    has_receiver = spec.receiver_offset_mm != 0.0
+    if has_receiver:
+        tangent, share = np.append(tangent, [[0.0, 0.0]], axis=0), np.append(share, 0.0)
+        offset_m = np.append(offset_m, [[spec.receiver_offset_mm / 1000.0, 0.0]], axis=0)
     return Beam(
         tangent=tangent,
         offset_m=offset_m,
-        share=weight / weight.sum(),
+        share=share,
         width_m=float(np.linalg.norm(offset_m, axis=1).max()),
         spread=float(np.linalg.norm(tangent, axis=1).max()) * _MARGIN,
+        receiver=len(place) if has_receiver else -1,
     )

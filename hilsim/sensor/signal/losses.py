@@ -7,14 +7,17 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.rng import Purpose, uniform
-from hilsim.sensor.echoes import RANGE, RAY
+from hilsim.sensor.echoes import ENERGY, RANGE, RAY
 from hilsim.sensor.signal.signal import Signal
 
 _LOSS, _EMPTY_BYTE, _ONE_SIDED = constant(Purpose.SIGNAL_LOSS), constant(Purpose.EMPTY_BYTE), constant(Purpose.ONE_SIDED)
+_SHADOW = constant(Purpose.RECEIVER_SHADOW)
 _BOTH, _FIRST, _SECOND = constant(-1), constant(0), constant(1)
 _TWICE, _THRICE = 0.6, 0.75
 _OTHER_SIDE = 0.1
 _BYTE_MAX = 255
+_SHADOW_DEPTH_M = 0.3
+"""Least distance between what hides a surface and the surface: a slanted surface does not hide itself."""
 
 
 @kernel
@@ -23,7 +26,7 @@ def _following_m(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArr
     found_m, seen = np.inf, 0
     for at in range(hit_count):
         ray = what[firing, at, RAY]
-        if ray < 0 or seen >> ray & 1 != 0:
+        if ray < 0 or seen >> ray & 1 != 0 or value[firing, at, ENERGY] <= 0.0:
             continue
         seen |= 1 << ray
         if value[firing, at, RANGE] > here_m:
@@ -45,7 +48,7 @@ def is_split(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[n
     nearest_m, farthest_m, seen = np.inf, -np.inf, 0
     for at in range(hit_count):
         ray = what[firing, at, RAY]
-        if ray < 0 or seen >> ray & 1 != 0:  # weather, or what the ray meets behind a transmitting surface
+        if ray < 0 or seen >> ray & 1 != 0 or value[firing, at, ENERGY] <= 0.0:  # weather, or what the ray meets behind a transmitting surface
             continue
         seen |= 1 << ray
         nearest_m, farthest_m = min(nearest_m, value[firing, at, RANGE]), max(farthest_m, value[firing, at, RANGE])
@@ -58,6 +61,44 @@ def is_split(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[n
             return True
         here_m = next_m
     return False
+
+
+@kernel
+def hide_far_hits(
+    receiver: int, seed: np.uint64, stream: int, index: int, hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int
+) -> bool:
+    """Take away the energy of what stands before the receiver: returns whether there was any.
+
+    The way back from a hit at range f to the receiver crosses range n at a share 1 - n / f of the receiver's offset from the beam. Where the receiver's own axis
+    meets something at range n and the beam does not, the edge lies anywhere between both, so it hides the hit with that probability.
+
+    Args:
+        receiver: Number of the receiver's axis among the rays.
+        seed: Seed of the rig.
+        stream: Random stream of the laser.
+        index: Index of the firing sequence.
+        hit_count: Number of hits.
+        value: ``Hits.value``.
+        what: ``Hits.what``.
+        firing: Row of the firing.
+    """
+    near_m = np.inf
+    for at in range(hit_count):
+        if what[firing, at, RAY] == receiver:
+            near_m = value[firing, at, RANGE]
+    if near_m == np.inf:
+        return False
+    far_m = 0.0
+    for at in range(hit_count):
+        far_m = max(far_m, value[firing, at, RANGE])
+    if far_m - near_m < _SHADOW_DEPTH_M or uniform(seed, stream, index, _SHADOW) >= 1.0 - near_m / far_m:
+        return False
+    is_hidden = False
+    for at in range(hit_count):
+        if value[firing, at, RANGE] - near_m >= _SHADOW_DEPTH_M and what[firing, at, RAY] >= 0:
+            value[firing, at, ENERGY] = 0.0
+            is_hidden = True
+    return is_hidden
 
 
 @kernel

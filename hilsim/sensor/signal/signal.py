@@ -15,7 +15,10 @@ HALVES = 2 * BYTES
 """Columns of ``LaserSignals.correction``: a byte and the half of its step that the echo's energy lies in."""
 _LASERS_PER_STREAM = 256
 _UNIT = constant(Purpose.SIGNAL_UNIT)
-_GAIN, _STEP, _EMPTY, _WALK = 0, 1, 2, 16
+_GAIN, _STEP, _EMPTY, _RIPPLE, _RIPPLE_PHASE, _WALK = 0, 1, 2, 3, 4, 16
+_SECOND_HARMONIC = 0.28
+RIPPLE_SEQUENCES = 5
+"""Firing sequences after which the ripple repeats: 276.48 us of a VLP-16."""
 
 
 class Signal(NamedTuple):
@@ -23,18 +26,14 @@ class Signal(NamedTuple):
 
     Attributes:
         has_bytes: Whether reflectivity bytes have noise, steps or gains.
-        has_memory: Whether range noise is correlated.
-        weight: Weights of the range noise of this firing, the last and the last but one; their squares add up to 1.
         loss_ratio: Share of firings that are lost at random.
         code_min: Smallest distance code that is reported.
         code_max: Largest one.
     """
 
     has_bytes: bool
-    has_memory: bool
     byte_noise: float
     byte_noise_ratio: float
-    weight: tuple[float, float, float]
     split_distance_m: float
     split_loss_ratio: float
     loss_ratio: float
@@ -52,12 +51,14 @@ class LaserSignals(NamedTuple):
         gain: ``float64[c]``, ratio of the laser's reflectivity bytes to exact ones.
         step: ``float64[c]``, step between the laser's reflectivity bytes; 1 for every byte.
         empty_step: ``float64[c]``, step between the bytes of the laser's empty firings.
+        ripple_m: ``float64[p, c]``, range error of each laser by the index of the firing sequence modulo p.
         correction: ``int8[c, 512]``, range correction in codes; column ``2 * byte + half``. Of a table by byte alone: ``np.repeat(table, 2, axis=1)``.
     """
 
     gain: npt.NDArray[np.float64]
     step: npt.NDArray[np.float64]
     empty_step: npt.NDArray[np.float64]
+    ripple_m: npt.NDArray[np.float64]
     correction: npt.NDArray[np.int8]
 
 
@@ -69,14 +70,10 @@ def build_signal(spec: SignalSpec, *, code_min: int, code_max: int) -> Signal:
         code_min: Smallest distance code that the model reports.
         code_max: Largest one.
     """
-    last, before = spec.noise_memory
-    norm = math.sqrt(1.0 + last * last + before * before)
     return Signal(
         has_bytes=spec.byte_noise > 0.0 or spec.byte_noise_ratio > 0.0 or spec.byte_step > 0.0 or spec.gain_spread_ratio > 0.0,
-        has_memory=last != 0.0 or before != 0.0,
         byte_noise=float(spec.byte_noise),
         byte_noise_ratio=float(spec.byte_noise_ratio),
-        weight=(1.0 / norm, last / norm, before / norm),
         split_distance_m=float(spec.split_distance_m),
         split_loss_ratio=float(spec.split_loss_ratio),
         loss_ratio=float(spec.drop_out_ratio),
@@ -107,8 +104,19 @@ def drawn_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], *, seed: int
         gain=np.clip(1.0 + spec.gain_spread_ratio * gain, 0.5, 1.5),
         step=spec.byte_step * (0.5 + step) if spec.byte_step > 0.0 else np.ones(baseline.size),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
+        ripple_m=_drawn_ripple_m(spec, key, streams),
         correction=np.array([_drawn_correction(spec, key, of_laser) for of_laser in streams], np.int8).reshape(baseline.size, HALVES),
     )
+
+
+def _drawn_ripple_m(spec: SignalSpec, key: np.uint64, streams: list[int]) -> npt.NDArray[np.float64]:
+    """Draw a unit's ripple: a laser has the values of the one before it a firing sequence later, as three VLP-16s show; so does the second harmonic's share."""
+    if spec.ripple_m == 0.0:
+        return np.zeros((1, len(streams)))
+    amplitude_m = spec.ripple_m * (0.75 + 0.5 * uniform(key, streams[0], _RIPPLE, _UNIT))
+    sequence, laser = np.mgrid[:RIPPLE_SEQUENCES, : len(streams)]
+    angle = 2.0 * np.pi * ((sequence - laser) / RIPPLE_SEQUENCES + uniform(key, streams[0], _RIPPLE_PHASE, _UNIT))
+    return np.asarray(amplitude_m * (np.cos(angle) + _SECOND_HARMONIC * np.sin(2.0 * angle)))
 
 
 def _drawn_correction(spec: SignalSpec, key: np.uint64, of_laser: int) -> npt.NDArray[np.int8]:

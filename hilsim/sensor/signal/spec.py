@@ -18,7 +18,7 @@ class SignalSpec:
         correction_codes: Largest range correction, in counts of ``range_unit_mm``, that depends on laser and reflectivity byte; 0: none.
         correction_changes_per_byte: Mean number of steps of that correction from a byte to the next.
         correction_straddle_ratio: Share of bytes within which that correction changes.
-        noise_memory: Weights of the last firing's and the last but one's range noise of the same laser, relative to this firing's.
+        ripple_m: Mean amplitude of a range error that repeats every five firing sequences; each unit has its own amplitude, 0.75 to 1.25 of it, and phase.
         split_distance_m: Least gap between the ranges of two surfaces in a beam at which the beam counts as split.
         split_loss_ratio: Share of firings with a split beam that return nothing.
         drop_out_ratio: Share of other firings that return nothing although they hit a surface.
@@ -36,7 +36,7 @@ class SignalSpec:
     correction_codes: int = 0
     correction_changes_per_byte: float = 0.0
     correction_straddle_ratio: float = 0.0
-    noise_memory: tuple[float, float] = (0.0, 0.0)
+    ripple_m: float = 0.0
     split_distance_m: float = 0.35
     split_loss_ratio: float = 0.0
     drop_out_ratio: float = 0.0
@@ -64,7 +64,7 @@ class SignalSpec:
                 0.0 <= self.correction_changes_per_byte <= 10.0,
                 f"correction_changes_per_byte must be 0 to 10, got {self.correction_changes_per_byte}",
             ),
-            (all(abs(weight) <= 1.0 for weight in self.noise_memory), f"noise_memory must be two numbers of -1 to 1, got {list(self.noise_memory)}"),
+            (0.0 <= self.ripple_m <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
             (0.01 <= self.split_distance_m <= 10.0, f"split_distance_m must be 0.01 to 10, got {self.split_distance_m}"),
             *((0.0 <= getattr(self, name) <= 1.0, f"{name} must be 0 to 1, got {getattr(self, name)}") for name in shares),
         )

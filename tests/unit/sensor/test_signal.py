@@ -78,7 +78,7 @@ def test_the_default_signal_adds_nothing():
     assert (found.step == 1.0).all()
     assert not found.correction.any()
     assert not signal(SignalSpec()).has_bytes
-    assert not signal(SignalSpec()).has_memory
+    assert not found.ripple_m.any()
 
 
 def test_units_differ_by_seed_and_by_sensor():
@@ -90,6 +90,14 @@ def test_units_differ_by_seed_and_by_sensor():
         assert (one.gain != other.gain).all()
         assert (one.correction != other.correction).any(axis=1).all()
     np.testing.assert_array_equal(one.correction, lasers().correction)
+
+
+def test_the_ripple_repeats_every_five_firing_sequences_and_passes_from_laser_to_laser():
+    ripple_m = lasers(SignalSpec(ripple_m=0.005)).ripple_m
+    assert ripple_m.shape == (5, 16)
+    np.testing.assert_allclose(ripple_m[:, 1:], np.roll(ripple_m, 1, axis=0)[:, :-1], atol=1e-12)
+    assert 0.5 * 0.00375**2 < np.mean(ripple_m**2) < 0.6 * 0.00625**2
+    np.testing.assert_allclose(ripple_m.mean(axis=0), 0.0, atol=1e-12)
 
 
 def test_a_corrected_code_stays_within_the_limits():
