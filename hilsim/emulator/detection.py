@@ -100,15 +100,15 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     weaken(plan, hits, firing, through, channel, index)
                 is_alarm = has_alarms and add_false_alarm(plan, hits, firing, channel, index)
-                hidden = False
-                if receiver >= 0 and hit_count[firing] > 1:
-                    hidden = hide_far_hits(receiver, response.seed, first_stream + channel, index, hit_count[firing], value, what, firing)
-                if hit_count[firing] > 0 and not is_dropped(response, channel, index):
-                    found, moment, energy, retro = sole_echo(hit_count[firing], value, what, firing, response.merge_distance_m)
-                lost = hidden and found == 0
-                if found > 0 and is_plain and not is_alarm:  # a captured background has its own losses
-                    lost = is_lost(signal, response.seed, first_stream + channel, index, hit_count[firing], value, what, firing)
-                found = 0 if lost else found
+                lost, hidden, count, stream = False, False, hit_count[firing], first_stream + channel
+                if receiver >= 0 and count > 1:
+                    hidden = hide_far_hits(receiver, response.seed, stream, index, count, value, what, firing)
+                if count > 0 and not is_dropped(response, channel, index):
+                    if is_plain and not is_alarm:  # a captured background has its own losses
+                        lost = is_lost(signal, response.merge_distance_m, response.seed, stream, index, count, value, what, firing)
+                    found, moment, energy, retro = sole_echo(count, value, what, firing, response.merge_distance_m)
+                    lost |= hidden and found == 0
+                    found = 0 if lost else found
                 row = of_group * SOLE_ROWS
                 sums[row + _RANGE, lane], sums[row + _ENERGY, lane], sums[row + _RETRO, lane] = moment, energy, retro
                 marks[firing, _FOUND], marks[firing, _IS_ALARM], marks[firing, _FLAGS], marks[firing, _IS_LOST] = found, is_alarm, blocked, lost

@@ -40,13 +40,11 @@ _SATURATED, _NOISE = constant(ReturnFlag.SATURATED), constant(ReturnFlag.NOISE)
 class Response(NamedTuple):
     """Kernel-side response; the fields are explained in ``LidarSpec`` and ``DetectorSpec``.
 
-    ``grid`` is the step of distance codes before correction; ``code_max`` is the largest distance that packets can represent; ``is_cepton`` selects the scale of reflectivities; ``saturation_energy`` is infinite and
-    ``doubt_energy``
-    0 where nothing is flagged. All fields are scalars: an array would be reference-counted, by an atomic instruction, in each of the calls below.
+    ``grid`` is the step of distance codes before correction; ``code_max`` is the largest distance that packets can represent; ``is_cepton``
+    selects the scale of reflectivities; ``saturation_energy`` is infinite and ``doubt_energy`` 0 where nothing is flagged. All fields are scalars: an array would be reference-counted, by an atomic instruction, in each of the calls below.
     """
 
     unit_m: float
-    grid: float
     range_min_m: float
     range_max_m: float
     noise_m: float
@@ -63,6 +61,7 @@ class Response(NamedTuple):
     doubt_energy: float
     seed: np.uint64
     stream: int
+    grid: float = 1.0
 
 
 def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
@@ -70,7 +69,6 @@ def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
     detector = spec.detector
     return Response(
         unit_m=spec.range_unit_mm / 1000.0,
-        grid=float(spec.signal.grid_codes),
         range_min_m=spec.range_min_m,
         range_max_m=spec.range_max_m,
         noise_m=spec.range_noise_m,
@@ -87,6 +85,7 @@ def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
         doubt_energy=detector.doubt_ratio * detector.threshold_energy,
         seed=np.uint64(seed),
         stream=stream,
+        grid=float(spec.signal.grid_codes),
     )
 
 

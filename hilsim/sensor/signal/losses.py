@@ -35,8 +35,12 @@ def _following_m(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArr
 
 
 @kernel
-def is_split(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, split_distance_m: float) -> bool:
-    """Whether a firing's sub-rays meet surfaces apart from each other: the largest gap between their ranges is most of their extent, unlike a slanted surface's.
+def split_after_m(
+    hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, split_distance_m: float
+) -> tuple[float, float]:
+    """Ranges of the surfaces on both sides of the gap where a firing's sub-rays meet surfaces apart from each other; both ``inf`` where they do not.
+
+    The largest gap between their ranges must be most of their extent, unlike a slanted surface's.
 
     Args:
         hit_count: Number of hits.
@@ -53,14 +57,35 @@ def is_split(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[n
         seen |= 1 << ray
         nearest_m, farthest_m = min(nearest_m, value[firing, at, RANGE]), max(farthest_m, value[firing, at, RANGE])
     if farthest_m - nearest_m < split_distance_m:
-        return False
+        return np.inf, np.inf
     least_m, here_m = max(split_distance_m, 0.5 * (farthest_m - nearest_m)), nearest_m
     while here_m < farthest_m:
         next_m = _following_m(hit_count, value, what, firing, here_m)
         if next_m - here_m >= least_m:
-            return True
+            return here_m, next_m
         here_m = next_m
-    return False
+    return np.inf, np.inf
+
+
+@kernel
+def keep_stronger_side(hit_count: int, value: npt.NDArray[np.float64], firing: int, near_m: float) -> None:
+    """Take away the energy of the weaker side of a split beam.
+
+    Args:
+        hit_count: Number of hits.
+        value: ``Hits.value``.
+        firing: Row of the firing.
+        near_m: Range of the last hit of the near side.
+    """
+    near = far = 0.0
+    for at in range(hit_count):
+        if value[firing, at, RANGE] <= near_m:
+            near += value[firing, at, ENERGY]
+        else:
+            far += value[firing, at, ENERGY]
+    for at in range(hit_count):
+        if (value[firing, at, RANGE] <= near_m) != (near >= far):
+            value[firing, at, ENERGY] = 0.0
 
 
 @kernel
@@ -104,6 +129,7 @@ def hide_far_hits(
 @kernel
 def is_lost(
     signal: Signal,
+    merge_distance_m: float,
     seed: np.uint64,
     stream: int,
     index: int,
@@ -112,10 +138,13 @@ def is_lost(
     what: npt.NDArray[np.int32],
     firing: int,
 ) -> bool:
-    """Whether a firing with echoes returns nothing: at random, or because its light fell on two surfaces.
+    """Whether a firing with hits returns nothing: at random, or because its light fell on two surfaces.
+
+    Of a split beam that is not lost, the weaker side is taken away where both would merge although they are ``mixed_distance_m`` or more apart.
 
     Args:
         signal: The receiver's signal.
+        merge_distance_m: Smallest distance between two echoes.
         seed: Seed of the rig.
         stream: Random stream of the laser.
         index: Index of the firing sequence.
@@ -124,12 +153,19 @@ def is_lost(
         what: ``Hits.what``.
         firing: Row of the firing.
     """
-    if signal.loss_ratio <= 0.0 and signal.split_loss_ratio <= 0.0:
+    if signal.loss_ratio <= 0.0 and signal.split_loss_ratio <= 0.0 and signal.mixed_distance_m <= 0.0:
         return False
     draw = uniform(seed, stream, index, _LOSS)
     if draw < signal.loss_ratio:
         return True
-    return 1.0 - draw < signal.split_loss_ratio and is_split(hit_count, value, what, firing, signal.split_distance_m)
+    near_m, far_m = split_after_m(hit_count, value, what, firing, signal.split_distance_m)
+    if near_m == np.inf:
+        return False
+    if 1.0 - draw < signal.split_loss_ratio:
+        return True
+    if 0.0 < signal.mixed_distance_m <= far_m - near_m < merge_distance_m:
+        keep_stronger_side(hit_count, value, firing, near_m)
+    return False
 
 
 @kernel

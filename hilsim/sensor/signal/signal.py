@@ -36,6 +36,7 @@ class Signal(NamedTuple):
     byte_noise_ratio: float
     split_distance_m: float
     split_loss_ratio: float
+    mixed_distance_m: float
     loss_ratio: float
     one_sided_ratio: float
     empty_byte_ratio: float
@@ -76,6 +77,7 @@ def build_signal(spec: SignalSpec, *, code_min: int, code_max: int) -> Signal:
         byte_noise_ratio=float(spec.byte_noise_ratio),
         split_distance_m=float(spec.split_distance_m),
         split_loss_ratio=float(spec.split_loss_ratio),
+        mixed_distance_m=float(spec.mixed_distance_m),
         loss_ratio=float(spec.drop_out_ratio),
         one_sided_ratio=float(spec.one_sided_ratio),
         empty_byte_ratio=float(spec.empty_byte_ratio),

@@ -21,6 +21,7 @@ class SignalSpec:
         ripple_m: Mean amplitude of a range error that repeats every five firing sequences; each unit has its own amplitude, 0.75 to 1.25 of it, and phase.
         split_distance_m: Least gap between the ranges of two surfaces in a beam at which the beam counts as split.
         split_loss_ratio: Share of firings with a split beam that return nothing.
+        mixed_distance_m: Gap above which a split beam within ``merge_distance_m`` gives its stronger surface instead of a mean; 0: always the mean.
         drop_out_ratio: Share of other firings that return nothing although they hit a surface.
         one_sided_ratio: Share of firings in dual mode with one echo of which the block of the strongest return contains nothing; a tenth as many miss the
             other block.
@@ -39,6 +40,7 @@ class SignalSpec:
     ripple_m: float = 0.0
     split_distance_m: float = 0.35
     split_loss_ratio: float = 0.0
+    mixed_distance_m: float = 0.0
     drop_out_ratio: float = 0.0
     one_sided_ratio: float = 0.0
     empty_byte_ratio: float = 0.0
@@ -66,5 +68,6 @@ class SignalSpec:
             ),
             (0.0 <= self.ripple_m <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
             (0.01 <= self.split_distance_m <= 10.0, f"split_distance_m must be 0.01 to 10, got {self.split_distance_m}"),
+            (0.0 <= self.mixed_distance_m <= 10.0, f"mixed_distance_m must be 0 to 10, got {self.mixed_distance_m}"),
             *((0.0 <= getattr(self, name) <= 1.0, f"{name} must be 0 to 1, got {getattr(self, name)}") for name in shares),
         )

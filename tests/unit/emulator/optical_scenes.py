@@ -16,6 +16,7 @@ from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec
 from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
@@ -49,6 +50,7 @@ def level(spec, **changes):
             "encoder": encoder,
             "rate_jitter": RateJitterSpec(),
             "range_noise_m": 0.0,
+            "signal": SignalSpec(),
             "detector": dataclasses.replace(spec.detector, **detector),
         }
         | changes,
