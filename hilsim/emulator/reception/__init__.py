@@ -1,1 +1,1 @@
-"""Steps of the receiver's stage: what happens to light on its way, and which errors a return gets."""
+"""Steps of the receiver's stage: light on its way to the detector."""

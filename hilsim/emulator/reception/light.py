@@ -1,4 +1,4 @@
-"""What weather, the window and noise do to a firing's hits before the receiver."""
+"""Effect of weather, the window and noise on a firing's hits, before the receiver."""
 
 import math
 

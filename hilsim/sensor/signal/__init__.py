@@ -1,1 +1,1 @@
-"""What a real receiver does to ranges and reflectivity bytes: noise of bytes, grid and correction of ranges, lost firings, bytes of empty firings."""
+"""Errors of a real receiver in ranges and reflectivity bytes: noise of bytes, grid and correction of ranges, lost firings, bytes of empty firings."""

@@ -92,7 +92,7 @@ def keep_stronger_side(hit_count: int, value: npt.NDArray[np.float64], firing: i
 def hide_far_hits(
     receiver: int, seed: np.uint64, stream: int, index: int, hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int
 ) -> bool:
-    """Take away the energy of what stands before the receiver: returns whether there was any.
+    """Remove the energy of hits that a nearer surface hides from the receiver; returns whether there was any.
 
     The way back from a hit at range f to the receiver crosses range n at a share 1 - n / f of the receiver's offset from the beam. Where the receiver's own axis
     meets something at range n and the beam does not, the edge lies anywhere between both, so it hides the hit with that probability.

@@ -7,7 +7,7 @@ from hilsim.errors import require
 
 @dataclass(frozen=True, kw_only=True)
 class SignalSpec:
-    """What the receiver adds to an exact range and an exact reflectivity byte. With the defaults it adds nothing.
+    """Errors that the receiver adds to an exact range and an exact reflectivity byte; with the defaults none.
 
     Attributes:
         byte_noise: Standard deviation of the reflectivity byte of a black surface.

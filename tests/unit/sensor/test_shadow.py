@@ -1,4 +1,4 @@
-"""The receiver beside the beam: what stands near hides from it what the beam hits behind."""
+"""The receiver beside the beam: a near surface hides from it what the beam hits behind."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_the_receivers_axis_is_a_ray_without_light():
 
 @compiled_only
 @pytest.mark.parametrize(("near_m", "far_m", "share"), [(1.0, 4.0, 0.75), (3.0, 4.0, 0.25), (3.9, 4.0, 0.0), (5.0, 4.0, 0.0)])
-def test_what_stands_near_hides_a_share_of_the_offset(near_m, far_m, share):
+def test_a_near_surface_hides_a_share_of_the_offset(near_m, far_m, share):
     assert hidden_share((far_m, far_m), near_m, 4000) == pytest.approx(share, abs=0.03)
 
 
