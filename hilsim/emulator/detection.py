@@ -41,7 +41,7 @@ from hilsim.sensor.response import (
     noise_sd_m,
     range_noise,
 )
-from hilsim.sensor.signal.losses import empty_byte, hide_far_hits, is_lost, missing_side
+from hilsim.sensor.signal.losses import empty_byte, has_losses, is_lost, loss_draws, missing_side
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
@@ -85,13 +85,17 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = takes_light(plan), plan.false_alarms.rate_per_firing > 0.0, plan.overlay.rule == _SYNTHETIC_ONLY
-    is_swept, signal, receiver = plan.family == _CEPTON, plan.signal, plan.beam.receiver if is_plain else -1
+    is_swept, signal, receiver = plan.family == _CEPTON, plan.signal, plan.beam.receiver
+    is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         if not is_swept:
             azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
+            row = of_group * SOLE_ROWS
+            if is_lossy:
+                store_lanes(sums, row + _CODE, loss_draws(response.seed, first_stream + group * WIDTH, index))
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
                 firing, lane = channel * sequences + sequence, channel - group * WIDTH
                 found, blocked, moment, energy, retro = 0, _UNFLAGGED, 0.0, 0.0, 0.0
@@ -100,16 +104,13 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     weaken(plan, hits, firing, through, channel, index)
                 is_alarm = has_alarms and add_false_alarm(plan, hits, firing, channel, index)
-                lost, hidden, count, stream = False, False, hit_count[firing], first_stream + channel
-                if receiver >= 0 and count > 1:
-                    hidden = hide_far_hits(receiver, response.seed, stream, index, count, value, what, firing)
+                lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
-                    if is_plain and not is_alarm:  # a captured background has its own losses
-                        lost = is_lost(signal, response.merge_distance_m, response.seed, stream, index, count, value, what, firing)
+                    if is_lossy and not is_alarm:
+                        draw, stream = sums[row + _CODE, lane], first_stream + channel
+                        lost = is_lost(signal, receiver, response.merge_distance_m, draw, response.seed, stream, index, count, value, what, firing)
                     found, moment, energy, retro = sole_echo(count, value, what, firing, response.merge_distance_m)
-                    lost |= hidden and found == 0
                     found = 0 if lost else found
-                row = of_group * SOLE_ROWS
                 sums[row + _RANGE, lane], sums[row + _ENERGY, lane], sums[row + _RETRO, lane] = moment, energy, retro
                 marks[firing, _FOUND], marks[firing, _IS_ALARM], marks[firing, _FLAGS], marks[firing, _IS_LOST] = found, is_alarm, blocked, lost
                 if found == 1 and is_plain and not is_alarm:

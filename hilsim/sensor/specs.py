@@ -40,7 +40,7 @@ class BeamSpec:
         window_v_mm: Height of the spot on the sensor's window.
         profile: Distribution of light over the spot: ``top_hat`` (even) or ``gaussian`` (1/e^2 at the rim).
         receiver_offset_mm: Distance of the receiver's axis from the beam's, towards larger azimuths: a near surface beside the beam can hide what the beam
-            hits from the receiver. 0: they are one.
+            hits from the receiver. 0: they are one, as they are for a beam of a single ray.
         sub_rays: Rays that sample the spot where a rig does not say otherwise: 1 (no width), 7 or 19.
     """
 

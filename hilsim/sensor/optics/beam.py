@@ -51,7 +51,7 @@ def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
     half_window_m = np.array([spec.window_h_mm, spec.window_v_mm]) / 2000.0
     weight = np.exp(-2.0 * np.sum(place**2, axis=1)) if spec.profile == "gaussian" else np.ones(len(place))
     tangent, offset_m, share = np.tan(place * half_rad), place * half_window_m, weight / weight.sum()
-    has_receiver = spec.receiver_offset_mm != 0.0
+    has_receiver = spec.receiver_offset_mm != 0.0 and sub_rays > 1
     if has_receiver:
         tangent, share = np.append(tangent, [[0.0, 0.0]], axis=0), np.append(share, 0.0)
         offset_m = np.append(offset_m, [[spec.receiver_offset_mm / 1000.0, 0.0]], axis=0)

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.rng import Purpose, uniform
+from hilsim.compilation.lanes import Doubles, lane_numbers
+from hilsim.rng import Purpose, uniform, uniforms
 from hilsim.sensor.echoes import ENERGY, RANGE, RAY
 from hilsim.sensor.signal.signal import Signal
 
@@ -127,9 +128,36 @@ def hide_far_hits(
 
 
 @kernel
+def has_losses(signal: Signal, receiver: int) -> bool:
+    """Whether firings with hits can return nothing, or less than they hit; ``receiver`` as for ``is_lost``."""
+    return signal.loss_ratio > 0.0 or signal.split_loss_ratio > 0.0 or signal.mixed_distance_m > 0.0 or receiver >= 0
+
+
+@kernel
+def loss_draws(seed: np.uint64, first_stream: int, index: int) -> Doubles:
+    """The draws of ``is_lost`` for sixteen lasers, whose random streams follow each other."""
+    return uniforms(seed, lane_numbers() + np.uint64(first_stream), index, _LOSS)
+
+
+@kernel
+def _extent_m(receiver: int, hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int) -> tuple[float, float, float]:
+    """Least and largest range of a firing's hits, and the range of what the receiver's axis meets; ``inf``, ``-inf``, ``inf`` for none."""
+    nearest_m, farthest_m, axis_m = np.inf, -np.inf, np.inf
+    for at in range(hit_count):
+        hit_m = value[firing, at, RANGE]
+        if what[firing, at, RAY] == receiver and receiver >= 0:
+            axis_m = hit_m
+        else:
+            nearest_m, farthest_m = min(nearest_m, hit_m), max(farthest_m, hit_m)
+    return nearest_m, farthest_m, axis_m
+
+
+@kernel
 def is_lost(
     signal: Signal,
+    receiver: int,
     merge_distance_m: float,
+    draw: float,
     seed: np.uint64,
     stream: int,
     index: int,
@@ -138,13 +166,15 @@ def is_lost(
     what: npt.NDArray[np.int32],
     firing: int,
 ) -> bool:
-    """Whether a firing with hits returns nothing: at random, or because its light fell on two surfaces.
+    """Whether a firing with hits returns nothing: at random, because its light fell on two surfaces, or because a nearer one hides all from the receiver.
 
     Of a split beam that is not lost, the weaker side is taken away where both would merge although they are ``mixed_distance_m`` or more apart.
 
     Args:
         signal: The receiver's signal.
+        receiver: Number of the receiver's axis among the rays; -1 for none.
         merge_distance_m: Smallest distance between two echoes.
+        draw: The firing's number of ``loss_draws``.
         seed: Seed of the rig.
         stream: Random stream of the laser.
         index: Index of the firing sequence.
@@ -153,10 +183,13 @@ def is_lost(
         what: ``Hits.what``.
         firing: Row of the firing.
     """
-    if signal.loss_ratio <= 0.0 and signal.split_loss_ratio <= 0.0 and signal.mixed_distance_m <= 0.0:
-        return False
-    draw = uniform(seed, stream, index, _LOSS)
     if draw < signal.loss_ratio:
+        return True
+    nearest_m, farthest_m, axis_m = _extent_m(receiver, hit_count, value, what, firing)
+    if farthest_m - min(nearest_m, axis_m) < min(signal.split_distance_m, _SHADOW_DEPTH_M):
+        return False
+    is_hidden = axis_m < farthest_m and hide_far_hits(receiver, seed, stream, index, hit_count, value, what, firing)
+    if is_hidden and value[firing, :hit_count, ENERGY].max() <= 0.0:
         return True
     near_m, far_m = split_after_m(hit_count, value, what, firing, signal.split_distance_m)
     if near_m == np.inf:

@@ -5,6 +5,7 @@ import pytest
 
 from hilsim.compilation.jit import kernel
 from hilsim.compilation.lanes import WIDTH, load_lanes, store_lanes
+from hilsim.rng import Purpose, uniform
 from hilsim.sensor.echoes import ENERGY, RANGE, RAY, allocate_hits
 from hilsim.sensor.signal import losses, noise
 from hilsim.sensor.signal.signal import HALVES, build_signal, drawn_lasers
@@ -128,20 +129,25 @@ def test_a_beam_is_split_between_surfaces_apart_from_each_other(ranges_m, rays, 
     assert np.isfinite(near_m) == np.isfinite(far_m) == expected
 
 
+def is_lost(spec, hits, index):
+    draw = uniform(SEED, 1, index, Purpose.SIGNAL_LOSS)
+    return losses.is_lost(signal(spec), -1, 1.2, draw, SEED, 1, index, hits.hit_count[0], hits.value, hits.what, 0)
+
+
 @pytest.mark.parametrize(("far_m", "kept"), [(3.6, [1.0, 1.0, 1.0]), (3.9, [0.0, 0.0, 1.0]), (4.5, [1.0, 1.0, 1.0])])
 def test_surfaces_that_are_too_far_apart_to_mix_and_too_near_for_two_echoes_give_the_stronger_one(far_m, kept):
     hits, spec = hits_at(3.0, 3.0, far_m), SignalSpec(mixed_distance_m=0.8)
     hits.value[0, 2, ENERGY] = 3.0
-    assert not losses.is_lost(signal(spec), 1.2, SEED, 1, 0, 3, hits.value, hits.what, 0)
+    assert not is_lost(spec, hits, 0)
     assert (hits.value[0, :, ENERGY] > 0.0).tolist() == [bool(energy) for energy in kept]
 
 
 @compiled_only
 def test_losses_have_their_shares():
     one, two = hits_at(3.0, 3.0), hits_at(3.0, 9.0)
-    shares = [np.mean([losses.is_lost(signal(), 1.2, SEED, 1, index, 2, hits.value, hits.what, 0) for index in range(20_000)]) for hits in (one, two)]
+    shares = [np.mean([is_lost(REAL, hits, index) for index in range(20_000)]) for hits in (one, two)]
     np.testing.assert_allclose(shares, (0.006, 0.506), atol=0.012)
-    assert not any(losses.is_lost(signal(SignalSpec()), 1.2, SEED, 1, index, 2, two.value, two.what, 0) for index in range(100))
+    assert not any(is_lost(SignalSpec(), two, index) for index in range(100))
 
 
 @compiled_only
