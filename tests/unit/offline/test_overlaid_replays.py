@@ -66,6 +66,7 @@ mount_position_m = [0.2, 0.1, 0.3]
 mount_rotation_deg = [0.0, 3.0, -20.0]
 [sensor.override]
 range_noise_m = 0.0
+signal = {{}}
 """
 REPLAY = """
 [[replay]]
