@@ -35,7 +35,7 @@ def recordings(tmp_path_factory):
         directory = tmp_path_factory.mktemp(mode)
         text = (
             ROOM.replace("sub_rays = 1\n", "")
-            .replace('name = "lidar"', f'name = "lidar"\nsub_rays = 7\nreturn_mode = "{mode}"')
+            .replace('name = "lidar"', f'name = "lidar"\nsub_rays = 7\noverride = {{ signal = {{}} }}\nreturn_mode = "{mode}"')
             .replace("[[sensor]]", f"{OPENNESS}\n[[sensor]]")
         )
         rig = load_rig(write_rig(directory, text))

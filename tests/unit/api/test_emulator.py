@@ -106,7 +106,7 @@ def test_of_single_returns_each_point_is_one_row_of_the_ground_truth(tmp_path, k
 
 
 def test_of_dual_returns_a_pair_of_one_echo_is_one_point_and_the_others_are_two(tmp_path):
-    rig = room(tmp_path, mode="dual")
+    rig = room(tmp_path, mode="dual", keys="sub_rays = 7\noverride = { signal = {} }")
     points = hilsim.Emulator(rig).points(0.0, 0.15)
     truth, within = true_rows(rig, 150_000_000)
     by_firing = {}
