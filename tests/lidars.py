@@ -5,5 +5,5 @@ from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import SensorSetup
 
 
-def lidar_setting(spec, *, name="lidar", stream=0, weather=None, **setup):
-    return LidarSetting(name=name, stream=stream, spec=spec, setup=SensorSetup(**setup), weather=weather or WeatherSpec())
+def lidar_setting(spec, *, name="lidar", stream=0, weather=None, unit="ideal", **setup):
+    return LidarSetting(name=name, stream=stream, spec=spec, setup=SensorSetup(unit=unit, **setup), weather=weather or WeatherSpec())

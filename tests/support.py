@@ -45,6 +45,7 @@ waypoints = [
 
 [[sensor]]
 name = "lidar"
+unit = "ideal"
 gps = { latitude_deg = 36.8, longitude_deg = -2.4 }
 """
 

@@ -166,7 +166,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         if not is_swept:
-            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
+            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):

@@ -21,6 +21,7 @@ from hilsim.sensor.optics.weather import Weather
 from hilsim.sensor.optics.window import Window
 from hilsim.sensor.position_stream import PositionStream
 from hilsim.sensor.response import Response
+from hilsim.sensor.unit.encoder import Encoder
 
 
 class Family(IntEnum):
@@ -124,6 +125,7 @@ class LidarPlan(NamedTuple):
         family: Number of the ``Family``.
         clock: Device clock.
         head: Rotating head; ignored for a sensor without one.
+        encoder: Encoder of the rotating head.
         mirror: Scanning mirror; ignored for a sensor without one.
         beam: Rays of a beam and their shares.
         response: Detection, limits and noise.
@@ -142,8 +144,8 @@ class LidarPlan(NamedTuple):
         header_version: Header version of point packets.
         data_size: Bytes of a data packet's payload.
         info_size: Bytes of a position or information packet's payload.
-        elevation_deg: ``float64[c]``.
-        azimuth_offset_rad: ``float64[c]``.
+        elevation_deg: ``float64[c]``, true elevation of each beam: the model's, which packets imply, with the unit's error.
+        azimuth_offset_rad: ``float64[c]``, true azimuth of each beam relative to the head, with the unit's error.
         channel_origin_m: ``float64[c, 3]``, origin of each channel's beam in the platform's body frame.
         firing_offset_ns: ``int64[c]``, offset of each channel within a firing sequence.
         beam_lanes: ``float64[8 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
@@ -165,6 +167,7 @@ class LidarPlan(NamedTuple):
     family: int
     clock: DeviceClock
     head: Head
+    encoder: Encoder
     mirror: Mirror
     beam: Beam
     response: Response

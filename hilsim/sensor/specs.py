@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.sensor.unit.spread import UnitSpread
 
 ClockSync = Literal["auto", "pps", "free"]
 ClockStamps = Literal["power_up", "utc"]
@@ -125,6 +126,7 @@ class LidarSpec:
         data_latency_us: Time from the end of a packet's last firing sequence to its departure.
         beam: The laser beams.
         detector: The receiver.
+        units: How units of the model differ.
     """
 
     model: str
@@ -140,6 +142,7 @@ class LidarSpec:
     data_latency_us: float
     beam: BeamSpec = field(default_factory=BeamSpec)
     detector: DetectorSpec = field(default_factory=DetectorSpec)
+    units: UnitSpread = field(default_factory=UnitSpread)
 
     def __post_init__(self) -> None:
         require(*self.rules())
@@ -196,21 +199,21 @@ class ClockSetting:
             power-up to its first firing.
         stamps: Time stamps of a Cepton-style sensor's points: ``power_up``: microseconds since power-up; ``utc``: microseconds since 1970, as with
             PTP. A Velodyne's stamps count from the hour.
-        oscillator_ppm: Oscillator error: above 0 it runs faster than true time; firings and stamps follow it.
-        stamp_ppm: Error of the stamps relative to the firing clock (two of seven real units: +137 and +141).
+        oscillator_ppm: Oscillator error: above 0 it runs faster than true time; firings and stamps follow it. None: the unit's, 0 for an ideal one.
+        stamp_ppm: Error of the stamps relative to the firing clock (two of seven real units: +137 and +141). None: the unit's, 0 for an ideal one.
     """
 
     sync: ClockSync = "auto"
     offset_s: float = 0.0
     stamps: ClockStamps = "power_up"
-    oscillator_ppm: float = 0.0
-    stamp_ppm: float = 0.0
+    oscillator_ppm: float | None = None
+    stamp_ppm: float | None = None
 
     def __post_init__(self) -> None:
         require(
             (0.0 <= self.offset_s < 1e9, f"offset_s must be 0 to 1000000000, got {self.offset_s}"),
-            (abs(self.oscillator_ppm) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
-            (abs(self.stamp_ppm) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
+            (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
+            (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
         )
 
 

@@ -26,6 +26,7 @@ from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
 from hilsim.sensor.position_stream import build_position_stream
 from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.specs import DecimationSpec
+from hilsim.sensor.unit.encoder import build_encoder
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ELEVATION_TOLERANCE_DEG = 0.01
@@ -124,6 +125,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         return plan._replace(
             family=int(Family.VELODYNE),
             head=head,
+            encoder=build_encoder(spec.encoder_at(mean_rate_rpm(setup)), seed=seed, stream=stream),
             field_of_view=build_field_of_view(setup.field_of_view_deg, head, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),
             decimation=build_decimation(setup.decimation, spec),
             is_decimated=setup.decimation != DecimationSpec(),
