@@ -83,7 +83,7 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
 
 
 def _unit(name: str, rig_path: Path, place: str) -> UnitSpec:
-    """What is known of a sensor's unit: the contents of its file.
+    """Contents of the file of a sensor's unit; empty for a drawn or an ideal one.
 
     Raises:
         ConfigError: there is no such file, or it has faults.

@@ -24,7 +24,7 @@ class LidarSetting:
         setup: Mounting and settings, equal to the rig's ``[[sensor]]``.
         weather: Weather between the lidar and the world.
         family_class: Family of the sensor; None: the built-in family of the model.
-        unit: What is known of the unit that it is; nothing for a drawn or an ideal one.
+        unit: Known figures of its unit; none for a drawn or an ideal one.
         pulse: The pulse at its input; None: what ``setup.clock`` makes of it, for ever.
     """
 

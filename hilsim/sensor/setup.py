@@ -52,7 +52,7 @@ class SensorSetup:
         clock: The sensor's own clock.
         gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
         cepton: Settings of a Cepton-style sensor's packets; only for such a sensor.
-        unit: Which unit of its model it is. ``drawn``: one drawn from the rig's seed and the sensor's number, by the profile's ``[units]``; ``ideal``: one
+        unit: Unit of the model. ``drawn``: one drawn from the rig's seed and the sensor's number, by the profile's ``[units]``; ``ideal``: one
             without errors of its own; otherwise the path, relative to the rig, of a file that ``hilsim calibrate`` has written: what it leaves out is drawn.
     """
 

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Literal
 
 from hilsim.errors import require
-from hilsim.sensor.unit.spread import UnitSpread
 
 ClockSync = Literal["auto", "pps", "free"]
 ClockStamps = Literal["power_up", "utc"]
@@ -126,7 +125,6 @@ class LidarSpec:
         data_latency_us: Time from the end of a packet's last firing sequence to its departure.
         beam: The laser beams.
         detector: The receiver.
-        units: How units of the model differ.
     """
 
     model: str
@@ -142,7 +140,6 @@ class LidarSpec:
     data_latency_us: float
     beam: BeamSpec = field(default_factory=BeamSpec)
     detector: DetectorSpec = field(default_factory=DetectorSpec)
-    units: UnitSpread = field(default_factory=UnitSpread)
 
     def __post_init__(self) -> None:
         require(*self.rules())

@@ -11,6 +11,7 @@ from hilsim.sensor.model_facts import CHANNEL_FACTS, MODEL_FACTS, completed
 from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.position import PositionSpec
+from hilsim.sensor.unit.spread import UnitSpread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ class VelodyneSpec(LidarSpec):
         encoder: Errors of the encoder, one entry for each measured rate.
         rate_jitter: Oscillations of the rotation rate.
         position: The position packet stream.
+        units: Differences between units of the model; the other keys describe an ideal one.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"ripple": "[rate_jitter]"}
@@ -72,6 +74,7 @@ class VelodyneSpec(LidarSpec):
     encoder: tuple[EncoderSpec, ...]
     rate_jitter: RateJitterSpec = field(default_factory=RateJitterSpec)
     position: PositionSpec
+    units: UnitSpread = field(default_factory=UnitSpread)
 
     @classmethod
     def completed(cls, table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

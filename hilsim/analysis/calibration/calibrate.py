@@ -17,7 +17,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What captures say about a unit.
+    """Figures of a unit, learned from captures.
 
     Attributes:
         recordings: The recordings.

@@ -13,7 +13,7 @@ class Figure:
         text: Value with its unit for people; empty: not learned.
         samples: Number of samples that it was learned from.
         reason: Why it was not learned; empty: it was.
-        note: What a reader must know about the value; empty: nothing.
+        note: Remark on the value; empty: none.
     """
 
     name: str

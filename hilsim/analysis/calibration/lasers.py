@@ -161,11 +161,11 @@ def learn_lasers(rays: Sequence[Rays], lasers: int, learned: Learned) -> list[li
         if known.size == 0:
             learned.lack(
                 f"laser.{name}",
-                f"the {len(planes)} planes seen leave a doubt above {doubt * scale:.3g} {unit} for every laser",
+                f"the planes seen, {len(planes)}, leave a doubt above {doubt * scale:.3g} {unit} for every laser",
                 int(found.cells.sum()),
             )
             continue
         text = f"{known.size} lasers, sd {np.std(value[known]) * scale:.3g} {unit}, largest {np.abs(value[known]).max() * scale:.3g} {unit}"
         unknown = f"; {missing} lasers not learned: doubt above {doubt * scale:.3g} {unit}" if missing else ""
-        learned.add(f"laser.{name}", text, int(found.cells[known].sum()), note=f"{len(planes)} planes; {note}".rstrip("; ") + unknown)
+        learned.add(f"laser.{name}", text, int(found.cells[known].sum()), note=f"planes: {len(planes)}; {note}".rstrip("; ") + unknown)
     return rows

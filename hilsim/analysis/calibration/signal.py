@@ -18,13 +18,14 @@ _MOST_OTHERS = 40
 _BYTE_EDGES = np.array([0.0, 1.5, 3.5, 6.5, 10.5, 15.5, 20.5, 30.5, 40.5, 55.5, 70.5, 85.5, 98.5])
 _FEWEST_PAIRS = 300
 _SAME_RANGE_M = 0.05
-_CLIPS, _CLIP_SD = 4, 4.0
+_CLIPS, _CLIP_SD, _LEAST_CLIP = 4, 4.0, 0.7
 _FEWEST_CODES = 24
 _MOST_CODES = 100
 _PARITY_SHARE = 0.75
 _GRID_SHARE = 0.25
 _RANGE_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0, 60.0])
 _FEWEST_RAYS = 200
+_EVEN_SURFACE = 0.12
 _BYTE_SPAN = (4.0, 97.0)
 
 
@@ -95,10 +96,10 @@ def learn_byte_noise(visits: Sequence[Visits], learned: Learned) -> None:
 
 
 def _scatter(step: Doubles) -> float:
-    """Standard deviation without far values."""
-    sd = float(np.sqrt(np.mean(step**2)))
+    """Standard deviation without far values, as of people who pass."""
+    sd = max(1.4826 * float(np.median(np.abs(step))), _LEAST_CLIP)
     for _ in range(_CLIPS):
-        kept = step[np.abs(step) <= max(_CLIP_SD * sd, 1.0)]
+        kept = step[np.abs(step) <= _CLIP_SD * max(sd, _LEAST_CLIP)]
         sd = float(np.sqrt(np.mean(kept**2)))
     return sd
 
@@ -152,6 +153,11 @@ def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int,
         learned.lack("response", reason, total)
         return
     gain, response, sd = _fit_gains(np.concatenate(logs), np.concatenate(laser), np.concatenate(surface), np.concatenate(ranges), lasers)
+    if sd > _EVEN_SURFACE:
+        reason = f"the surfaces are not of one reflectivity: bytes of a plane scatter by {100 * sd:.0f} %, at most {100 * _EVEN_SURFACE:.0f} % are permitted"
+        learned.lack("laser.reflectivity_gain", reason, total)
+        learned.lack("response", reason, total)
+        return
     known = np.flatnonzero(np.isfinite(gain))
     for number in known:
         learned.lasers[number]["reflectivity_gain"] = round(float(np.exp(gain[number])), 4)

@@ -62,7 +62,7 @@ class Unit:
 def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     """The unit that a lidar is: ideal, or learned and drawn from the rig's seed and the sensor's number."""
     spec, setup = setting.spec, setting.setup
-    learned, spread = setting.unit, spec.units
+    learned, spread = setting.unit, spec.units if isinstance(spec, VelodyneSpec) else UnitSpread()
     if setup.unit == IDEAL:
         learned, spread = UnitSpec(), UnitSpread()
     draws = UnitDraws(seed, setting.stream)

@@ -1,1 +1,1 @@
-"""What makes a unit of a model different from all others: its encoder, its lasers, its clock; drawn by chance or learned from a capture."""
+"""Differences between units of a model: the encoder, the lasers, the clock; drawn by chance or learned from a capture."""

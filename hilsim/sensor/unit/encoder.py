@@ -41,8 +41,8 @@ class EncoderSpec:
         class_shares: Share of azimuths in each class modulo 20 hundredths of a degree, 20 numbers with a sum of 1; empty: all equal.
         slow_noise_cdeg: Standard deviation of a noise that changes slowly, in 0.01 deg.
         slow_noise_sequences: Number of firing sequences from one value of the slow noise to the next; linear in between.
-        curve: Error that is fixed over the turn: amplitude in 0.01 deg and phase in degrees of its second harmonic, third harmonic and so on. (The first is
-            ``rate_jitter.per_turn_ratio``.)
+        curve: Error that is fixed over the turn: amplitude in 0.01 deg and phase in degrees of its second harmonic, third harmonic and so on; the first one is
+            ``rate_jitter.per_turn_ratio``.
     """
 
     rate_rpm: int
@@ -183,7 +183,7 @@ def _slow_noise(encoder: Encoder, sequence: int) -> float:
 
 @kernel
 def encoder_code(encoder: Encoder, angle_cdeg: float) -> int:
-    """Hundredths of a degree, 0..35999, that stand for an angle with its errors."""
+    """Convert an angle with its errors to the code of a packet: hundredths of a degree, 0..35999."""
     if encoder.tick_cdeg > 0.0:
         angle_cdeg = encoder.tick_cdeg * np.floor(angle_cdeg / encoder.tick_cdeg + 0.5)
     if encoder.edge_cdeg.size == 0:

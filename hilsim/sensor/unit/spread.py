@@ -1,4 +1,4 @@
-"""How units of a model differ: distributions over the known units, from which a unit is drawn."""
+"""Differences between units of a model: distributions over the known units, from which a unit is drawn."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
