@@ -56,7 +56,8 @@ def calibrate(recordings: Sequence[Recording], spec: VelodyneSpec) -> Calibratio
     lasers = spec.laser_count
     learned = Learned(keys={"model": spec.model}, lasers=[{} for _ in range(lasers)])
     firings = [Firings(recording) for recording in recordings]
-    visits = [visits_of(recording, of) for recording, of in zip(recordings, firings, strict=True)]
+    codes = learn_range_codes(firings, learned)
+    visits = [visits_of(recording, of, codes) for recording, of in zip(recordings, firings, strict=True)]
     learn_mac(recordings, learned)
     learn_clock(recordings, learned)
     learn_encoder(recordings, spec, learned)
@@ -65,6 +66,5 @@ def calibrate(recordings: Sequence[Recording], spec: VelodyneSpec) -> Calibratio
     rays = [rays_of(cells_of(part, lasers), recording.model.geometry) for recording, part in zip(recordings, visits, strict=True)]
     planes = learn_lasers(rays, lasers, learned)
     learn_byte_noise(visits, learned)
-    learn_range_codes(firings, learned)
     learn_gains(rays, planes, lasers, learned)
     return Calibration(recordings=tuple(recordings), learned=learned)

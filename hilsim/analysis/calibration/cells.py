@@ -59,8 +59,13 @@ def turns_of(recording: Recording) -> float:
     return float(np.median(step)) * recording.duration_s * 1e6 / recording.group_us / TURN_CDEG
 
 
-def visits_of(recording: Recording, firings: Firings) -> Visits:
+def visits_of(recording: Recording, firings: Firings, range_codes: npt.NDArray[np.int64]) -> Visits:
     """Sort the returns of a recording by direction.
+
+    Args:
+        recording: The recording.
+        firings: Its firings.
+        range_codes: ``int64[c, 256]``, correction of the distance by laser and byte, which is taken off.
 
     Raises:
         CaptureError: the recording has fewer than two turns, or the sensor moved.
@@ -75,10 +80,12 @@ def visits_of(recording: Recording, firings: Firings) -> Visits:
     chosen = (firings.is_single & (firings.distance > 0)).T
     cell = place.T[chosen]
     order = np.argsort(cell, kind="stable")
+    reflectivity = firings.reflectivity.T[chosen][order].astype(np.int64)
+    distance = firings.distance.T[chosen][order].astype(np.int64) - range_codes[cell[order] // cells, reflectivity]
     visits = Visits(
         cell=cell[order],
-        range_m=firings.distance.T[chosen][order] * recording.model.distance_unit_mm / 1000.0,
-        reflectivity=firings.reflectivity.T[chosen][order].astype(np.int64),
+        range_m=distance * recording.model.distance_unit_mm / 1000.0,
+        reflectivity=reflectivity,
         azimuth_rad=firings.azimuth_cdeg.T[chosen][order] * RAD_PER_CDEG,
         cells=cells,
     )

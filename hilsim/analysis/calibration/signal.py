@@ -104,8 +104,12 @@ def _scatter(step: Doubles) -> float:
     return sd
 
 
-def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> None:
-    """Learn for each laser and byte whether distances are even or odd: on a grid of two counts a byte has a correction of 0 or 1 count."""
+def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:
+    """Learn for each laser and byte whether distances are even or odd: on a grid of two counts a byte has a correction of 0 or 1 count.
+
+    Returns:
+        ``int64[c, 256]``, the corrections; 0 where they were not learned.
+    """
     lasers = firings[0].distance.shape[1]
     odd, count = np.zeros((lasers, 256)), np.zeros((lasers, 256))
     for part in firings:
@@ -117,20 +121,21 @@ def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> None:
     known = count >= _FEWEST_CODES
     if not known.any():
         learned.lack("laser.range_codes", f"no byte of a laser has {_FEWEST_CODES} returns", int(count.sum()))
-        return
+        return np.zeros((lasers, 256), np.int64)
     share = np.divide(odd, count, out=np.full_like(odd, 0.5), where=known)
     is_sided = known & ((share >= _PARITY_SHARE) | (share <= 1.0 - _PARITY_SHARE))
     sided = float(count[is_sided].sum() / count[known].sum())
     if sided < _GRID_SHARE:
         reason = f"no grid of two counts: {100 * sided:.0f} % of the returns are at bytes where even or odd distances prevail, at least {100 * _GRID_SHARE:.0f} % are needed"
         learned.lack("laser.range_codes", reason, int(count[known].sum()))
-        return
+        return np.zeros((lasers, 256), np.int64)
+    codes = np.where(known & (share >= 0.5), 1, 0)
+    codes[:, _MOST_CODES + 1 :] = 0
     for laser in range(lasers):
-        last = int(np.flatnonzero(known[laser])[-1]) if known[laser].any() else -1
-        codes = (share[laser, : min(last, _MOST_CODES) + 1] >= 0.5).astype(int)
-        learned.lasers[laser]["range_codes"] = codes.tolist()
+        learned.lasers[laser]["range_codes"] = codes[laser, : _MOST_CODES + 2].tolist()
     note = f"even or odd only: larger corrections are part of the range bias; {100 * sided:.0f} % of the returns are at bytes where one prevails"
     learned.add("laser.range_codes", f"{int(known.sum())} bytes of {lasers} lasers", int(count[known].sum()), note=note)
+    return codes
 
 
 def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int, learned: Learned) -> None:
