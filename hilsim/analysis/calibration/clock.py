@@ -187,5 +187,5 @@ def _refined(stamps: Doubles, period: float, near: npt.NDArray[np.bool_]) -> tup
             rivals = np.flatnonzero(members & (nearest == value))
             members[rivals] = False
             members[rivals[np.argmin(off[rivals])]] = True
-        jitter = float(np.max(off[members])) * period
+        jitter = 2.0 * float(np.median(off[members])) * period  # of a uniform displacement; those moved by the minimum gap do not count
     return period, min(jitter, 0.49 * period), members

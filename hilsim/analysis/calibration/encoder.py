@@ -123,7 +123,7 @@ def rotation_of(recording: Recording) -> Rotation:
         rpm=float(step_cdeg / TURN_CDEG / recording.group_us * 60e6),
         per_turn=float(amplitude[0]),
         curve=tuple((round(float(size), 3), round(float(angle_deg), 1)) for size, angle_deg in zip(amplitude[1:], phase[1:], strict=True)),
-        doubt_cdeg=noise * np.sqrt(2.0 / rest.size),
+        doubt_cdeg=noise * (2.0 / rest.size) ** 0.5,
     )
 
 

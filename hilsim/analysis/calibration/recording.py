@@ -21,7 +21,7 @@ from hilsim.units import TURN_CDEG
 
 MOST_PACKETS = 60_000
 """Data packets of a capture that are used: the first 80 s of a VLP-16 with one return."""
-FEWEST_PACKETS = 150
+FEWEST_PACKETS = 100
 FEWEST_TURNS = 2.0
 _CLOCK_DOUBT = 1e-3
 Ints = npt.NDArray[np.int64]

@@ -26,6 +26,9 @@ _GRID_SHARE = 0.25
 _RANGE_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0, 60.0])
 _FEWEST_RAYS = 200
 _EVEN_SURFACE = 0.12
+_LEVEL_PRIOR, _GAIN_PRIOR, _RESPONSE_PRIOR = 10.0, 0.1, 0.3
+_GAIN_DOUBT = 0.04
+_CORRELATED = 10.0
 _BYTE_SPAN = (4.0, 97.0)
 
 
@@ -84,7 +87,7 @@ def learn_byte_noise(visits: Sequence[Visits], learned: Learned) -> None:
         of_row = step[row == number]
         if of_row.size < _FEWEST_PAIRS:
             continue
-        points.append([round(float(mean[row == number].mean()), 2), round(_scatter(of_row) / np.sqrt(2.0), 3)])
+        points.append([round(float(mean[row == number].mean()), 2), round(_scatter(of_row) / 2.0**0.5, 3)])
         samples += of_row.size
     if not points:
         learned.lack("byte_noise", f"at least {_FEWEST_PAIRS} pairs of returns of one direction and range are needed, got {step.size}", step.size)
@@ -164,6 +167,10 @@ def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int,
         learned.lack("response", reason, total)
         return
     known = np.flatnonzero(np.isfinite(gain))
+    if known.size == 0:
+        learned.lack("laser.reflectivity_gain", "no two lasers share planes at one distance", total)
+        learned.lack("response", "no two lasers share planes at one distance", total)
+        return
     for number in known:
         learned.lasers[number]["reflectivity_gain"] = round(float(np.exp(gain[number])), 4)
     note = f"the mean is not observable and taken as 1; surfaces that are not of one reflectivity show as gain: scatter {100 * sd:.0f} %"
@@ -189,18 +196,23 @@ def _fit_gains(log: Doubles, laser: Ints, surface: Ints, range_m: Doubles, laser
     matrix[row, surfaces + laser] = 1.0
     for number, of_bin in enumerate(bins):
         matrix[bin_ == of_bin, surfaces + lasers + number] = 1.0
-    weight = np.ones(log.size)
-    solution = np.zeros(matrix.shape[1])
-    for _ in range(5):
-        normal = matrix.T @ (matrix * weight[:, None]) + 1e-3 * np.eye(matrix.shape[1])
-        solution = np.linalg.solve(normal, matrix.T @ (weight * log))
+    prior = np.repeat([_LEVEL_PRIOR, _GAIN_PRIOR, _RESPONSE_PRIOR], [surfaces, lasers, bins.size]) ** -2.0
+    weight, sd = np.ones(log.size), 0.1
+    solution, covariance = np.zeros(matrix.shape[1]), np.eye(matrix.shape[1])
+    for _ in range(6):
+        share = weight / (_CORRELATED * sd**2)
+        covariance = np.linalg.inv(matrix.T @ (matrix * share[:, None]) + np.diag(prior))
+        solution = covariance @ (matrix.T @ (share * log))
         off = log - matrix @ solution
         sd = max(1.4826 * float(np.median(np.abs(off))), 1e-3)
         weight = (1.0 - np.clip(np.abs(off) / (4.685 * sd), 0.0, 1.0) ** 2) ** 2
+    doubt = np.sqrt(np.diag(covariance))
     gain = solution[surfaces : surfaces + lasers]
-    seen = np.bincount(laser, minlength=lasers) >= _FEWEST_EMPTY
+    seen = (np.bincount(laser, minlength=lasers) >= _FEWEST_EMPTY) & (doubt[surfaces : surfaces + lasers] <= _GAIN_DOUBT)
+    if not seen.any():
+        return np.full(lasers, np.nan), [], sd
     gain = np.where(seen, gain - gain[seen].mean(), np.nan)
     response = solution[surfaces + lasers :]
     response = np.exp(response - response.mean()) if bins.size else response
     middle = [float(np.median(range_m[bin_ == of_bin])) for of_bin in bins]
-    return gain, [[round(place, 2), round(float(ratio), 4)] for place, ratio in zip(middle, response, strict=True)], sd
+    return gain, [[round(float(place), 2), round(float(ratio), 4)] for place, ratio in zip(middle, response, strict=True)], sd

@@ -20,16 +20,18 @@ from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
 SPEC = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
-WALLS = [((6.0, 0, 2), (1, 14, 6), 60), ((-5.5, 0, 2), (1, 14, 6), 35), ((0, 6.5, 2), (22, 1, 6), 45), ((0, -4.5, 2), (22, 1, 6), 75)]
+WALLS = [((6.0, 0, 0), (1, 14, 2.4), 60), ((-5.5, 0, 0), (1, 14, 2.4), 35), ((0, 6.5, 0), (22, 1, 2.4), 45), ((0, -4.5, 0), (22, 1, 2.4), 75)]
 FLOOR = ((0, 0, -1.6), (30, 30, 0.4), 30)
 LINK = bytes.fromhex("ffffffffffff6076881000aa0800") + bytes(28)
 
 
-def room(*, with_floor=True):
-    """An empty room; upper lasers see over its walls."""
-    surfaces = [*WALLS, FLOOR] if with_floor else WALLS
+def room():
+    """An empty room; the upper lasers see over the walls."""
     return build_world(
-        [SceneObject(mesh=box(size, Material(name="wall", reflectivity=byte)), placement=Pose(position_m=place)) for place, size, byte in surfaces]
+        [
+            SceneObject(mesh=box(size, Material(name="wall", reflectivity=byte)), placement=Pose(position_m=place))
+            for place, size, byte in [*WALLS, FLOOR]
+        ]
     )
 
 

@@ -15,8 +15,9 @@ SHARES = (*(0.04, 0.06) * 9, 0.01, 0.09)
 
 
 def readings(spec, blocks, rate_rpm=600):
+    """Azimuths of a head that turns as fast as the unit that the entry was measured on."""
     encoder = build_encoder(spec, seed=3, stream=1)
-    head = build_head(rate_rpm=rate_rpm, phase_deg=77.7, rate_jitter=RateJitterSpec(per_turn_ratio=0.001), seed=3, stream=1)
+    head = build_head(rate_rpm=rate_rpm + spec.rate_offset_rpm, phase_deg=77.7, rate_jitter=RateJitterSpec(per_turn_ratio=0.001), seed=3, stream=1)
     return np.array([head_reading_cdeg(head, encoder, 2 * block * SEQUENCE_NS, 2 * block) for block in range(blocks)])
 
 
@@ -44,7 +45,7 @@ def test_increments_are_correlated_as_those_of_real_units(number, lags):
     step = np.diff(readings(entry, 12_000, entry.rate_rpm)) % 36_000
     off = step - step.mean()
     found = [np.mean(off[lag:] * off[:-lag]) / np.mean(off**2) for lag in (1, 2, 3)]
-    np.testing.assert_allclose(found, lags, atol=0.1)
+    np.testing.assert_allclose(found, lags, atol=0.12)
 
 
 def test_a_curve_is_the_same_in_each_turn():
