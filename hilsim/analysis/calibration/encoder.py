@@ -211,8 +211,8 @@ def _simulated(rotation: Rotation, tick_cdeg: float, shares: tuple[float, ...], 
     if tick_cdeg > 0.0:
         angle = tick_cdeg * np.floor(angle / tick_cdeg + 0.5)
     if not shares:
-        return np.floor(angle + 0.5).astype(np.int64) % TURN_CDEG
+        return np.asarray(np.floor(angle + 0.5).astype(np.int64) % TURN_CDEG)
     edge = np.concatenate(([0.0], np.cumsum(shares) / sum(shares))) * CLASSES
     period = np.floor(angle / CLASSES)
     number = np.minimum(np.searchsorted(edge, angle - period * CLASSES, side="right") - 1, CLASSES - 1)
-    return (period.astype(np.int64) * CLASSES + number) % TURN_CDEG
+    return np.asarray((period.astype(np.int64) * CLASSES + number) % TURN_CDEG)

@@ -42,7 +42,7 @@ def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
             counts[laser] += np.bincount(part.reflectivity[empty, laser], minlength=256)
     total = counts.sum(axis=1)
     known = np.flatnonzero(total >= _FEWEST_EMPTY)
-    for laser in known:
+    for laser in known.tolist():
         share = counts[laser] / total[laser]
         baseline = int(np.argmax(share))
         others = [byte for byte in np.argsort(-share, kind="stable") if byte != baseline and share[byte] >= _LEAST_SHARE][:_MOST_OTHERS]
@@ -171,7 +171,7 @@ def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int,
         learned.lack("laser.reflectivity_gain", "no two lasers share planes at one distance", total)
         learned.lack("response", "no two lasers share planes at one distance", total)
         return
-    for number in known:
+    for number in known.tolist():
         learned.lasers[number]["reflectivity_gain"] = round(float(np.exp(gain[number])), 4)
     note = f"the mean is not observable and taken as 1; surfaces that are not of one reflectivity show as gain: scatter {100 * sd:.0f} %"
     learned.add("laser.reflectivity_gain", f"{known.size} lasers, sd {100 * np.std(gain[known]):.1f} %", total, note=note)
@@ -198,7 +198,8 @@ def _fit_gains(log: Doubles, laser: Ints, surface: Ints, range_m: Doubles, laser
         matrix[bin_ == of_bin, surfaces + lasers + number] = 1.0
     prior = np.repeat([_LEVEL_PRIOR, _GAIN_PRIOR, _RESPONSE_PRIOR], [surfaces, lasers, bins.size]) ** -2.0
     weight, sd = np.ones(log.size), 0.1
-    solution, covariance = np.zeros(matrix.shape[1]), np.eye(matrix.shape[1])
+    solution: Doubles = np.zeros(matrix.shape[1])
+    covariance: Doubles = np.eye(matrix.shape[1])
     for _ in range(6):
         share = weight / (_CORRELATED * sd**2)
         covariance = np.linalg.inv(matrix.T @ (matrix * share[:, None]) + np.diag(prior))
