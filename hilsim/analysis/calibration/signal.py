@@ -202,7 +202,7 @@ def _fit_gains(log: Doubles, laser: Ints, surface: Ints, range_m: Doubles, laser
     covariance: Doubles = np.eye(matrix.shape[1])
     for _ in range(6):
         share = weight / (_CORRELATED * sd**2)
-        covariance = np.linalg.inv(matrix.T @ (matrix * share[:, None]) + np.diag(prior))
+        covariance = np.asarray(np.linalg.inv(matrix.T @ (matrix * share[:, None]) + np.diag(prior)), np.float64)
         solution = covariance @ (matrix.T @ (share * log))
         off = log - matrix @ solution
         sd = max(1.4826 * float(np.median(np.abs(off))), 1e-3)
