@@ -52,6 +52,15 @@ def test_drawn_units_are_spread_as_the_known_ones():
     assert np.mean(ppm > 130.0) == pytest.approx(2 / 7, abs=0.12)
 
 
+def test_some_units_swing_at_300_rpm_and_none_at_600():
+    slow = np.array([drawn(stream, rotation_rate_rpm=300).spec.rate_jitter.per_turn_ratio for stream in range(100)])
+    fast = np.array([drawn(stream, rotation_rate_rpm=600).spec.rate_jitter.per_turn_ratio for stream in range(100)])
+    assert fast.max() <= 0.0016
+    assert (slow > fast).all()
+    assert slow.max() > 0.04
+    assert np.median(slow) < 0.02
+
+
 def test_an_ideal_unit_has_no_errors_and_the_models_head():
     unit = unit_of(lidar_setting(VLP16), seed=7)
     for name in ERRORS:
