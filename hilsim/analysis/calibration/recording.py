@@ -14,7 +14,7 @@ from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK, ReturnMode
 from hilsim.protocols.velodyne.firing import build_record_firings
-from hilsim.protocols.velodyne.models import MODELS, STEP_TOLERANCE_US, Model, identify_model
+from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
 from hilsim.protocols.velodyne.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
 from hilsim.units import TURN_CDEG
@@ -23,7 +23,8 @@ MOST_PACKETS = 60_000
 """Data packets of a capture that are used: the first 80 s of a VLP-16 with one return."""
 FEWEST_PACKETS = 100
 FEWEST_TURNS = 2.0
-_CLOCK_DOUBT = 1e-3
+_PULSE_SHARE = 0.2
+"""Largest jump of a stamp, in cycles, that a pulse makes: the sum of a second's drift."""
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
@@ -152,7 +153,7 @@ def read_recording(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: 
     model, mode = _identified(packets, name)
     run = packet_run(packets, None)
     cycles, off_us = whole_cycles(run.step_us, model.cycle_us(is_dual=mode.is_dual))
-    is_broken = (cycles < 1) | (off_us > STEP_TOLERANCE_US + _CLOCK_DOUBT * model.cycle_us(is_dual=mode.is_dual) * cycles)
+    is_broken = (cycles < 1) | (off_us > _PULSE_SHARE * model.cycle_us(is_dual=mode.is_dual))
     is_broken[0] = False
     stamps = [datagram for datagram in position if datagram.source == data[0].source]
     positions = np.frombuffer(b"".join(datagram.payload for datagram in stamps), POSITION_PACKET_DTYPE)
