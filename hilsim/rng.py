@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     SNOW_FLAKE = 24
     FALSE_ALARM = 25
     GAP = 26
+    SPURIOUS = 27
     GUST = 40
     ACCELEROMETER = 41
     ACCELEROMETER_DRIFT = 42

@@ -29,7 +29,7 @@ from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
 from hilsim.scene.materials import Material
-from hilsim.scene.street import street_platform_track
+from hilsim.scene.street.street import street_platform_track
 from hilsim.scene.world import SceneObject, World, build_world, world_materials
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
 from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state

@@ -34,9 +34,9 @@ from hilsim.sensor.echoes import (
     is_detected,
     sole_echo,
 )
-from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.head import head_reading_cdeg
 from hilsim.sensor.mirror import image_point
+from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
 from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import (
@@ -120,11 +120,20 @@ def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) 
 
 
 @kernel
-def _add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int) -> bool:
-    """Let noise be taken for an echo, now and then; returns whether it was."""
-    response = plan.response
+def _add_false_alarm(plan: LidarPlan, workspace: Workspace, firing: int, channel: int, index: int) -> bool:
+    """Let noise be taken for an echo, now and then; returns whether it was. A spurious return replaces whatever the firing met."""
+    response, alarms, hits, ahead = plan.response, plan.false_alarms, workspace.hits, workspace.rays.direction
     stream = response.stream * CHANNELS_PER_STREAM + channel
-    range_m, energy = false_alarm(plan.false_alarms, response.seed, stream, index, response.range_max_m, response.threshold_energy)
+    range_m, energy = 0.0, 0.0
+    if alarms.spurious_rate > 0.0:
+        range_m, energy = spurious_return(alarms, response.seed, stream, index, response.range_min_m, response.range_max_m)
+        if range_m > 0.0:
+            hits.hit_count[firing] = 0
+            hits.what[firing, :, ECHO] = -1
+    if range_m <= 0.0:
+        ray = firing * plan.beam.share.size
+        rate = alarm_rate(alarms, float(ahead[ray, 0]), float(ahead[ray, 1]), float(ahead[ray, 2]))
+        range_m, energy = false_alarm(rate, response.seed, stream, index, response.range_max_m, response.threshold_energy)
     at = hits.hit_count[firing]
     if range_m <= 0.0 or at >= hits.value.shape[1]:
         return False
@@ -161,7 +170,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     hit_count, value, what, azimuth_cdeg = hits.hit_count, hits.value, hits.what, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
-    is_weak, has_alarms, is_plain = _takes_light(plan), plan.false_alarms.rate_per_firing > 0.0, plan.overlay.rule == _SYNTHETIC_ONLY
+    is_weak, has_alarms, is_plain = _takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
     is_swept = plan.family == _CEPTON
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
@@ -176,7 +185,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                     through = _window_share(plan, azimuth_cdeg[sequence], channel, index)
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     _weaken(plan, hits, firing, through, channel, index)
-                is_alarm = has_alarms and _add_false_alarm(plan, hits, firing, channel, index)
+                is_alarm = has_alarms and _add_false_alarm(plan, workspace, firing, channel, index)
                 if hit_count[firing] > 0 and not is_dropped(response, channel, index):
                     found, moment, energy, retro = sole_echo(hit_count[firing], value, what, firing, response.merge_distance_m)
                 row = of_group * SOLE_ROWS

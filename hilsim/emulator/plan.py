@@ -12,11 +12,11 @@ from hilsim.protocols.velodyne.position import NMEA_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
-from hilsim.sensor.false_alarms import FalseAlarms
 from hilsim.sensor.field_of_view import FieldOfView
 from hilsim.sensor.head import Head
 from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.beam import Beam
+from hilsim.sensor.optics.false_alarms import FalseAlarms
 from hilsim.sensor.optics.weather import Weather
 from hilsim.sensor.optics.window import Window
 from hilsim.sensor.position_stream import PositionStream

@@ -15,11 +15,11 @@ from hilsim.protocols.velodyne.position import PpsState
 from hilsim.scene.world import World
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
-from hilsim.sensor.false_alarms import build_false_alarms
 from hilsim.sensor.field_of_view import whole_turn
 from hilsim.sensor.head import no_head
 from hilsim.sensor.mirror import no_mirror
 from hilsim.sensor.optics.beam import build_beam
+from hilsim.sensor.optics.false_alarms import build_false_alarms
 from hilsim.sensor.optics.weather import Weather, build_weather
 from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
@@ -97,7 +97,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         bias_m=unit.bias_m,
         weather=_weather(setting),
         window=build_window(setup.window),
-        false_alarms=build_false_alarms(setup.false_alarms),
+        false_alarms=build_false_alarms(setup.false_alarms, setup.spurious),
         overlay=overlay,
         beam_cells=cells,
         decimation=no_decimation(spec.laser_count),

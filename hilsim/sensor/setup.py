@@ -8,8 +8,8 @@ from typing import Literal
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.cepton_specs import CeptonSetting
-from hilsim.sensor.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
@@ -48,6 +48,7 @@ class SensorSetup:
         sub_rays: Rays that sample a beam's footprint: 1 (a pencil beam; never split over two surfaces), 7 or 19.
         window: Dirt on the sensor's window, and blocked sectors.
         false_alarms: Rate of false alarms.
+        spurious: Rate of spurious returns.
         decimation: Share of firings that is reported.
         clock: The sensor's own clock.
         gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
@@ -67,6 +68,7 @@ class SensorSetup:
     sub_rays: int = 1
     window: WindowSpec = field(default_factory=WindowSpec)
     false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
+    spurious: SpuriousSpec = field(default_factory=SpuriousSpec)
     decimation: DecimationSpec = field(default_factory=DecimationSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None

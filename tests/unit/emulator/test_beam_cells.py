@@ -13,7 +13,7 @@ from hilsim.emulator.truth import packets_with_truth
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_objects
+from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import build_world
 from hilsim.vehicle.platform import build_platform
 from tests.compiled import compiled_only
