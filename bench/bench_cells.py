@@ -22,7 +22,7 @@ from hilsim.render.cell_lists import build_cells, build_turning_cells
 from hilsim.render.cells import NO_CELL, NO_CELLS, turning_cell
 from hilsim.render.packets import NO_COSINE, packets_of
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_objects
+from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import BeamSpec

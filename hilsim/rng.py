@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     SNOW_FLAKE = 24
     FALSE_ALARM = 25
     GAP = 26
+    SPURIOUS = 27
     SIGNAL_UNIT = 30
     SIGNAL_LOSS = 31
     EMPTY_BYTE = 32
@@ -58,6 +59,14 @@ class Purpose(IntEnum):
     ROVER_POSE = 70
     ROVER_POINT = 71
     ROVER_DRIFT = 72
+    ENCODER_SLOW_NOISE = 80
+    UNIT_BIAS = 81
+    UNIT_DIRECTION = 82
+    UNIT_GAIN = 83
+    UNIT_BASELINE = 84
+    UNIT_CLOCK = 85
+    UNIT_HEAD = 86
+    UNIT_ENCODER = 87
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

@@ -40,7 +40,7 @@ from hilsim.limits import INSERTED_OBJECTS
 from hilsim.scene.materials import Material
 from hilsim.scene.object_specs import ObjectSpec
 from hilsim.scene.world import SceneObject, World, build_world
-from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.specs import PulseState
 from hilsim.vehicle.multirotor import build_multirotor
@@ -262,7 +262,7 @@ class RigState:
         setting = self.settings[number].with_sub_rays(former.setting.sub_rays)
         editable = self.worlds.get(number, self.worlds[_SHARED])
         if number in self.dark:
-            blind = replace(setting, weather=WeatherSpec(), setup=replace(setting.setup, false_alarms=FalseAlarmSpec()))
+            blind = replace(setting, weather=WeatherSpec(), setup=replace(setting.setup, false_alarms=FalseAlarmSpec(), spurious=SpuriousSpec()))
             return replace(former, setting=blind, world=_NOTHING, overlay=None, cells=None, continues=AT_START, later=())
         return replace(former, setting=setting, world=editable.world, continues=AT_START, later=())
 

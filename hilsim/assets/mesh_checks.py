@@ -184,7 +184,7 @@ def _gltf_notes(path: Path, document: dict[str, Any]) -> list[str]:
         notes.append(f"{path}: skins and morph targets are ignored; the mesh has its modelled shape")
     missing = [image["uri"] for image in document.get("images", []) if _is_missing(path, image.get("uri", ""))]
     if missing:
-        notes.append(f"{path}: textures are missing, without effect (hilsim uses none): {', '.join(missing)}")
+        notes.append(f"{path}: textures are missing: no colours are read from them: {', '.join(missing)}")
     return notes
 
 

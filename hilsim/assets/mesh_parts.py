@@ -21,6 +21,7 @@ class MeshPart:
         names: The file's material names; empty for a part without one.
         lines: ``int64[n]``, lines of the vertices in a text file; None if unknown.
         piece: ``int64[m]``, rows of ``pieces``.
+        brightness: ``float64[m]``, linear brightness of each triangle's colour, 0 to 1; None if it has none or they were not read.
         pieces: Names of the part's pieces, in order, as Gazebo names them; a name may be repeated. Empty if unknown.
     """
 
@@ -31,6 +32,7 @@ class MeshPart:
     lines: npt.NDArray[np.int64] | None = None
     piece: npt.NDArray[np.int64] | None = None
     pieces: tuple[str, ...] = ()
+    brightness: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

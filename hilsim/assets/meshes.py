@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.colours import coloured, shaded
 from hilsim.assets.dae import read_dae
 from hilsim.assets.extent import check_extent
 from hilsim.assets.library import is_in_library, library_mesh
@@ -22,7 +23,7 @@ from hilsim.assets.obj import read_obj
 from hilsim.errors import AssetError
 from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene.materials import Material
-from hilsim.scene.mesh import Mesh
+from hilsim.scene.mesh import Mesh, areas_m2
 from hilsim.scene.object_specs import MeshSpec
 
 SUFFIXES = (".obj", ".ply", ".stl", ".dae", ".gltf", ".glb")
@@ -57,7 +58,7 @@ def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -
     if is_in_library(spec.file):
         return mesh_of(Path(spec.file), library_mesh(spec.file), spec, materials)
     path = directory / spec.file
-    return mesh_of(path, read_mesh(path), spec, materials)
+    return mesh_of(path, read_mesh(path, with_colours=spec.colours), spec, materials)
 
 
 def mesh_of(
@@ -89,6 +90,11 @@ def mesh_of(
     used = tuple(dict.fromkeys(name for part in parts for name in part.names))
     chosen, notes = _choose_materials(spec, used, materials, path)
     rows = np.concatenate([np.array([used.index(name) for name in part.names], dtype=np.int64)[part.material] for part in parts])
+    if spec.colours:
+        missing = [np.full(len(part.triangles), np.nan) if part.brightness is None else part.brightness for part in parts]
+        rows, chosen = shaded(rows, chosen, np.concatenate(missing), areas_m2(vertices[triangles]))
+        if all(part.brightness is None for part in parts):
+            notes.append(f"{path}: has no colours that hilsim reads (those of PLY, glTF and GLB files); its materials are even")
     if submesh is not None:
         vertices, triangles, taken = _taken(path, parts, submesh, vertices, triangles)
         rows = rows[taken]
@@ -155,8 +161,12 @@ def _choose_materials(spec: MeshSpec, used: tuple[str, ...], materials: dict[str
     return tuple(materials[spec.materials.get(name, name if name in materials else spec.material)] for name in used), notes
 
 
-def read_mesh(path: Path) -> MeshFile:
+def read_mesh(path: Path, *, with_colours: bool = False) -> MeshFile:
     """Read the contents of a mesh file.
+
+    Args:
+        path: The file.
+        with_colours: Whether to read the colours of a PLY, glTF or GLB file.
 
     Raises:
         AssetError: the file cannot be used; the message names it and the reason.
@@ -171,12 +181,12 @@ def read_mesh(path: Path) -> MeshFile:
         case ".stl":
             return _whole(path, lambda: _with_trimesh(path), exactly=check_stl(path, data))
         case ".ply":
-            return _whole(path, lambda: _with_trimesh(path), at_least=check_ply(path, data))
+            return _whole(path, lambda: _with_trimesh(path, with_colours=with_colours), at_least=check_ply(path, data))
         case ".dae":
             unit_m = check_dae(path, data)
             return _whole(path, lambda: read_dae(path, data, unit_m))
         case _:
-            return _whole(path, lambda: _with_trimesh(path), notes=tuple(check_gltf(path, data)))
+            return _whole(path, lambda: _with_trimesh(path, with_colours=with_colours), notes=tuple(check_gltf(path, data)))
 
 
 def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = ()) -> MeshFile:
@@ -197,15 +207,15 @@ def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: in
     return MeshFile(parts=parts, notes=notes)
 
 
-def _with_trimesh(path: Path) -> tuple[MeshPart, ...]:
+def _with_trimesh(path: Path, *, with_colours: bool = False) -> tuple[MeshPart, ...]:
     import trimesh  # noqa: PLC0415 - it costs half a second and 40 MB, which a rig without such files does not need
 
     logging.getLogger("trimesh").setLevel(logging.CRITICAL)
     scene = trimesh.load_scene(str(path), process=False)
-    return tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node)) is not None)
+    return tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node, with_colours=with_colours)) is not None)
 
 
-def _part(scene: Any, node: str) -> MeshPart | None:
+def _part(scene: Any, node: str, *, with_colours: bool) -> MeshPart | None:
     """One placed geometry of a trimesh scene; None for lines and points."""
     matrix, name = scene.graph[node]
     geometry = scene.geometry[name]
@@ -215,9 +225,14 @@ def _part(scene: Any, node: str) -> MeshPart | None:
     transform = np.asarray(matrix, dtype=np.float64)
     vertices: npt.NDArray[np.float64] = np.asarray(geometry.vertices, dtype=np.float64) @ transform[:3, :3].T + transform[:3, 3]
     material = getattr(getattr(geometry, "visual", None), "material", None)
+    rows: npt.NDArray[np.int64] = np.asarray(triangles, dtype=np.int64)
+    brightness = None
+    if with_colours:
+        vertices, rows, brightness = coloured(geometry, vertices, rows)
     return MeshPart(
         vertices=vertices,
-        triangles=np.asarray(triangles, dtype=np.int64),
-        material=np.zeros(len(triangles), dtype=np.int64),
+        triangles=rows,
+        brightness=brightness,
+        material=np.zeros(len(rows), dtype=np.int64),
         names=(str(getattr(material, "name", None) or ""),),
     )

@@ -18,7 +18,7 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec, ObjectSpec, TerrainSpec
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_objects
+from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import SceneObject
 
 if TYPE_CHECKING:

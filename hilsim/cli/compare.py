@@ -1,6 +1,9 @@
-"""``hilsim compare``: compare the statistics of two Velodyne streams."""
+"""``hilsim compare``: compare the statistics of two Velodyne streams, or judge emulated captures beside real ones."""
 
 import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,10 @@ from hilsim.analysis.comparison.draw import draw_comparison
 from hilsim.analysis.comparison.report import Tone, render_text, to_json
 from hilsim.analysis.comparison.statistics import NAMES
 from hilsim.analysis.comparison.stream import StreamStatistics, gather
+from hilsim.analysis.judgement.capture_sample import CaptureSample, sample_capture
+from hilsim.analysis.judgement.classifier import require_classifier
+from hilsim.analysis.judgement.judge import judge as judge_captures
+from hilsim.analysis.judgement.judge_report import judgement_json, render_judgement
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.outputs import ImageFile
 from hilsim.cli.terminal.progress import watched
@@ -45,22 +52,64 @@ class NamedLimit(click.ParamType[tuple[str, float]]):
         return name, limit
 
 
-@click.command()
-@click.argument("a", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("b", type=click.Path(dir_okay=False, path_type=Path))
+_SEPARATOR = "--"
+_BEHIND = "hilsim.compare.behind"
+
+
+class SeparatedFiles(click.Command):
+    """A command whose files are in two lists, separated by ``--``; ``ctx.meta`` gets the number of files behind it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and count what is behind the separator: click takes the separator away, and everything behind it is a file."""
+        if _SEPARATOR in args:
+            ctx.meta[_BEHIND] = len(args) - args.index(_SEPARATOR) - 1
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=SeparatedFiles, options_metavar="[OPTIONS] A B | --judge REAL... -- EMULATED...")
+@click.argument("files", type=click.Path(dir_okay=False, path_type=Path), nargs=-1, metavar="")
+@click.option(
+    "--judge", is_flag=True, help="Judge emulated captures beside real ones, two or more each (the extra `judge`); exit with 1 if distinguished."
+)
 @click.option("--sensor-a", default="", metavar="ADDRESS", help="Address of the sensor of A; needed if there are several.")
 @click.option("--sensor-b", default="", metavar="ADDRESS", help="Address of the sensor of B.")
 @click.option("-o", "--output", type=ImageFile(), help="Draw both streams' distributions: .png, .svg or .pdf.")
 @click.option("--max", "limits", type=NamedLimit(), multiple=True, help="Exit with 1 when the distance NAME is larger than VALUE; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, distributions included.")
-def compare(*, a: Path, b: Path, sensor_a: str, sensor_b: str, output: Path | None, limits: tuple[tuple[str, float], ...], as_json: bool) -> None:
+def compare(
+    *,
+    files: tuple[Path, ...],
+    judge: bool,
+    sensor_a: str,
+    sensor_b: str,
+    output: Path | None,
+    limits: tuple[tuple[str, float], ...],
+    as_json: bool,
+) -> None:
     """Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.
 
     If the distance of two real units of one model is known, a verdict states whether these streams are as close. Exits with 0 whatever the
     verdicts are, and with 1 if a --max is exceeded.
+
+    With --judge, classifiers try to tell the EMULATED captures from the REAL ones, and the real ones from each other. Exits with 1 if emulated
+    captures are distinguished better than real units are.
     """
-    streams = _gathered(a, sensor_a, as_json=as_json), _gathered(b, sensor_b, as_json=as_json)
-    comparison = compare_streams(*streams, dict(limits))
+    if judge:
+        if output is not None or limits or sensor_a or sensor_b:
+            raise click.UsageError("--judge takes no --output, --max, --sensor-a or --sensor-b")
+        behind = click.get_current_context().meta.get(_BEHIND, 0)
+        if not 0 < behind < len(files):
+            raise click.UsageError("--judge needs real captures, -- and emulated captures")
+        _judge(files[:-behind], files[-behind:], as_json=as_json)
+        return
+    if len(files) != 2:
+        raise click.UsageError(f"two captures A and B are needed, got {len(files)}")
+    _compare(files[0], files[1], (sensor_a, sensor_b), output, dict(limits), as_json=as_json)
+
+
+def _compare(a: Path, b: Path, sensors: tuple[str, str], output: Path | None, limits: dict[str, float], *, as_json: bool) -> None:
+    streams = _gathered(a, sensors[0], as_json=as_json), _gathered(b, sensors[1], as_json=as_json)
+    comparison = compare_streams(*streams, limits)
     names = str(a), str(b)
     if output is not None:
         draw_comparison(comparison, names, output)
@@ -81,3 +130,38 @@ def _gathered(path: Path, sensor: str, *, as_json: bool) -> StreamStatistics:
         for note in file.notes.lines():
             click.secho(f"note: {path.name}: {note}", fg="yellow", err=True)
     return statistics
+
+
+def _judge(real: tuple[Path, ...], emulated: tuple[Path, ...], *, as_json: bool) -> None:
+    require_classifier()
+    samples = [[_sampled(path) for path in paths] for paths in (real, emulated)]
+    with _trials() as advance:
+        judgement = judge_captures(samples[0], samples[1], advance)
+    if as_json:
+        click.echo(json.dumps(judgement_json(judgement)))
+    else:
+        for line in render_judgement(judgement):
+            click.secho(line.text, **_STYLES[line.tone])
+    if not judgement.passed:
+        raise CommandFaultError
+
+
+def _sampled(path: Path) -> CaptureSample:
+    file = CaptureFile(path)
+    with watched(file) as datagrams:
+        return sample_capture(datagrams, name=str(path))
+
+
+@contextmanager
+def _trials() -> Iterator[Callable[[int, int], object]]:
+    """Give a function that shows the number of finished trials, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _of: None
+        return
+    with click.progressbar(length=1, label="judging", file=sys.stderr) as bar:
+
+        def advance(done: int, of: int) -> None:
+            bar.length = of
+            bar.update(done - bar.pos)
+
+        yield advance

@@ -15,7 +15,7 @@ from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_objects
+from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import SceneObject, World, build_world
 
 REACH_M = 200.0

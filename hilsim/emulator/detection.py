@@ -29,6 +29,7 @@ from hilsim.sensor.echoes import (
     sole_echo,
 )
 from hilsim.sensor.head import head_reading_cdeg
+from hilsim.sensor.optics.false_alarms import has_false_alarms
 from hilsim.sensor.response import (
     CHANNELS_PER_STREAM,
     Response,
@@ -84,13 +85,13 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     hit_count, value, what, azimuth_cdeg = hits.hit_count, hits.value, hits.what, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
-    is_weak, has_alarms, is_plain = takes_light(plan), plan.false_alarms.rate_per_firing > 0.0, plan.overlay.rule == _SYNTHETIC_ONLY
+    is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
     is_swept, signal, receiver = plan.family == _CEPTON, plan.signal, plan.beam.receiver
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         if not is_swept:
-            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
+            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
             row = of_group * SOLE_ROWS
@@ -103,7 +104,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                     through = window_share(plan, azimuth_cdeg[sequence], channel, index)
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     weaken(plan, hits, firing, through, channel, index)
-                is_alarm = has_alarms and add_false_alarm(plan, hits, firing, channel, index)
+                is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
                     if is_lossy and not is_alarm:

@@ -1,16 +1,19 @@
-"""Second stage: what rays met → hits of their firings, and rays that go on behind what lets light pass."""
+"""Second stage: what rays met → hits of their firings, and rays that go on behind what lets light pass, or from a mirror."""
 
 import math
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
+from hilsim.geometry.frames import Vector
+from hilsim.render.surfaces import mirrored_share, returned
 from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, uniform
+from hilsim.scene.materials import Optic
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -18,6 +21,7 @@ from hilsim.sensor.echoes import (
     COSINE,
     ENERGY,
     INSTANCE,
+    MIRRORED,
     RANGE,
     RAY,
     RETRO,
@@ -26,6 +30,8 @@ from hilsim.sensor.echoes import (
 )
 
 _GAP = constant(Purpose.GAP)
+_POROSITY, _TRANSMISSION, _GAP_SIZE = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.GAP)
+_RETRO, _MIRROR = constant(Optic.RETRO), constant(Optic.MIRROR)
 _SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(OverlayRule.NEAREST)
 
 
@@ -34,7 +40,7 @@ GAP_SHIFT = 0.6180339887498949
 FAINTEST_SHARE = 1e-4
 """Share of a firing's light below which its rays are not traced further."""
 STEP_M = 1e-3
-"""Distance behind a transmitting surface at which a ray continues."""
+"""Distance from a surface at which a ray that goes on from there begins."""
 NEAREST_HIT_M = 0.01
 """Shortest range whose square an energy is divided by."""
 
@@ -87,6 +93,29 @@ def find_cosines(world: World, rays: Rays, count: int) -> None:
         rays.cosine[ray] = abs(x * rays.direction[ray, 0] + y * rays.direction[ray, 1] + z * rays.direction[ray, 2])
 
 
+@inlined_kernel
+def _go_on(rays: Rays, ray: int, direction: Vector, share: float, sub_ray: int, beyond: Rays, at: int) -> None:
+    """Write the ray that goes on from what a ray met, as row ``at`` of ``beyond``."""
+    step_m = rays.range_m[ray] + STEP_M
+    for axis in range(3):
+        beyond.origin_m[at, axis] = rays.origin_m[ray, axis] + rays.range_m[ray] * rays.direction[ray, axis] + STEP_M * direction[axis]
+        beyond.direction[at, axis] = direction[axis]
+    beyond.time_ns[at] = rays.time_ns[ray]
+    beyond.firing[at] = rays.firing[ray]
+    beyond.sub_ray[at] = sub_ray
+    beyond.share[at] = share
+    beyond.travelled_m[at] = rays.travelled_m[ray] + step_m
+
+
+@kernel
+def _mirrored(world: World, rays: Rays, ray: int) -> Vector:
+    """Direction of a ray after a mirror."""
+    dx, dy, dz = float(rays.direction[ray, 0]), float(rays.direction[ray, 1]), float(rays.direction[ray, 2])
+    nx, ny, nz = hit_normal(world, rays.instance[ray], rays.triangle[ray], rays.time_ns[ray])
+    along = 2.0 * (dx * nx + dy * ny + dz * nz)
+    return dx - along * nx, dy - along * ny, dz - along * nz
+
+
 @stage_kernel
 def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
@@ -120,37 +149,41 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
             continue
         if row < 0:
             continue
-        porosity, gap_m = float(optics[material[row], 2]), float(optics[material[row], 4])
+        porosity, gap_m = float(optics[material[row], _POROSITY]), float(optics[material[row], _GAP_SIZE])
         if porosity > 0.0 and gap_m > 0.0 and instance[ray] < tile_count:
             porosity = _opening(seed, material[row], porosity, gap_m, origin_m, direction, ray, float(range_m[ray]))
         surface = material[row]
-        if share[ray] == 0.0 and (porosity > 0.0 or optics[surface, 3] > 0.0):
+        transmission = float(optics[surface, _TRANSMISSION])
+        if share[ray] == 0.0 and (porosity > 0.0 or transmission > 0.0):
             continue  # the receiver's axis; it sees through
-        transmission = float(optics[surface, 3])
+        mirror = mirrored_share(optics, surface, cosine[ray])
         hit_m = travelled_m[ray] + range_m[ray]
         far_m = max(hit_m, NEAREST_HIT_M)
         firing = firing_of[ray]
         at = hit_count[firing]
         if at < room and porosity < 1.0:
+            light = returned(world, optics, surface, instance[ray], time_ns[ray], cosine[ray], origin_m, direction, ray, float(range_m[ray]))
             value[firing, at, RANGE] = hit_m
-            value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * float(optics[surface, 0]) * cosine[ray] / (far_m * far_m)
+            value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * (1.0 - mirror) * (1.0 - mirror) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine[ray]
-            value[firing, at, RETRO] = optics[surface, 1]
+            value[firing, at, RETRO] = optics[surface, _RETRO]
             what[firing, at, RAY] = sub_ray[ray]
             what[firing, at, INSTANCE] = instance[ray]
             what[firing, at, TRIANGLE] = row
             hit_count[firing] = at + 1
-        passing = share[ray] * (porosity + (1.0 - porosity) * transmission * transmission)
-        if passing * sub_rays < FAINTEST_SHARE:
-            continue
-        step_m = range_m[ray] + STEP_M
-        for axis in range(3):
-            beyond.origin_m[going_on, axis] = origin_m[ray, axis] + step_m * direction[ray, axis]
-            beyond.direction[going_on, axis] = direction[ray, axis]
-        beyond.time_ns[going_on] = time_ns[ray]
-        beyond.firing[going_on] = firing
-        beyond.sub_ray[going_on] = sub_ray[ray]
-        beyond.share[going_on] = passing
-        beyond.travelled_m[going_on] = travelled_m[ray] + step_m
-        going_on += 1
+        through = transmission * (1.0 - mirror) / max(1.0 - float(optics[surface, _MIRROR]), 1e-6)
+        passing = share[ray] * (porosity + (1.0 - porosity) * through * through)
+        thrown = share[ray] * (1.0 - porosity) * mirror * mirror
+        # Behind the first surface a ray goes one way alone, the brighter one: else a ray between two panes would become sixteen.
+        if travelled_m[ray] > 0.0 and passing < thrown:
+            passing = 0.0
+        elif travelled_m[ray] > 0.0:
+            thrown = 0.0
+        if passing * sub_rays >= FAINTEST_SHARE:
+            ahead = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
+            _go_on(rays, ray, ahead, passing, sub_ray[ray], beyond, going_on)
+            going_on += 1
+        if thrown * sub_rays >= FAINTEST_SHARE:
+            _go_on(rays, ray, _mirrored(world, rays, ray), thrown, sub_ray[ray] | MIRRORED, beyond, going_on)
+            going_on += 1
     return going_on

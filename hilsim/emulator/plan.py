@@ -12,16 +12,17 @@ from hilsim.protocols.velodyne.position import NMEA_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
-from hilsim.sensor.false_alarms import FalseAlarms
 from hilsim.sensor.field_of_view import FieldOfView
 from hilsim.sensor.head import Head
 from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.beam import Beam
+from hilsim.sensor.optics.false_alarms import FalseAlarms
 from hilsim.sensor.optics.weather import Weather
 from hilsim.sensor.optics.window import Window
 from hilsim.sensor.position_stream import PositionStream
 from hilsim.sensor.response import Response
 from hilsim.sensor.signal.signal import LaserSignals, Signal
+from hilsim.sensor.unit.encoder import Encoder
 
 
 class Family(IntEnum):
@@ -129,6 +130,7 @@ class LidarPlan(NamedTuple):
         family: Number of the ``Family``.
         clock: Device clock.
         head: Rotating head; ignored for a sensor without one.
+        encoder: Encoder of the rotating head.
         mirror: Scanning mirror; ignored for a sensor without one.
         beam: Rays of a beam and their shares.
         response: Detection, limits and noise.
@@ -149,8 +151,8 @@ class LidarPlan(NamedTuple):
         header_version: Header version of point packets.
         data_size: Bytes of a data packet's payload.
         info_size: Bytes of a position or information packet's payload.
-        elevation_deg: ``float64[c]``.
-        azimuth_offset_rad: ``float64[c]``.
+        elevation_deg: ``float64[c]``, true elevation of each beam: the model's, which packets imply, with the unit's error.
+        azimuth_offset_rad: ``float64[c]``, true azimuth of each beam relative to the head, with the unit's error.
         channel_origin_m: ``float64[c, 3]``, origin of each channel's beam in the platform's body frame.
         firing_offset_ns: ``int64[c]``, offset of each channel within a firing sequence.
         beam_lanes: ``float64[10 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
@@ -173,6 +175,7 @@ class LidarPlan(NamedTuple):
     family: int
     clock: DeviceClock
     head: Head
+    encoder: Encoder
     mirror: Mirror
     beam: Beam
     response: Response

@@ -23,7 +23,7 @@ from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.scene.world import World
-from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, RAY, RETRO, TRIANGLE, Hits, return_type
+from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, MIRRORED, RAY, RETRO, TRIANGLE, Hits, return_type
 from hilsim.sensor.response import Response, brightness
 from hilsim.vehicle.platform import Platform, platform_state
 
@@ -50,11 +50,15 @@ class Cause(IntEnum):
     SURFACE = 0
     WEATHER = 1
     FALSE_ALARM = 2
+    MIRROR = 3
+    """A surface, seen in a mirror: the return lies behind that."""
 
 
 _BACKGROUND_ALONE, _BACKGROUND_CHOSEN = constant(BackgroundObject.ALONE), constant(BackgroundObject.CHOSEN)
 _LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(BackgroundLabel.CHOSEN)
 _FOR_EVER_NS = 1 << 62
+_OF_SURFACE, _IN_MIRROR = constant(Cause.SURFACE), constant(Cause.MIRROR)
+_SUB_RAY = MIRRORED - 1
 _RECORDS, _ONE, _CEPTON = constant(RECORDS_PER_BLOCK), constant(1), constant(Family.CEPTON)
 
 
@@ -216,12 +220,13 @@ def describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth
     """Write what sent an echo: everything that follows from its hits."""
     value, what = hits.value, hits.what
     sub_rays = 0
-    weighted = energy = 0.0
+    weighted = energy = mirrored = 0.0
     echoes = 0
     for at in range(hits.hit_count[firing]):
         echoes = max(echoes, what[firing, at, ECHO] + 1)
         if what[firing, at, ECHO] == echo and what[firing, at, RAY] >= 0:
-            sub_rays |= 1 << what[firing, at, RAY]
+            sub_rays |= 1 << (what[firing, at, RAY] & _SUB_RAY)
+            mirrored += value[firing, at, ENERGY] if what[firing, at, RAY] & MIRRORED else 0.0
             energy += value[firing, at, ENERGY]
             cosine = value[firing, at, COSINE]
             weighted += value[firing, at, ENERGY] * (np.nan if math.isnan(cosine) else math.acos(min(1.0, cosine)))
@@ -232,7 +237,10 @@ def describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth
     truth.object_id[row] = max(sender, -1)
     truth.label[row] = _label(world, sender)
     truth.material[row] = _main_material(world, hits, firing, echo, sender)
-    truth.cause[row] = -sender if sender < 0 else 0  # WEATHER_RAY and FALSE_ALARM_RAY are the causes' negatives
+    if sender < 0:
+        truth.cause[row] = -sender  # WEATHER_RAY and FALSE_ALARM_RAY are the causes' negatives
+    else:
+        truth.cause[row] = _IN_MIRROR if 2.0 * mirrored > energy else _OF_SURFACE
     truth.incidence_deg[row] = math.degrees(weighted / energy) if sub_rays else np.nan
 
 

@@ -20,6 +20,8 @@ from hilsim.sensor.echoes import (
 
 LAYERS = 4
 """Surfaces that a ray can pass one behind the other: foliage, fences, glass."""
+BRANCHES = 2
+"""Rays that one can become: through the first surface, and from its mirror image."""
 
 _EXTRA_HITS = 12
 """Room for what is no surface: drops, fog, false alarms."""
@@ -197,16 +199,16 @@ def _allocate_returns(shape: tuple[int, int, int]) -> Returns:
 
 
 def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> Workspace:
-    """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on behind a surface."""
+    """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on from a surface."""
     firings, groups = plan.firing_offset_ns.size * sequences, -(-plan.firing_offset_ns.size // WIDTH)
     rays = firings * plan.beam.share.size
-    most = plan.beam.share.size * (1 if is_opaque else LAYERS) + _EXTRA_HITS
+    most = plan.beam.share.size * (1 if is_opaque else 1 + BRANCHES * (LAYERS - 1)) + _EXTRA_HITS
     shape = (plan.choice.size, sequences, plan.firing_offset_ns.size)
     return Workspace(
         sequence=np.zeros(sequences, np.int64),
         rays=_first_rays(plan, sequences),
-        ahead=allocate_rays(1 if is_opaque else rays),
-        behind=allocate_rays(1 if is_opaque else rays),
+        ahead=allocate_rays(1 if is_opaque else BRANCHES * rays),
+        behind=allocate_rays(1 if is_opaque else BRANCHES * rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
         noise=np.zeros((sequences, WIDTH * groups)),

@@ -17,6 +17,7 @@ from hilsim.render.bundles import gather
 from hilsim.render.cast import RAY_STACK_SIZE
 from hilsim.render.cells import NO_CELLS, Cells, frozen
 from hilsim.render.packets import NO_COSINE, cast_packets, packets_of
+from hilsim.scene.materials import Optic
 from hilsim.scene.tiles import LATTICE_PER_M
 from hilsim.scene.world import World
 
@@ -87,7 +88,7 @@ def _sampled_ranges(
         rays[:, 1 + place] = ahead + math.cos(turn) * across + math.sin(turn) * up
     direction = rays.reshape(-1, 3)
     origin = np.repeat(origin_m, 1 + _RIM, axis=0)
-    passes = (world.optics[:, 2] > 0.0) | (world.optics[:, 3] > 0.0)
+    passes = (world.optics[:, Optic.POROSITY] > 0.0) | (world.optics[:, Optic.TRANSMISSION] > 0.0)
     sampled = np.zeros(len(direction))
     going = np.arange(len(direction))
     begin, rest = origin, direction

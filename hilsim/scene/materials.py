@@ -4,7 +4,9 @@ Defaults are the middle of published ranges (ECOSTRESS/ASTER spectral library, v
 a rig can define its own values.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from hilsim.errors import require
 
@@ -12,33 +14,96 @@ DIFFUSE_MAX = 100
 """Highest reflectivity code of a diffuse surface, in percent; 101 to 255 are retro-reflectors (VLP-16 manual 63-9243, reflectivity)."""
 
 
+class Optic(IntEnum):
+    """Columns of ``World.optics``: the properties of a ``Material`` that kernels take."""
+
+    REFLECTIVITY = 0
+    """``Material.equivalent_reflectivity``."""
+    RETRO = 1
+    """1 for a retro-reflector."""
+    POROSITY = 2
+    TRANSMISSION = 3
+    GAP = 4
+    TEXTURE = 5
+    TEXTURE_SIZE = 6
+    GLOSS = 7
+    MIRROR = 8
+
+
 @dataclass(frozen=True, kw_only=True)
-class Material:
-    """Optical properties of a surface.
+class MaterialSpec:
+    """Reflection of the pulse by a surface.
 
     Attributes:
-        name: Name of the material.
-        reflectivity: The calibrated code of the sensor's manual: 0 to 100 percent of a white diffuse surface; 101 (retro-reflector behind
-            a translucent cover) to 255 (ideal retro-reflector).
-        porosity: Share of open area, 0 to 1: this share of a beam's footprint passes, the rest hits the surface (foliage, fences).
-        transmission: Share of the light that the closed area transmits, one way, 0 to 1 (glass).
-        gap_m: Size of the openings of a static porous surface: a beam narrower than this passes or hits as a whole. 0: openings are so fine
-            that every ray is split by its share.
+        reflectivity: Velodyne's calibrated scale: 0 to 100 for a diffuse surface in percent, 101 (a retro-reflector behind a translucent cover) to 255 (an
+            ideal retro-reflector).
+        porosity: Share of open area, 0 to 1: foliage 0.4 to 0.5 a layer, chain-link fence 0.9.
+        transmission: Share of light that the closed area transmits, one way, 0 to 1: a window pane 0.85.
+        gap_m: Size of the openings of a static porous surface: a beam narrower than this passes or hits as a whole. 0: so fine that every ray is split.
+        texture: Standard deviation of the reflectivity over the surface, relative to its mean.
+        texture_m: Size of the larger patches of that texture; the smaller ones are a quarter of it.
+        gloss: Share of the diffuse light that is reflected in a lobe about the mirror's direction: it comes back where the beam meets the surface squarely.
+        mirror: Share of the light that is reflected as by a mirror where the beam meets the surface squarely, more at a flat angle (Schlick's
+            approximation of Fresnel's law): a pane of glass 0.08, calm water 0.02, a metal mirror 0.9.
     """
 
-    name: str
     reflectivity: int
     porosity: float = 0.0
     transmission: float = 0.0
     gap_m: float = 0.0
+    texture: float = 0.0
+    texture_m: float = 0.4
+    gloss: float = 0.0
+    mirror: float = 0.0
 
     def __post_init__(self) -> None:
-        require(
-            (bool(self.name), "name must not be empty"),
-            (0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"),
-            (0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"),
-            (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
-            (0.0 <= self.gap_m <= 10.0, f"gap_m must be 0 to 10, got {self.gap_m}"),
+        require(*self.rules())
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Yield each rule as a condition and its error message."""
+        yield 0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"
+        yield 0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"
+        yield 0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"
+        yield 0.0 <= self.gap_m <= 10.0, f"gap_m must be 0 to 10, got {self.gap_m}"
+        yield 0.0 <= self.texture <= 0.5, f"texture must be 0 to 0.5, got {self.texture}"
+        yield 0.01 <= self.texture_m <= 100.0, f"texture_m must be 0.01 to 100, got {self.texture_m}"
+        yield 0.0 <= self.gloss <= 1.0, f"gloss must be 0 to 1, got {self.gloss}"
+        yield 0.0 <= self.mirror <= 1.0, f"mirror must be 0 to 1, got {self.mirror}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material(MaterialSpec):
+    """Optical properties of a surface that has a name.
+
+    Attributes:
+        name: Name of the material.
+    """
+
+    name: str
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Yield each rule as a condition and its error message."""
+        yield bool(self.name), "name must not be empty"
+        yield from super().rules()
+
+    @property
+    def lets_light_on(self) -> bool:
+        """Whether light goes on from the surface: through it, or by its mirror image."""
+        return max(self.porosity, self.transmission, self.mirror) > 0.0
+
+    @property
+    def optics(self) -> tuple[float, ...]:
+        """The material's row of ``World.optics``, columns by ``Optic``."""
+        return (
+            self.equivalent_reflectivity,
+            self.is_retro,
+            self.porosity,
+            self.transmission,
+            self.gap_m,
+            self.texture,
+            self.texture_m,
+            self.gloss,
+            self.mirror,
         )
 
     @property
@@ -58,27 +123,42 @@ class Material:
 
 
 DEFAULTS: dict[str, Material] = {
-    name: Material(name=name, reflectivity=reflectivity)
-    for name, reflectivity in {
-        "asphalt": 17,
-        "asphalt_new": 8,
-        "concrete": 35,
-        "grass": 50,
-        "soil": 25,
-        "gravel": 25,
-        "snow": 85,
-        "water": 2,
-        "paint_white": 70,
-        "paint_silver": 40,
-        "paint_black": 5,
-        "brick": 45,
-        "plaster": 85,
-        "road_marking": 60,
-        "wood": 50,
-        "rubber": 4,
+    material.name: material
+    for material in (
+        Material(name="asphalt", reflectivity=17, texture=0.2, texture_m=0.3),
+        Material(name="asphalt_new", reflectivity=8, texture=0.15, texture_m=0.3),
+        Material(name="concrete", reflectivity=35, texture=0.12, texture_m=0.6),
+        Material(name="grass", reflectivity=50, texture=0.25, texture_m=0.2),
+        Material(name="soil", reflectivity=25, texture=0.25),
+        Material(name="gravel", reflectivity=25, texture=0.3, texture_m=0.1),
+        Material(name="snow", reflectivity=85, texture=0.06, texture_m=0.8),
+        Material(name="water", reflectivity=2, mirror=0.02),
+        Material(name="paint_white", reflectivity=70, texture=0.03, texture_m=1.0, gloss=0.3),
+        Material(name="paint_silver", reflectivity=40, texture=0.03, texture_m=1.0, gloss=0.5),
+        Material(name="paint_black", reflectivity=5, texture=0.05, texture_m=1.0, gloss=0.5),
+        Material(name="brick", reflectivity=45, texture=0.15, texture_m=0.25),
+        Material(name="plaster", reflectivity=85, texture=0.07, texture_m=0.8),
+        Material(name="road_marking", reflectivity=60, texture=0.2, texture_m=0.2),
+        Material(name="wood", reflectivity=50, texture=0.15, texture_m=0.2),
+        Material(name="rubber", reflectivity=4, texture=0.1, texture_m=0.1),
         # High-intensity sheet, 250 cd/lx/m2, equals about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
-        "retro_sign": 250,
-    }.items()
-} | {"leaves": Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15)}
+        Material(name="retro_sign", reflectivity=250),
+        Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15, texture=0.25, texture_m=0.1),
+    )
+}
 """Materials by name; reflectivity at 905 nm. Ranges: asphalt 5-25 %, concrete 25-45, grass 40-65, soil 15-40, snow 70-95, brick 30-60. Half of a tree crown's layer is open (recommended,
-unproven), in gaps as wide as a leaf's length."""
+unproven), in gaps as wide as a leaf's length. Texture and gloss are hilsim's defaults, not measurements; a third to a half of those ranges. Water: Fresnel's 0.02 for n = 1.33."""
+
+_WETTABLE = frozenset({"asphalt", "asphalt_new", "concrete", "gravel", "road_marking", "soil", "tiles"})
+_FILM = 0.02
+"""Share of the light that water reflects where it meets it squarely (n = 1.33)."""
+
+
+def wet(material: Material, wetness: float) -> Material:
+    """A ground's material under a film of water that covers ``wetness`` of it; any other as it is.
+
+    Wet, it returns half of the diffuse light (recommended, unproven; published ratios of wet to dry asphalt lie about there) and mirrors what stands on it.
+    """
+    if wetness == 0.0 or material.name not in _WETTABLE:
+        return material
+    return replace(material, reflectivity=round(material.reflectivity * (1.0 - 0.5 * wetness)), mirror=max(material.mirror, _FILM * wetness))

@@ -50,7 +50,7 @@ class Mesh:
         object.__setattr__(self, "triangles", triangles.astype(np.int32, copy=False))
         object.__setattr__(self, "material", material.astype(np.int32, copy=False))
         object.__setattr__(self, "materials", tuple(self.materials))
-        if not any(_areas_m2(vertices[triangles[row : row + _AT_ONCE]]).any() for row in range(0, len(triangles), _AT_ONCE)):
+        if not any(areas_m2(vertices[triangles[row : row + _AT_ONCE]]).any() for row in range(0, len(triangles), _AT_ONCE)):
             raise ValueError(f"mesh must have a triangle with an area, got {len(triangles)} without")
 
     @classmethod
@@ -68,7 +68,8 @@ class Mesh:
         )
 
 
-def _areas_m2(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def areas_m2(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Areas ``float64[m]`` of triangles ``float64[m, 3, 3]``."""
     areas: npt.NDArray[np.float64] = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
     return areas
 

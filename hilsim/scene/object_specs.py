@@ -182,12 +182,15 @@ class MeshSpec(ObjectSpec):
         scale: Metres per unit of the file; in addition to the unit stored in a COLLADA file.
         up: The file's upward axis; ``auto``: y for glTF and GLB (by their standard), z for the others (the ``up_axis`` of a COLLADA file is ignored, as in Gazebo).
         materials: Mapping of the file's material names to the rig's materials.
+        colours: Whether the colours of a PLY, glTF or GLB file (of vertices, faces or an image) vary the reflectivity: a triangle's is its material's times
+            its brightness over the mean brightness of that material. Triangles under an image are divided to 0.25 units.
     """
 
     file: str
     scale: float = 1.0
     up: Literal["auto", "z", "y"] = "auto"
     materials: dict[str, str] = field(default_factory=dict)
+    colours: bool = False
 
     def rules(self) -> Iterator[Rule]:
         """Yield each rule as a condition and its error message."""

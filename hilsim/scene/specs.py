@@ -12,7 +12,7 @@ from typing import Literal
 from hilsim.errors import require
 from hilsim.limits import SHAPES_TRIANGLES
 from hilsim.scene.background_specs import BackgroundSpec
-from hilsim.scene.materials import DEFAULTS, Material
+from hilsim.scene.materials import DEFAULTS, Material, MaterialSpec, wet
 from hilsim.scene.object_specs import ZERO, MeshSpec, ObjectSpec, SdfMotionSpec, TerrainSpec, Vector, finite
 from hilsim.scene.primitives import capsule_triangles, cone_triangles, cylinder_triangles, sphere_triangles
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
@@ -20,62 +20,30 @@ from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpe
 MOST_MOVING_CARS = MOST_PEDESTRIANS = 40
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaterialSpec:
-    """Reflection of the pulse by a surface.
-
-    Attributes:
-        reflectivity: Velodyne's calibrated scale: 0 to 100 for a diffuse surface in percent, 101 to 255 for a retro-reflector (255 ideal).
-        porosity: Share of open area, 0 to 1: foliage 0.4 to 0.5 a layer, chain-link fence 0.9.
-        transmission: Share of light that the closed area transmits, one way, 0 to 1: a window pane 0.85.
-        gap_m: Size of the openings of a static porous surface; 0: so fine that every ray is split.
-    """
-
-    reflectivity: int
-    porosity: float = 0.0
-    transmission: float = 0.0
-    gap_m: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(
-            (0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"),
-            (0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"),
-            (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
-            (0.0 <= self.gap_m <= 10.0, f"gap_m must be 0 to 10, got {self.gap_m}"),
-        )
-
-
-BUILT_IN_MATERIALS: dict[str, Material] = (
-    DEFAULTS
-    | {
-        name: Material(name=name, reflectivity=reflectivity)
-        for name, reflectivity in {
-            "clothing": 40,
-            "metal": 40,
-            "number_plate": 180,
-            "paint_blue": 20,
-            "paint_red": 55,
-            "sandstone": 55,
-            "skin": 60,
-            "tiles": 30,
-            "window": 8,
-        }.items()
-    }
-    | {
-        material.name: material
-        for material in (
-            Material(name="glass", reflectivity=2, transmission=0.85),
-            Material(name="hedge", reflectivity=50, porosity=0.4, gap_m=0.1),
-            Material(name="chain_link", reflectivity=40, porosity=0.9),
-            Material(name="paling", reflectivity=50, porosity=0.6, gap_m=0.1),
-        )
-    }
-)
+BUILT_IN_MATERIALS: dict[str, Material] = DEFAULTS | {
+    material.name: material
+    for material in (
+        Material(name="clothing", reflectivity=40, texture=0.2, texture_m=0.3),
+        Material(name="metal", reflectivity=40, gloss=0.5),
+        Material(name="mirror", reflectivity=1, mirror=0.9),
+        Material(name="number_plate", reflectivity=180),
+        Material(name="paint_blue", reflectivity=20, texture=0.03, texture_m=1.0, gloss=0.5),
+        Material(name="paint_red", reflectivity=55, texture=0.03, texture_m=1.0, gloss=0.5),
+        Material(name="sandstone", reflectivity=55, texture=0.12, texture_m=0.5),
+        Material(name="skin", reflectivity=60),
+        Material(name="tiles", reflectivity=30, texture=0.1, texture_m=0.3),
+        Material(name="window", reflectivity=8, texture=0.3, texture_m=0.8, mirror=0.08),
+        Material(name="glass", reflectivity=2, transmission=0.85, mirror=0.08),
+        Material(name="hedge", reflectivity=50, porosity=0.4, gap_m=0.1, texture=0.25, texture_m=0.1),
+        Material(name="chain_link", reflectivity=40, porosity=0.9),
+        Material(name="paling", reflectivity=50, porosity=0.6, gap_m=0.1, texture=0.15, texture_m=0.2),
+    )
+}
 """Built-in materials; a rig's ``[scene.materials]`` replaces or extends them.
 
 Those added here are hilsim's defaults for typical surfaces at 905 nm, not measurements of one. A window is an opaque pane with curtains or darkness
-behind it. Glass has the weak diffuse reflection of a dirty pane;
-its mirror image is not rendered. Transmission 85 %: as quoted from the HDL-64E manual by BLAINDER; porosities are recommended, unproven.
+behind it. Glass has the weak diffuse reflection of a dirty pane.
+Transmission 85 %: as quoted from the HDL-64E manual by BLAINDER; porosities are recommended, unproven.
 """
 
 
@@ -90,6 +58,8 @@ class SceneSpec:
         generator_pedestrians: Number of pedestrians.
         origin_m: Position of the scene's origin in the world; UTM coordinates are supported.
         materials: Materials by name, which take precedence over the built-in ones.
+        wetness: Share of the ground that a film of water covers, 0 to 1: asphalt, concrete, gravel, soil, tiles and road markings return less of the light, and
+            mirror what stands on them.
         mesh: Mesh files.
         terrain: Height maps.
         plane: Rectangles.
@@ -112,6 +82,7 @@ class SceneSpec:
     generator_pedestrians: int = 10
     origin_m: Vector = ZERO
     materials: dict[str, MaterialSpec] = field(default_factory=dict)
+    wetness: float = 0.0
     mesh: tuple[MeshSpec, ...] = ()
     terrain: tuple[TerrainSpec, ...] = ()
     plane: tuple[PlaneSpec, ...] = ()
@@ -128,8 +99,9 @@ class SceneSpec:
     sdf_motion: tuple[SdfMotionSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        known = self.material_table()
+        known = BUILT_IN_MATERIALS | self.materials
         require(
+            (0.0 <= self.wetness <= 1.0, f"wetness must be 0 to 1, got {self.wetness}"),
             (0 <= self.generator_seed < 2**63, f"generator_seed must be 0 to 2^63 - 1, got {self.generator_seed}"),
             (
                 0 <= self.generator_moving_cars <= MOST_MOVING_CARS,
@@ -182,4 +154,4 @@ class SceneSpec:
     def material_table(self) -> dict[str, Material]:
         """Materials by name: the rig's own, which take precedence, and the built-in ones."""
         own = {name: Material(name=name, **vars(spec)) for name, spec in self.materials.items() if name}
-        return BUILT_IN_MATERIALS | own
+        return {name: wet(material, self.wetness) for name, material in (BUILT_IN_MATERIALS | own).items()}

@@ -19,7 +19,7 @@ from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.geometry.tracks import PoseTrack, top_speed_mps
 from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene.bvh import Tree, build_tree, empty_nodes
-from hilsim.scene.materials import Material
+from hilsim.scene.materials import Material, Optic
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.tiles import cut_long_edges, extent, fits_one_tile, grid_centre, snap, tile_centres
 
@@ -87,8 +87,8 @@ class World(NamedTuple):
         live: Keys that are written while the world is rendered.
         object_label: ``uint8[o]``, label of each object.
         reflectivity: ``uint8[r]``, code of each material.
-        optics: ``float32[r, 5]``, for each material: equivalent reflectivity, 1 for a retro-reflector, porosity, transmission, size of the gaps (m).
-        is_opaque: Whether no material lets light pass.
+        optics: ``float32[r, 9]``, properties of each material, columns by ``Optic``.
+        is_opaque: Whether no light goes on from any material, through it or by its mirror image.
     """
 
     origin_m: npt.NDArray[np.float64]
@@ -238,10 +238,7 @@ class WorldParts:
         else:
             nodes = empty_nodes(self.node_count)
             np.concatenate([np.zeros((0, 16), dtype=np.float32), *self.nodes], out=nodes)
-        optics = [
-            (material.equivalent_reflectivity, material.is_retro, material.porosity, material.transmission, material.gap_m)
-            for material in self.materials
-        ]
+        optics = [material.optics for material in self.materials]
         return World(
             origin_m=origin_m,
             tile_count=tile_count,
@@ -259,8 +256,8 @@ class WorldParts:
             live=self.live,
             object_label=np.array([thing.label for thing in objects], dtype=np.uint8),
             reflectivity=np.array([material.reflectivity for material in self.materials], dtype=np.uint8),
-            optics=np.array(optics, dtype=np.float32).reshape(-1, 5),
-            is_opaque=all(material.porosity == 0.0 and material.transmission == 0.0 for material in self.materials),
+            optics=np.array(optics, dtype=np.float32).reshape(-1, len(Optic)),
+            is_opaque=not any(material.lets_light_on for material in self.materials),
             **mover_tables(movers),
         )
 

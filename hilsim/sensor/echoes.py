@@ -65,6 +65,8 @@ ECHO_COLUMNS = 4
 SEVERAL = 2
 """Result of ``sole_echo``: the firing has two or more echoes."""
 
+MIRRORED = 1 << 5
+"""Bit of the column ``RAY`` of a hit that a mirror shows; the bits below it number the sub-ray."""
 WEATHER_RAY, FALSE_ALARM_RAY = -1, -2
 """Values of the column ``RAY`` for echoes of weather and for false alarms."""
 BACKGROUND_ALONE, BACKGROUND_CHOSEN = -2, -3

@@ -18,6 +18,7 @@ position_m = [8.0, 0.0, 0.0]
 up = "z"
 [[sensor]]
 name = "lidar"
+unit = "ideal"
 override = {{ range_noise_m = 0.0, detector = {{}}, signal = {{}} }}
 """
 

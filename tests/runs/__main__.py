@@ -53,8 +53,9 @@ _FLIGHTS = _under(
     "rangefinders.py",
     "shipped_rigs.py",
 )
+_PAGES = _under("tests/system/test_", "sensor_web.py", "view.py", "view_editor.py", "view_in_browser.py")
 _PEERS = ("tests/interop", "tests/service")
-_STREAMS = _under("tests/unit/", "analysis", "background", "capture", "comparison", "conformance", "inspection", "picture")
+_STREAMS = _under("tests/unit/", "analysis", "background", "capture", "comparison", "conformance", "inspection", "judgement", "picture")
 _ELSEWHERE = ("tests/system", *_PEERS, *_STREAMS)
 
 
@@ -67,13 +68,15 @@ LANES = (
     (
         Group("kernels as Python", ("make", "--no-print-directory", "kernels-as-python")),
         Group("streams", (*_PYTEST, *_IN_TWO, *_STREAMS)),
+        Group("pages", (*_PYTEST, *_PAGES)),
     ),
     (Group("flights", (*_PYTEST, *_FLIGHTS)), Group("peers", (*_PYTEST, *_PEERS))),
-    (Group("programs", (*_PYTEST, *_IN_TWO, "tests/system", *_ignoring(_FLIGHTS))),),
+    (Group("programs", (*_PYTEST, *_IN_TWO, "tests/system", *_ignoring((*_FLIGHTS, *_PAGES)))),),
 )
 """Groups one after the other within a lane, lanes beside each other.
 
 Flights wait for the wall clock, tests of whole programs wait for packets, and the rest computes: six or seven processes keep two cores busy.
+A browser that draws without a graphics card takes a core, so pages come one after the other, when most of the rest has ended.
 """
 
 

@@ -127,6 +127,11 @@ def _compare(shell):
     shell.captures("real.pcap", duration_s=1.0, **{"seed = 5": "seed = 6"})
 
 
+def _judge(shell):
+    pytest.importorskip("sklearn", reason="the extra judge is not installed")
+    shell.captures("real-1.pcap", "real-2.pcap", "emulated-1.pcap", "emulated-2.pcap", duration_s=0.2)
+
+
 def _report(shell):
     (shell.here / "profiles").symlink_to(ROOT / "profiles")
     shell.captures("sample_velodyne_vlp16_gps.pcap")
@@ -232,6 +237,7 @@ PREPARED = {
     "gazebo.md": _gazebo,
     "ground-truth.md": _truth,
     "insert-into-recordings.md": _insert,
+    "judge-fidelity.md": _judge,
     "map-returns.md": _drive,
     "overlay.md": _overlay,
     "record-what-was-sent.md": _record,

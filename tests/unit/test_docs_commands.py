@@ -115,7 +115,7 @@ def test_every_make_line_of_a_page_names_a_target_that_exists():
         ("rnu demo", "no command rnu"),
         ("run demo --too 1.2.3.4", "--too"),
         ("warm demo -o x", "-o"),
-        ("compare a b c", "unexpected"),
+        ("verify a b c", "unexpected"),
         ("record demo -o x --stamps ms", "'ms' is not one of"),
     ],
 )

@@ -1,35 +1,68 @@
 """Statistics of the azimuth steps between firing groups: real encoders read a noisy angle, not a rounded ramp."""
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.protocols.velodyne.data import BLOCKS
 from hilsim.protocols.velodyne.steps import GAP_CDEG
 from hilsim.units import TURN_CDEG
 
+LARGEST_LAG = 3
+_PART_GROUPS = 192  # 16 packets of single-return mode
+_CLASSES = 5
+
 
 class AzimuthStatistics:
-    """Increments of azimuth between neighbouring firing groups.
+    """Increments of azimuth between neighbouring firing groups, and the azimuths modulo 5.
 
     Attributes:
         increments: Increments in 0.01 deg.
+        slowest: Smallest mean increment of 192 neighbouring groups, 0.01 deg; infinite before any.
+        fastest: Largest mean increment of 192 neighbouring groups, 0.01 deg; 0 before any.
+        of_class: ``int64[5]``, number of groups whose azimuth, in 0.01 deg, has each remainder of a division by 5.
     """
 
     def __init__(self) -> None:
         self.increments = Histogram(first=-GAP_CDEG, width=1.0, bins=2 * GAP_CDEG + 1)
-        self._pairs = np.zeros(4, dtype=np.int64)  # number of pairs, sum of the earlier, sum of the later, sum of products
-        self._last: int | None = None
+        self.of_class = np.zeros(_CLASSES, dtype=np.int64)
+        self._pairs = np.zeros((LARGEST_LAG, 4), dtype=np.int64)  # by lag: number of pairs, sums of the earlier, of the later and of the products
+        self._step = np.zeros(0, dtype=np.int64)
+        self._joined = np.zeros(0, dtype=np.bool_)
         self._group_us = float("nan")
+        self.slowest = float("inf")
+        self.fastest = 0.0
 
     def look(self, block: PacketBlock) -> None:
         """Add a block."""
-        step, joined = block.azimuth_step.ravel(), block.is_joined.ravel()
-        self._group_us = block.cycle_us / block.azimuth_step.shape[1]
-        self.increments.add_places(step[joined] + GAP_CDEG)
-        earlier = np.concatenate(([self._last or 0], step[:-1]))
-        both = joined & np.concatenate(([self._last is not None], joined[:-1]))
-        self._pairs += (both.sum(), earlier[both].sum(), step[both].sum(), (earlier[both] * step[both]).sum())
-        self._last = int(step[-1]) if joined[-1] else None
+        groups = block.azimuth_step.shape[1]
+        self._group_us = block.cycle_us / groups
+        self.increments.add_places(block.azimuth_step[block.is_joined] + GAP_CDEG)
+        self.of_class += np.bincount((block.run.azimuth[:, :: BLOCKS // groups] % _CLASSES).ravel(), minlength=_CLASSES)
+        self._note_rates(block.azimuth_step[block.is_joined])
+        known = len(self._step)
+        step = np.concatenate((self._step, block.azimuth_step.ravel()))
+        joined = np.concatenate((self._joined, block.is_joined.ravel()))
+        for lag in range(1, LARGEST_LAG + 1):
+            self._add_pairs(step, joined, lag, known)
+        self._step, self._joined = step[-LARGEST_LAG:], joined[-LARGEST_LAG:]
+
+    def _note_rates(self, increments: npt.NDArray[np.int64]) -> None:
+        parts = len(increments) // _PART_GROUPS
+        if parts:
+            means = increments[: parts * _PART_GROUPS].reshape(parts, _PART_GROUPS).mean(axis=1)
+            self.slowest = min(self.slowest, float(means.min()))
+            self.fastest = max(self.fastest, float(means.max()))
+
+    def _add_pairs(self, step: npt.NDArray[np.int64], joined: npt.NDArray[np.bool_], lag: int, known: int) -> None:
+        """Add the pairs of increments ``lag`` groups apart without a pause between them, whose later one is not among the first ``known``."""
+        if len(step) <= lag:
+            return
+        both = np.array(np.lib.stride_tricks.sliding_window_view(joined, lag + 1).all(axis=-1), dtype=np.bool_)
+        both[: max(known - lag, 0)] = False
+        earlier, later = step[:-lag][both], step[lag:][both]
+        self._pairs[lag - 1] += (len(later), earlier.sum(), later.sum(), (earlier * later).sum())
 
     @property
     def rate_rpm(self) -> float:
@@ -37,11 +70,37 @@ class AzimuthStatistics:
         return self.increments.mean / TURN_CDEG / self._group_us * 60e6
 
     @property
+    def slowest_rpm(self) -> float:
+        """Rotation rate of the slowest part; infinite before any."""
+        return self.slowest / TURN_CDEG / self._group_us * 60e6
+
+    @property
+    def fastest_rpm(self) -> float:
+        """Rotation rate of the fastest part; 0 before any."""
+        return self.fastest / TURN_CDEG / self._group_us * 60e6
+
+    @property
     def autocorrelation(self) -> float:
         """Correlation of neighbouring increments: white noise of the angle gives -0.5, noise of the rate positive values; NaN if nothing varies."""
-        count, earlier, later, products = self._pairs.tolist()
+        return self.autocorrelation_at(1)
+
+    def autocorrelation_at(self, lag: int) -> float:
+        """Correlation of increments 1 to 3 groups apart; white noise of the angle gives 0 from the second on, NaN if nothing varies."""
+        count, earlier, later, products = self._pairs[lag - 1].tolist()
         variance = self.increments.sd**2
         if not count or not variance > 0.0:
             return float("nan")
         mean = self.increments.mean
         return float((products - mean * (earlier + later) + count * mean * mean) / count / variance)
+
+    @property
+    def rarest_class_share(self) -> float:
+        """Share of groups in the rarest class of azimuths modulo 5; NaN before any group."""
+        total = int(self.of_class.sum())
+        return int(self.of_class.min()) / total if total else float("nan")
+
+    @property
+    def commonest_class_share(self) -> float:
+        """Share of groups in the commonest class of azimuths modulo 5; NaN before any group."""
+        total = int(self.of_class.sum())
+        return int(self.of_class.max()) / total if total else float("nan")

@@ -8,14 +8,18 @@ from enum import StrEnum
 import numpy as np
 
 from hilsim.analysis.comparison.histogram import wasserstein
-from hilsim.analysis.comparison.statistics import STATISTICS, Statistic
+from hilsim.analysis.comparison.statistic import Statistic
+from hilsim.analysis.comparison.statistics import STATISTICS
 from hilsim.analysis.comparison.stream import StreamStatistics
 from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
 
-_ROUNDING = 1e-9
 _RATES_APART_RATIO = 0.05  # settings differ by 60 rpm or more; one unit at 300 rpm was 1.4 % off on average
 _SAME_RANGES_M, _SAME_EMPTY_PERCENT = 0.3, 10.0  # halves of four captures: up to 0.18 m and 5.1 %; of any two captures 0.51 m and 20 % or more
-_OF_RATE = ("stream.rotation", "azimuth.", "noise.")
+_OF_RATE = ("stream.rotation", "azimuth.", "noise.", "bytes.", "correlation.", "edges.")
+_UNMEASURED = (
+    ("byte and range from turn to turn", "needs a sensor and a scene that do not move"),
+    ("range bias of each laser", "needs walls of known shape"),
+)
 
 
 class Verdict(StrEnum):
@@ -23,6 +27,7 @@ class Verdict(StrEnum):
 
     ALIKE = "alike"
     DIFFERS = "differs"
+    UNIT = "unit"
     FEW = "few"
     OPEN = ""
 
@@ -39,7 +44,9 @@ class Row:
         b_text: Text of ``b``.
         distance: Distance of the streams, NaN if the statistic is unknown for either.
         tolerance: Tolerance for the verdict; None if unknown for two such streams.
-        verdict: ``OPEN`` without a tolerance or distance, ``FEW`` with too few samples for one.
+        verdict: ``OPEN`` without a tolerance or distance, ``FEW`` with too few samples for one, ``UNIT`` beyond the tolerance if the statistic names
+            the unit, so that two real units may differ by it.
+        reason: Reason why the statistic has a tolerance but no verdict; empty if it has one, or has no tolerance for any streams of the model.
     """
 
     statistic: Statistic
@@ -50,6 +57,7 @@ class Row:
     distance: float
     tolerance: Tolerance | None
     verdict: Verdict
+    reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +101,34 @@ class Comparison:
         """Whether every limit is kept."""
         return all(limit.is_kept for limit in self.limits)
 
+    @property
+    def differing(self) -> list[str]:
+        """Names of the statistics by which the streams differ."""
+        return [row.statistic.name for row in self.rows if row.verdict is Verdict.DIFFERS]
+
+    @property
+    def of_unit(self) -> list[str]:
+        """Names of the statistics that two real units may not share, by which the streams are not alike."""
+        return [row.statistic.name for row in self.rows if row.verdict is Verdict.UNIT]
+
+    @property
+    def alike(self) -> int:
+        """Number of statistics by which the streams are alike."""
+        return sum(row.verdict is Verdict.ALIKE for row in self.rows)
+
+    @property
+    def not_looked_at(self) -> list[tuple[str, str]]:
+        """Name of each statistic that could have a verdict and has none, with the reason."""
+        missing = [(row.statistic.name, row.reason) for row in self.rows if row.reason]
+        if (self.a.dual is None) is not (self.b.dual is None):
+            missing.append(("dual", "the return modes differ"))
+        return missing
+
+    @property
+    def unmeasured(self) -> tuple[tuple[str, str], ...]:
+        """Properties of a sensor that no statistic measures, with the reason."""
+        return _UNMEASURED
+
     def notes(self) -> list[str]:
         """Remarks that limit the meaning of distances."""
         sentences = []
@@ -102,7 +138,7 @@ class Comparison:
             sentences.append("the return modes differ: pairs are not compared")
         if rates_differ(self.a, self.b):
             rates = ", ".join(f"{stream.azimuth.rate_rpm:.0f} rpm" for stream in (self.a, self.b))
-            sentences.append(f"the rotation rates differ ({rates}): rotation, azimuth and range noise are not judged")
+            sentences.append(f"the rotation rates differ ({rates}): rotation, azimuth, noise and edges are not judged")
         for letter, stream in (("A", self.a), ("B", self.b)):
             if stream.other_packets:
                 sentences.append(f"{letter}: {stream.other_packets:,} data packets of another mode or model were passed over")
@@ -119,14 +155,21 @@ def compare(a: StreamStatistics, b: StreamStatistics, limits: Mapping[str, float
         b: Statistics of the second stream.
         limits: Largest allowed distances by names of statistics.
     """
-    unjudged = ((*_OF_RATE,) if rates_differ(a, b) else ()) + (() if of_one_scene(a, b) else ("noise.",))
+    of_rate, of_scene = rates_differ(a, b), not of_one_scene(a, b)
     are_dual = a.dual is not None and b.dual is not None
-    rows = tuple(
-        _row(statistic, a, b, is_judged=not statistic.name.startswith(unjudged)) for statistic in STATISTICS if are_dual or not statistic.is_of_pairs
-    )
+    rows = []
+    for statistic in STATISTICS:
+        if statistic.is_of_pairs and not are_dual:
+            continue
+        reason = "the models differ" if a.model is not b.model else ""
+        if not reason and of_rate and statistic.name.startswith(_OF_RATE):
+            reason = "the rotation rates differ"
+        if not reason and of_scene and statistic.name.startswith("noise."):
+            reason = "the scenes differ"
+        rows.append(_row(statistic, a, b, reason))
     distances = {row.statistic.name: row.distance for row in rows}
     asked = tuple(Limit(name=name, limit=limit, distance=distances.get(name, math.nan)) for name, limit in (limits or {}).items())
-    return Comparison(a=a, b=b, rows=rows, limits=asked)
+    return Comparison(a=a, b=b, rows=tuple(rows), limits=asked)
 
 
 def rates_differ(a: StreamStatistics, b: StreamStatistics) -> bool:
@@ -142,11 +185,18 @@ def of_one_scene(a: StreamStatistics, b: StreamStatistics) -> bool:
     return wasserstein(a.returns.ranges_m, b.returns.ranges_m) <= _SAME_RANGES_M and apart_percent <= _SAME_EMPTY_PERCENT
 
 
-def _row(statistic: Statistic, a: StreamStatistics, b: StreamStatistics, *, is_judged: bool) -> Row:
-    distance = statistic.distance(a, b)
-    tolerance = TOLERANCES.get(statistic.name) if a.model is b.model and is_judged else None
-    if tolerance is not None and tolerance.is_of_one_mode and a.return_mode is not b.return_mode:
-        tolerance = None
+def _row(statistic: Statistic, a: StreamStatistics, b: StreamStatistics, reason: str) -> Row:
+    """Make a row; ``reason`` is why statistics of this kind get no verdict for these two streams, or empty."""
+    known = TOLERANCES.get(statistic.name)
+    if known is not None and known.models and a.model.name not in known.models:
+        known = None
+    tolerance, verdict, distance = known, Verdict.OPEN, statistic.distance(a, b)
+    if known is not None:
+        reason = reason or _obstacle(known, a, b)
+        if reason:
+            tolerance = None
+        else:
+            verdict, reason = _verdict(statistic, a, b, known)
     return Row(
         statistic=statistic,
         a=statistic.value(a),
@@ -155,13 +205,28 @@ def _row(statistic: Statistic, a: StreamStatistics, b: StreamStatistics, *, is_j
         b_text=statistic.shown(b),
         distance=distance,
         tolerance=tolerance,
-        verdict=_verdict(distance, tolerance, min(statistic.samples(a), statistic.samples(b))),
+        verdict=verdict,
+        reason=reason if known is not None else "",
     )
 
 
-def _verdict(distance: float, tolerance: Tolerance | None, samples: int) -> Verdict:
-    if tolerance is None or math.isnan(distance):
-        return Verdict.OPEN
-    if samples < tolerance.fewest:
-        return Verdict.FEW
-    return Verdict.ALIKE if distance <= tolerance.limit + _ROUNDING else Verdict.DIFFERS
+def _obstacle(tolerance: Tolerance, a: StreamStatistics, b: StreamStatistics) -> str:
+    """Reason why a tolerance does not hold for two streams; empty if it holds."""
+    if tolerance.is_of_one_mode and a.return_mode is not b.return_mode:
+        return "the return modes differ"
+    if min(a.azimuth.rate_rpm, b.azimuth.rate_rpm) < tolerance.slowest_rpm:
+        return f"no real unit below {tolerance.slowest_rpm:g} rpm was measured"
+    return ""
+
+
+def _verdict(statistic: Statistic, a: StreamStatistics, b: StreamStatistics, tolerance: Tolerance) -> tuple[Verdict, str]:
+    """Judge one statistic; the reason is empty if there is a verdict."""
+    distance = statistic.distance(a, b)
+    samples = statistic.samples(a), statistic.samples(b)
+    if min(samples) < tolerance.fewest:
+        return Verdict.FEW, f"too few samples ({min(samples):,} of {tolerance.fewest:,})"
+    if math.isnan(distance):
+        return Verdict.OPEN, "unknown for either stream"
+    if tolerance.allows(statistic.value(a), statistic.value(b), distance):
+        return Verdict.ALIKE, ""
+    return (Verdict.UNIT if statistic.depends_on == "unit" else Verdict.DIFFERS), ""

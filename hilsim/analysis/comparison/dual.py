@@ -22,6 +22,8 @@ class DualStatistics:
         even_stronger: Number of different pairs whose even block has the larger byte.
         odd_stronger: Number of different pairs whose odd block has the larger byte.
         separations_m: Separations of the returns of different pairs, in bins of 2 mm.
+        near_bytes: Reflectivity bytes of the nearer returns of different pairs.
+        far_bytes: Reflectivity bytes of the farther returns of different pairs.
     """
 
     def __init__(self) -> None:
@@ -36,6 +38,8 @@ class DualStatistics:
         self.even_stronger = 0
         self.odd_stronger = 0
         self.separations_m = Histogram(first=0.0, width=RANGE_BIN_MM / 1000.0, bins=RANGE_BINS)
+        self.near_bytes = Histogram(first=0.0, width=1.0, bins=256)
+        self.far_bytes = Histogram(first=0.0, width=1.0, bins=256)
 
     def look(self, block: PacketBlock) -> None:
         """Add a block of dual mode."""
@@ -59,6 +63,9 @@ class DualStatistics:
         self.even_farther += int((farther > 0).sum())
         self.even_stronger += int((even["reflectivity"] > odd["reflectivity"]).sum())
         self.odd_stronger += int((even["reflectivity"] < odd["reflectivity"]).sum())
+        is_even_farther = farther > 0
+        self.near_bytes.add_places(np.where(is_even_farther, odd["reflectivity"], even["reflectivity"]))
+        self.far_bytes.add_places(np.where(is_even_farther, even["reflectivity"], odd["reflectivity"]))
         self.separations_m.add_places(np.abs(farther) * (block.model.distance_unit_mm // RANGE_BIN_MM))
 
     @property

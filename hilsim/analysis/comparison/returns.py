@@ -113,3 +113,14 @@ class ReturnStatistics:
                 others += int(counts.sum() - counts[int(baseline)])
                 multiples += int(counts[2 * int(baseline) :: int(baseline)].sum())
         return multiples / others if others else float("nan")
+
+    @property
+    def byte_kinds(self) -> float:
+        """Mean over the lasers of the number of different bytes that their empty firings have; lasers with fewer than 50 do not count, NaN without one.
+
+        A byte counts from a share of 1 in 500 on (at least twice), so that the figure depends little on the length of the capture.
+        """
+        totals = self.empty_bytes.sum(axis=1)
+        known = self.empty_bytes[totals >= _FEWEST_OF_LASER]
+        least = np.maximum(2, totals[totals >= _FEWEST_OF_LASER] / 500)
+        return float((known >= least[:, None]).sum(axis=1).mean()) if len(known) else float("nan")

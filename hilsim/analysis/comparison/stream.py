@@ -7,7 +7,11 @@ import numpy as np
 from hilsim.analysis.comparison.azimuth import AzimuthStatistics
 from hilsim.analysis.comparison.blocks import packet_block
 from hilsim.analysis.comparison.dual import DualStatistics
+from hilsim.analysis.comparison.edges import EdgeStatistics
+from hilsim.analysis.comparison.firings import packet_firings
+from hilsim.analysis.comparison.grid import GridStatistics
 from hilsim.analysis.comparison.noise import NoiseStatistics
+from hilsim.analysis.comparison.patches import PatchStatistics
 from hilsim.analysis.comparison.returns import ReturnStatistics
 from hilsim.analysis.comparison.spacing import SpacingStatistics
 from hilsim.analysis.comparison.stamps import StampStatistics
@@ -20,6 +24,7 @@ from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
 
 BLOCK_PACKETS = 1024
 _FEWEST_PACKETS = 50  # smallest number of packets for statistics
+_MOST_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 %
 
 
 class StreamStatistics:
@@ -36,6 +41,9 @@ class StreamStatistics:
         stamps: Statistics of time stamps.
         returns: Statistics of reflectivity, distances and empty records.
         noise: Range noise by reflectivity.
+        grid: Grid of the distance codes, and equal bytes of neighbouring firings.
+        patches: Byte noise and colour of range noise on smooth surfaces.
+        edges: Depth edges, single empty firings and isolated returns.
         dual: Statistics of pairs of returns; None outside dual mode.
     """
 
@@ -50,6 +58,9 @@ class StreamStatistics:
         self.stamps = StampStatistics()
         self.returns = ReturnStatistics(model.channels)
         self.noise = NoiseStatistics(model.channels)
+        self.grid = GridStatistics(model.channels)
+        self.patches = PatchStatistics()
+        self.edges = EdgeStatistics()
         self.dual = DualStatistics() if return_mode.is_dual else None
         self._before: LastPacket | None = None
         self._before_ns = 0
@@ -72,6 +83,9 @@ class StreamStatistics:
         for topic in (self.spacing, self.azimuth, self.stamps, self.returns, self.noise, self.dual):
             if topic is not None:
                 topic.look(block)
+        firings = packet_firings(block)
+        for signal in (self.grid, self.patches, self.edges):
+            signal.look(firings)
 
 
 def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = "") -> StreamStatistics:
@@ -83,7 +97,7 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
         sensor: Address of the sensor; optional for a single sensor.
 
     Raises:
-        CaptureError: there are too few data packets, they come from several sensors, or their model or mode is unknown.
+        CaptureError: there are too few data packets, they come from several sensors, their model or mode is unknown, or the rotation rate changes.
     """
     statistics: StreamStatistics | None = None
     waiting: list[CapturedDatagram] = []
@@ -106,6 +120,10 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
     if statistics is None or statistics.spacing.packets < _FEWEST_PACKETS:
         got = 0 if statistics is None else statistics.spacing.packets
         raise CaptureError(f"{name}: must hold at least {_FEWEST_PACKETS} Velodyne data packets of one sensor and mode, got {got}")
+    azimuth = statistics.azimuth
+    if azimuth.fastest > _MOST_RATE_RATIO * azimuth.slowest:
+        rates = f"{azimuth.slowest_rpm:.0f} to {azimuth.fastest_rpm:.0f} rpm"
+        raise CaptureError(f"{name}: the rotation rate must stay the same within a capture, got {rates}: a mixture has no statistics of one sensor")
     return statistics
 
 

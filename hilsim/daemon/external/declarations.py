@@ -50,5 +50,5 @@ def _added(thing: Any, materials: Mapping[str, Material]) -> AddChange:
 
 def _nearest(reflectivity: int, materials: Sequence[Material]) -> str:
     """Name of the opaque material whose reflectivity is nearest to a code."""
-    opaque = [material for material in materials if material.porosity == 0.0 and material.transmission == 0.0]
+    opaque = [material for material in materials if not material.lets_light_on]
     return min(opaque, key=lambda material: abs(material.reflectivity - reflectivity)).name

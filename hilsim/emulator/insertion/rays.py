@@ -18,12 +18,15 @@ from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.geometry.tracks import PoseTrack, track_state
 from hilsim.render.movers import mover_sphere
 from hilsim.render.packets import cast_packets, packets_of
+from hilsim.render.surfaces import returned
+from hilsim.scene.materials import Optic
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
 from hilsim.sensor.optics.beam import Beam
 from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
 
 _LAYERS, _CEPTON = constant(LAYERS), constant(Family.CEPTON)
+_RETRO, _POROSITY, _TRANSMISSION = constant(Optic.RETRO), constant(Optic.POROSITY), constant(Optic.TRANSMISSION)
 _HALF_TURN_CDEG, _QUARTER_RAD, _ROUNDING_RAD = 0.5 * TURN_CDEG, 0.5 * math.pi, 1e-6
 
 
@@ -311,7 +314,7 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
         if row < 0:
             continue
         surface, firing, share, ray_m = material[row], firing_of[ray], share_of[ray], float(range_m[ray])
-        porosity, transmission = float(optics[surface, 2]), float(optics[surface, 3])
+        porosity, transmission = float(optics[surface, _POROSITY]), float(optics[surface, _TRANSMISSION])
         cosine = cosine_of[ray]
         hit_m = travelled_m[ray] + ray_m
         far_m = max(hit_m, NEAREST_HIT_M)
@@ -319,9 +322,10 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
         at = hit_count[firing]
         if at < room and porosity < 1.0:
             value[firing, at, RANGE] = hit_m
-            value[firing, at, ENERGY] = share * (1.0 - porosity) * float(optics[surface, 0]) * cosine / (far_m * far_m)
+            light = returned(world, optics, surface, instance[ray], time_ns[ray], cosine, origin_m, direction, ray, ray_m)
+            value[firing, at, ENERGY] = share * (1.0 - porosity) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine
-            value[firing, at, RETRO] = optics[surface, 1]
+            value[firing, at, RETRO] = optics[surface, _RETRO]
             what[firing, at, RAY] = sub_ray[ray]
             what[firing, at, INSTANCE] = instance[ray]
             what[firing, at, TRIANGLE] = row

@@ -6,9 +6,10 @@ import numpy as np
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.emulator.workspace import Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
-from hilsim.sensor.false_alarms import false_alarm
 from hilsim.sensor.mirror import image_point
+from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
 from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import CHANNELS_PER_STREAM
@@ -73,11 +74,20 @@ def window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -
 
 
 @kernel
-def add_false_alarm(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int) -> bool:
-    """Let noise be taken for an echo, now and then; returns whether it was."""
-    response = plan.response
+def add_false_alarm(plan: LidarPlan, workspace: Workspace, firing: int, channel: int, index: int) -> bool:
+    """Let noise be taken for an echo, now and then; returns whether it was. A spurious return replaces whatever the firing met."""
+    response, alarms, hits, ahead = plan.response, plan.false_alarms, workspace.hits, workspace.rays.direction
     stream = response.stream * CHANNELS_PER_STREAM + channel
-    range_m, energy = false_alarm(plan.false_alarms, response.seed, stream, index, response.range_max_m, response.threshold_energy)
+    range_m, energy = 0.0, 0.0
+    if alarms.spurious_rate > 0.0:
+        range_m, energy = spurious_return(alarms, response.seed, stream, index, response.range_min_m, response.range_max_m)
+        if range_m > 0.0:
+            hits.hit_count[firing] = 0
+            hits.what[firing, :, ECHO] = -1
+    if range_m <= 0.0:
+        ray = firing * plan.beam.share.size
+        rate = alarm_rate(alarms, float(ahead[ray, 0]), float(ahead[ray, 1]), float(ahead[ray, 2]))
+        range_m, energy = false_alarm(rate, response.seed, stream, index, response.range_max_m, response.threshold_energy)
     at = hits.hit_count[firing]
     if range_m <= 0.0 or at >= hits.value.shape[1]:
         return False

@@ -12,6 +12,8 @@ _RINGS: dict[int, tuple[tuple[int, float], ...]] = {1: ((1, 0.0),), 7: ((1, 0.0)
 """Number of rays and radius of each ring, in half spots; with these, equal weights cover the spot evenly (recommended, unproven)."""
 
 
+HALO_RAYS = 6
+"""Rays of the faint ring about the spot."""
 _MARGIN = 1.001  # a ray's unit direction has a smaller transverse component than its tangent; rounding errors as well
 
 
@@ -43,14 +45,17 @@ def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
     """
     require((sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {sub_rays}"))
     points = []
-    for count, radius in _RINGS[sub_rays]:
+    rings = [*_RINGS[sub_rays], (HALO_RAYS, spec.halo_ratio)] if spec.halo_share > 0.0 else _RINGS[sub_rays]
+    for count, radius in rings:
         angle = 2.0 * np.pi * np.arange(count) / count
         points.append(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
     place = np.concatenate(points)
     half_rad = np.array([spec.divergence_h_mrad, spec.divergence_v_mrad]) / 2000.0
     half_window_m = np.array([spec.window_h_mm, spec.window_v_mm]) / 2000.0
-    weight = np.exp(-2.0 * np.sum(place**2, axis=1)) if spec.profile == "gaussian" else np.ones(len(place))
-    tangent, offset_m, share = np.tan(place * half_rad), place * half_window_m, weight / weight.sum()
+    weight = np.exp(-2.0 * np.sum(place[:sub_rays] ** 2, axis=1)) if spec.profile == "gaussian" else np.ones(sub_rays)
+    share = (1.0 - spec.halo_share) * weight / weight.sum()
+    share = np.append(share, np.full(len(place) - sub_rays, spec.halo_share / HALO_RAYS))
+    tangent, offset_m = np.tan(place * half_rad), place * half_window_m
     has_receiver = spec.receiver_offset_mm != 0.0 and sub_rays > 1
     if has_receiver:
         tangent, share = np.append(tangent, [[0.0, 0.0]], axis=0), np.append(share, 0.0)

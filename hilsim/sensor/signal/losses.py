@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel
 from hilsim.compilation.lanes import Doubles, lane_numbers
 from hilsim.rng import Purpose, uniform, uniforms
-from hilsim.sensor.echoes import ENERGY, RANGE, RAY
+from hilsim.sensor.echoes import ENERGY, MIRRORED, RANGE, RAY
 from hilsim.sensor.signal.signal import Signal
 
 _LOSS, _EMPTY_BYTE, _ONE_SIDED = constant(Purpose.SIGNAL_LOSS), constant(Purpose.EMPTY_BYTE), constant(Purpose.ONE_SIDED)
@@ -27,7 +27,7 @@ def _following_m(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArr
     found_m, seen = np.inf, 0
     for at in range(hit_count):
         ray = what[firing, at, RAY]
-        if ray < 0 or seen >> ray & 1 != 0 or value[firing, at, ENERGY] <= 0.0:
+        if ray < 0 or ray >= MIRRORED or seen >> ray & 1 != 0 or value[firing, at, ENERGY] <= 0.0:
             continue
         seen |= 1 << ray
         if value[firing, at, RANGE] > here_m:
@@ -53,7 +53,8 @@ def split_after_m(
     nearest_m, farthest_m, seen = np.inf, -np.inf, 0
     for at in range(hit_count):
         ray = what[firing, at, RAY]
-        if ray < 0 or seen >> ray & 1 != 0 or value[firing, at, ENERGY] <= 0.0:  # weather, or what the ray meets behind a transmitting surface
+        # Weather, what a mirror shows, or what the ray meets behind a transmitting surface.
+        if ray < 0 or ray >= MIRRORED or seen >> ray & 1 != 0 or value[firing, at, ENERGY] <= 0.0:
             continue
         seen |= 1 << ray
         nearest_m, farthest_m = min(nearest_m, value[firing, at, RANGE]), max(farthest_m, value[firing, at, RANGE])

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant
-from hilsim.rng import Purpose, normal, uniform
+from hilsim.rng import Purpose, uniform
 from hilsim.sensor.signal.spec import SignalSpec
 
 BYTES = 256
@@ -15,7 +15,7 @@ HALVES = 2 * BYTES
 """Columns of ``LaserSignals.correction``: a byte and the half of its step that the echo's energy lies in."""
 _LASERS_PER_STREAM = 256
 _UNIT = constant(Purpose.SIGNAL_UNIT)
-_GAIN, _STEP, _EMPTY, _RIPPLE, _RIPPLE_PHASE, _WALK = 0, 1, 2, 3, 4, 16
+_STEP, _EMPTY, _RIPPLE, _RIPPLE_PHASE, _WALK = 1, 2, 3, 4, 16
 _SECOND_HARMONIC = 0.28
 RIPPLE_SEQUENCES = 5
 """Firing sequences after which the ripple repeats: 276.48 us of a VLP-16."""
@@ -63,16 +63,17 @@ class LaserSignals(NamedTuple):
     correction: npt.NDArray[np.int8]
 
 
-def build_signal(spec: SignalSpec, *, code_min: int, code_max: int) -> Signal:
+def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_gains: bool = False) -> Signal:
     """Build the kernel-side signal of a model.
 
     Args:
         spec: Signal of the model.
         code_min: Smallest distance code that the model reports.
         code_max: Largest one.
+        has_gains: Whether some laser's reflectivity has a gain.
     """
     return Signal(
-        has_bytes=spec.byte_noise > 0.0 or spec.byte_noise_ratio > 0.0 or spec.byte_step > 0.0 or spec.gain_spread_ratio > 0.0,
+        has_bytes=spec.byte_noise > 0.0 or spec.byte_noise_ratio > 0.0 or spec.byte_step > 0.0 or has_gains,
         byte_noise=float(spec.byte_noise),
         byte_noise_ratio=float(spec.byte_noise_ratio),
         split_distance_m=float(spec.split_distance_m),
@@ -87,7 +88,9 @@ def build_signal(spec: SignalSpec, *, code_min: int, code_max: int) -> Signal:
     )
 
 
-def drawn_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], *, seed: int, stream: int) -> LaserSignals:
+def drawn_lasers(
+    spec: SignalSpec, baseline: npt.NDArray[np.uint8], gain: npt.NDArray[np.float64], range_codes: npt.NDArray[np.int64], *, seed: int, stream: int
+) -> LaserSignals:
     """Draw the figures of a unit's lasers.
 
     The distributions are recommended, unproven, but for what they bring about: shares of odd range steps and steps of bytes as measured on real units.
@@ -95,19 +98,26 @@ def drawn_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], *, seed: int
     Args:
         spec: Signal of the model.
         baseline: ``uint8[c]``, reflectivity byte of each laser's empty firings.
+        gain: ``float64[c]``, ratio of each laser's reflectivity bytes to exact ones.
+        range_codes: ``int64[c, 256]``, known range correction of each laser by byte; a laser without one has a drawn one.
         seed: Random seed of the rig.
         stream: Number of the sensor within the rig.
     """
     key = np.uint64(seed)
     streams = [stream * _LASERS_PER_STREAM + laser for laser in range(baseline.size)]
-    gain = np.array([normal(key, of_laser, _GAIN, _UNIT) for of_laser in streams])
     step, empty = (np.array([uniform(key, of_laser, index, _UNIT) for of_laser in streams]) for index in (_STEP, _EMPTY))
     return LaserSignals(
-        gain=np.clip(1.0 + spec.gain_spread_ratio * gain, 0.5, 1.5),
+        gain=gain,
         step=spec.byte_step * (0.5 + step) if spec.byte_step > 0.0 else np.ones(baseline.size),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
         ripple_m=_drawn_ripple_m(spec, key, streams),
-        correction=np.array([_drawn_correction(spec, key, of_laser) for of_laser in streams], np.int8).reshape(baseline.size, HALVES),
+        correction=np.array(
+            [
+                np.repeat(known, 2) if known.any() else _drawn_correction(spec, key, of_laser)
+                for known, of_laser in zip(range_codes, streams, strict=True)
+            ],
+            np.int8,
+        ).reshape(baseline.size, HALVES),
     )
 
 

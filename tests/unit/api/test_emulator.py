@@ -14,7 +14,9 @@ from hilsim.emulator.truth import packets_with_truth
 from hilsim.offline.epoch import START_UTC, utc_ns
 from tests.unit.api.rigs import SWEPT, room, swept_room
 
-SECOND_SENSOR = '[[sensor]]\nname = "second"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'
+SECOND_SENSOR = (
+    '[[sensor]]\nname = "second"\nunit = "ideal"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'
+)
 
 
 def written(path, packets, stamps):

@@ -358,7 +358,7 @@ def test_gltf_contents_other_than_triangles_are_noted(tmp_path, gltf):
     assert [note.split(": ", 1)[1] for note in notes] == [
         "1 of 2 parts are lines or points and are left out",
         "animations are left out; give the object a motion in the rig",
-        "textures are missing, without effect (hilsim uses none): gone.png",
+        "textures are missing: no colours are read from them: gone.png",
     ]
 
 

@@ -15,7 +15,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_objects
+from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.contact import MOST_PUSH_MPS2
 from tests.compiled import compiled_only

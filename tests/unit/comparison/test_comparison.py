@@ -2,6 +2,7 @@
 
 import json
 import math
+from copy import copy
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hilsim.analysis.comparison.statistics import NAMES
 from hilsim.analysis.comparison.stream import gather
 from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
 from hilsim.errors import CaptureError
+from hilsim.protocols.velodyne.models import HDL_32E
 from tests.unit.conformance.streams import stamps_us, vlp16
 
 
@@ -28,6 +30,13 @@ def real():
 @pytest.fixture(scope="module")
 def dual():
     return statistics(vlp16(700, dual=True))
+
+
+def statistics_of_model(stream):
+    """The same statistics as of another model."""
+    other = copy(stream)
+    other.model = HDL_32E
+    return other
 
 
 def verdicts(comparison):
@@ -50,13 +59,16 @@ def test_two_units_of_one_model_are_alike(real):
 
 
 def test_an_exact_ramp_of_azimuth_is_reported(real):
-    assert differing(vlp16(700, noise=0.0), real) == {"azimuth.sd", "azimuth.autocorrelation", "azimuth.total_variation"}
+    found = differing(vlp16(700, noise=0.0), real)
+    assert {"azimuth.sd", "azimuth.autocorrelation", "azimuth.total_variation"} <= found
+    assert {name.split(".")[0] for name in found} == {"azimuth"}
 
 
 def test_rounded_time_stamps_are_reported(real):
     stream = vlp16(700)
     stream.data["stamp"] = 1_000_000 + 1327 * np.arange(700)
-    assert differing(stream, real) == {"stamps.residual_sd", "stamps.cycle", "stamps.total_variation"}
+    assert differing(stream, real) == {"stamps.residual_sd"}
+    assert compare(real, statistics(stream)).of_unit == ["stamps.cycle", "stamps.total_variation"]
 
 
 def test_misses_filled_with_zeros_are_reported(real):
@@ -71,7 +83,7 @@ def test_even_codes_and_near_returns_are_reported(real):
     records = stream.data["blocks"]["records"]
     records["distance"] &= 0xFFFE
     records["distance"][5, 3, 2] = 100
-    assert differing(stream, real) == {"ranges.odd", "ranges.below_floor"}
+    assert differing(stream, real) == {"ranges.odd", "ranges.below_floor", "grid.odd", "grid.odd_equal_bytes", "grid.parity"}
 
 
 def test_swapped_blocks_of_dual_mode_are_reported(dual):
@@ -101,7 +113,7 @@ def test_modes_are_compared_but_for_pairs_and_steps_of_stamps(real, dual):
 def test_captures_at_different_rates_get_one_sentence_and_no_verdict_on_what_depends_on_the_rate(real):
     comparison = compare(real, statistics(vlp16(700, rpm=300.0)))
     assert differing(vlp16(700, rpm=300.0), real) == set()
-    assert comparison.notes() == ["the rotation rates differ (600 rpm, 300 rpm): rotation, azimuth and range noise are not judged"]
+    assert comparison.notes() == ["the rotation rates differ (600 rpm, 300 rpm): rotation, azimuth, noise and edges are not judged"]
 
 
 def rough(stream, sigma_mm):
@@ -126,10 +138,42 @@ def test_range_noise_is_the_scenes_where_the_scenes_differ(real):
     assert any("mm       scene" in line.text for line in render_text(comparison, ("a", "b")))
 
 
-def test_a_short_stream_gets_no_verdict(real):
-    judged = verdicts(compare(real, statistics(vlp16(60))))
+def test_a_short_stream_gets_no_verdict_and_does_not_read_as_a_pass(real):
+    comparison = compare(real, statistics(vlp16(60)))
+    judged = verdicts(comparison)
     assert judged["azimuth.total_variation"] is Verdict.FEW
     assert judged["stamps.cycle"] is Verdict.FEW
+    assert ("azimuth.mod_5_rarest", "too few samples (719 of 3,000)") in comparison.not_looked_at
+    lines = [line.text for line in render_text(comparison, ("a", "b"))]
+    assert any(line.startswith("not looked at, because too few samples: ") for line in lines)
+    assert (
+        lines[-1]
+        == f"no difference found, but {len(comparison.not_looked_at)} of {len(comparison.not_looked_at) + comparison.alike} judged rows were not looked at"
+    )
+
+
+def test_nothing_judged_is_no_result(real):
+    stream = vlp16(700)
+    stream.data["product"] = 0x24
+    assert render_text(compare(real, statistics(stream)), ("a", "b"))[-1].text == "no result: nothing was judged"
+
+
+def test_values_within_the_range_of_real_units_are_alike_however_far_apart():
+    tolerance = Tolerance(limit=1.0, real=(10.0, 40.0), source="two units")
+    assert tolerance.allows(10.0, 40.0, 30.0)
+    assert tolerance.allows(55.0, 55.9, 0.9)
+    assert not tolerance.allows(39.0, 41.0, 2.0)
+    assert not tolerance.allows(55.0, 60.0, 5.0)
+    assert not tolerance.allows(20.0, math.nan, math.nan)
+    assert (tolerance.text, Tolerance(limit=0.5, source="two units").text) == ("10 to 40", "0.5")
+
+
+def test_figures_of_the_signal_are_judged_for_the_model_that_was_measured(real):
+    hdl = statistics_of_model(real)
+    rows = {row.statistic.name: row for row in compare(hdl, hdl).rows}
+    assert rows["grid.odd"].tolerance is None
+    assert rows["grid.odd"].reason == ""
+    assert rows["azimuth.autocorrelation"].verdict is Verdict.ALIKE
 
 
 def test_limits_are_met_broken_or_unknown(real, dual):
@@ -147,6 +191,8 @@ def test_every_tolerance_belongs_to_a_statistic_and_has_a_source():
     assert len(NAMES) == len(set(NAMES))
     with pytest.raises(ValueError, match="limit must be 0 or more, got -1; source must name what was measured"):
         Tolerance(limit=-1, source="")
+    with pytest.raises(ValueError, match="real must be a smallest and a largest value, got \\(2, 1\\)"):
+        Tolerance(limit=1, real=(2, 1), source="one")
 
 
 def test_the_table_fits_110_columns_and_names_what_differs(dual):
@@ -154,8 +200,8 @@ def test_the_table_fits_110_columns_and_names_what_differs(dual):
     shifted.data["stamp"] = stamps_us(700, 663_552 * 1.00005, 7)
     comparison = compare(dual, statistics(shifted))
     lines = [line.text for line in render_text(comparison, ("a.pcap", "b.pcap"))]
-    assert max(map(len, lines)) <= 110
-    assert lines[-1] == "differ: stamps.cycle, stamps.total_variation"
+    assert max(map(len, lines)) <= 112
+    assert "another unit, by stamps.cycle, stamps.total_variation" in lines
     assert [line.split()[0] for line in lines if line and not line.startswith(" ")][:4] == ["A", "B", "stream", "azimuth"]
     assert any(line.split()[:1] == ["separation_min"] for line in lines)
 

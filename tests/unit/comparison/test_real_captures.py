@@ -1,5 +1,8 @@
 """The figures that were measured on real captures by other means, reproduced."""
 
+from itertools import combinations
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,9 @@ from hilsim.capture.pcap import CaptureFile
 
 GPS, DUAL, FAST = "vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap"
 FIELD, HDL = "vlp32c_strongest_fov.pcap", "hdl32e_strongest.pcap"
+WITHOUT = Path(__file__).parent / "vlp16_without_byte_noise.pcap.gz"
+"""0.4 s of the demo street, 7 rays a beam, as hilsim rendered it before it had byte noise, a range grid and units:
+``hilsim record profiles/rigs/demo.toml -o vlp16_without_byte_noise.pcap --duration-s 0.4``, compressed by ``gzip -9n``."""
 
 
 @pytest.fixture
@@ -148,3 +154,48 @@ def test_pairs_of_dual_mode(statistics):
     assert dual.separations_m.smallest == pytest.approx(1.19)
     assert dual.separations_m.quantile(0.5) == pytest.approx(2.95, abs=0.005)
     assert dual.empty_equal / dual.empty == pytest.approx(0.999, abs=0.0005)
+
+
+@pytest.mark.parametrize("names", list(combinations((GPS, DUAL, FAST), 2)))
+def test_no_two_real_units_differ(statistics, names):
+    comparison = compare(*(statistics(name) for name in names))
+    assert comparison.differing == []
+    assert comparison.alike >= 8
+
+
+@pytest.mark.parametrize("name", [GPS, DUAL])
+def test_a_stream_without_byte_noise_differs_from_real_units_in_what_betrays_it(statistics, name):
+    without = gather(CaptureFile(WITHOUT), name=WITHOUT.name)
+    found = set(compare(statistics(name), without).differing)
+    assert {"grid.odd", "grid.odd_equal_bytes", "grid.parity", "bytes.equal", "bytes.sd_20_39", "bytes.sd_40_69", "bytes.constant_40_69"} <= found
+    assert {"edges.with_empty", "edges.near_mixed", "empty.at_baseline", "empty.byte_kinds", "azimuth.mod_5_rarest"} <= found
+
+
+def test_a_stream_without_byte_noise_is_like_itself():
+    without = gather(CaptureFile(WITHOUT), name=WITHOUT.name)
+    assert compare(without, without).differing == []
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "odd_equal", "parity", "equal", "byte_sd", "at_baseline", "rarest"),
+    [
+        (GPS, 0.35, 0.20, 0.71, 0.245, 2.85, 0.97, 0.136),
+        (DUAL, 0.35, 0.22, 0.65, 0.161, 6.5, 0.77, 0.154),
+        (FAST, 0.15, 0.03, 0.84, 0.257, 4.25, 0.71, 0.165),
+    ],
+)
+def test_signal_of_real_units(statistics, name, odd, odd_equal, parity, equal, byte_sd, at_baseline, rarest):
+    found = statistics(name)
+    assert found.grid.odd_share == pytest.approx(odd, abs=0.006)
+    assert found.grid.odd_share_of_equal == pytest.approx(odd_equal, abs=0.006)
+    assert found.grid.predicted_share == pytest.approx(parity, abs=0.006)
+    assert found.grid.equal_share == pytest.approx(equal, abs=0.001)
+    assert found.patches.byte_sd[3].quantile(0.5) == pytest.approx(byte_sd, abs=0.051)
+    assert found.returns.baseline_share == pytest.approx(at_baseline, abs=0.006)
+    assert found.azimuth.rarest_class_share == pytest.approx(rarest, abs=0.001)
+
+
+def test_an_hdl_32e_has_no_grid_of_two_codes(statistics):
+    grid = statistics(HDL).grid
+    assert grid.odd_share == pytest.approx(0.5, abs=0.01)
+    assert grid.odd_share_of_equal == pytest.approx(0.5, abs=0.01)

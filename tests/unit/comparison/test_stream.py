@@ -38,6 +38,14 @@ def test_statistics_do_not_depend_on_how_packets_are_cut_into_blocks(dual):
     np.testing.assert_array_equal(pieces.noise.windows, whole.noise.windows)
 
 
+def test_a_rotation_rate_that_changes_within_a_capture_is_refused():
+    stream = vlp16(200, rpm=600.0)
+    faster = vlp16(200, rpm=1200.0).data["blocks"]["azimuth"].astype(int)
+    stream.data["blocks"]["azimuth"][100:] = (faster[100:] - faster[100, 0] + stream.data["blocks"]["azimuth"][100, 0]) % 36_000
+    with pytest.raises(CaptureError, match=r"x\.pcap: the rotation rate must stay the same within a capture, got 600 to 1\d+ rpm"):
+        gather(stream.datagrams(), name="x.pcap")
+
+
 def test_an_early_unit_that_says_it_is_an_hdl_32e_is_reported_by_its_cycle():
     stream = vlp16(200)
     stream.data["product"] = 0x21

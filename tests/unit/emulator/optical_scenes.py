@@ -17,7 +17,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.signal.spec import SignalSpec
-from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec
+from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
 from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 

@@ -9,7 +9,7 @@ from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
 from hilsim.sensor.cepton_specs import CeptonSetting, SegmentSpec
 from hilsim.sensor.echoes import ReturnType
-from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.specs import BeamSpec

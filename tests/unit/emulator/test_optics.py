@@ -19,7 +19,7 @@ from hilsim.scene.primitives import cylinder, sphere
 from hilsim.scene.world import SceneObject
 from hilsim.sensor.decimation import channel_rings, decimate_beams, decimate_rays
 from hilsim.sensor.echoes import COSINE, ECHO_DRAWS, ECHO_ENERGY, ENERGY, RANGE, RETRO
-from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.response import laser_biases_m

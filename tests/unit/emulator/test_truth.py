@@ -10,7 +10,7 @@ from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, ReturnType
-from hilsim.sensor.false_alarms import FalseAlarmSpec
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.specs import DecimationSpec
 from tests.compiled import compiled_only

@@ -59,6 +59,7 @@ position_m = [20.0, 3.0, 1.0]
 SENSOR = """
 [[sensor]]
 name = "lidar"
+unit = "ideal"
 profile = "{profile}"
 return_mode = "{mode}"
 sub_rays = {sub_rays}

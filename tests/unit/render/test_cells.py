@@ -16,7 +16,7 @@ from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street import street_objects, street_platform_track
+from hilsim.scene.street.street import street_objects, street_platform_track
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import BeamSpec

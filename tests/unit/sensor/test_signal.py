@@ -16,7 +16,6 @@ REAL = SignalSpec(
     byte_noise=0.4,
     byte_noise_ratio=0.05,
     byte_step=2.2,
-    gain_spread_ratio=0.05,
     grid_codes=2,
     correction_codes=3,
     correction_changes_per_byte=0.5,
@@ -36,7 +35,7 @@ def signal(spec=REAL):
 
 
 def lasers(spec=REAL, *, seed=7, stream=1):
-    return drawn_lasers(spec, BASELINE, seed=seed, stream=stream)
+    return drawn_lasers(spec, BASELINE, np.ones(16), np.zeros((16, 256), np.int64), seed=seed, stream=stream)
 
 
 @kernel
@@ -75,7 +74,6 @@ def test_retro_reflectors_stay_above_the_scale_of_diffuse_surfaces():
 
 def test_the_default_signal_adds_nothing():
     found = lasers(SignalSpec())
-    assert (found.gain == 1.0).all()
     assert (found.step == 1.0).all()
     assert not found.correction.any()
     assert not signal(SignalSpec()).has_bytes
@@ -88,7 +86,6 @@ def test_units_differ_by_seed_and_by_sensor():
     assert (np.abs(one.correction) <= 3).all()
     assert (np.abs(np.diff(one.correction[:, ::2].astype(int))) <= 1).all()
     for other in (lasers(seed=8), lasers(stream=2)):
-        assert (one.gain != other.gain).all()
         assert (one.correction != other.correction).any(axis=1).all()
     np.testing.assert_array_equal(one.correction, lasers().correction)
 

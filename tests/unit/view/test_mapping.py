@@ -82,7 +82,8 @@ def test_the_truth_of_a_picked_point_comes_after_its_numbers(server):
     while page.picked[-1] is picked:
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
-    rows = dict(page.picked[-1].rows)
+    with page._lock:  # the thread has marked the point, too: the page may go
+        rows = dict(page.picked[-1].rows)
     assert (rows["true object"], rows["material"], rows["true range"]) == ("crate", "wood", rows["range"])
     assert "angle of incidence" not in rows
     assert truth_rows({"reason": "no rig"}) == (("ground truth", "unknown: no rig"),)

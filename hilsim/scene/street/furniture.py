@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.street_shapes import Dice, Point, Shape
+from hilsim.scene.street.shapes import Dice, Point, Shape
 
 LEAVES = 150
 SIGN_SIDES = {"stop": 8, "limit": 14, "give_way": 3, "parking": 4}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.street_shapes import Dice, Point, Shape
+from hilsim.scene.street.shapes import Dice, Point, Shape
 
 GROUND_FLOOR_M = 3.4
 _PLINTH_M = 0.15

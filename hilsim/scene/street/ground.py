@@ -3,7 +3,7 @@
 import math
 
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.street_shapes import Point, Shape
+from hilsim.scene.street.shapes import Point, Shape
 
 BLOCK_M = (54.0, 42.0)
 """Size of a block from kerb to kerb."""

@@ -17,12 +17,12 @@ from hilsim.geometry.tracks import PoseTrack
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import Vector
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street_buildings import building, office, town_house
-from hilsim.scene.street_cars import MODELS, PAINTS, car
-from hilsim.scene.street_furniture import SIGN_SIDES, lamp_post, person, traffic_sign, tree
-from hilsim.scene.street_ground import BLOCK_M, BLOCKS, PARKING_M, PAVEMENT_M, PAVEMENT_TOP_M, block_centre, grid_half_m, ground, pavement
-from hilsim.scene.street_shapes import Dice
-from hilsim.scene.street_tracks import Loop, loop_track
+from hilsim.scene.street.buildings import building, office, town_house
+from hilsim.scene.street.cars import MODELS, PAINTS, car
+from hilsim.scene.street.furniture import SIGN_SIDES, lamp_post, person, traffic_sign, tree
+from hilsim.scene.street.ground import BLOCK_M, BLOCKS, PARKING_M, PAVEMENT_M, PAVEMENT_TOP_M, block_centre, grid_half_m, ground, pavement
+from hilsim.scene.street.shapes import Dice
+from hilsim.scene.street.tracks import Loop, loop_track
 from hilsim.scene.world import SceneObject
 
 LANE_M = 4.0

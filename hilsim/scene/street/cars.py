@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.street_shapes import Point, Shape
+from hilsim.scene.street.shapes import Point, Shape
 
 _WHEEL_SIDES = 12
 _PLATE_M = (0.26, 0.055)

@@ -1,0 +1,1 @@
+"""The demo street: houses, cars, furniture and what moves, from a seed."""

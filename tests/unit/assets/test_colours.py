@@ -1,0 +1,63 @@
+"""Reflectivity that follows the colours of a mesh file."""
+
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+
+from hilsim.assets.meshes import load_mesh
+from hilsim.scene.object_specs import MeshSpec
+from hilsim.scene.specs import BUILT_IN_MATERIALS
+
+GREY = 188
+"""sRGB value of half the light."""
+QUAD = [(0.0, 0.0, 0.0), (4.0, 0.0, 0.0), (4.0, 0.0, 4.0), (0.0, 0.0, 4.0)]
+FACES = [[0, 1, 2], [0, 2, 3]]
+
+
+def load(folder, name, **keys):
+    return load_mesh(MeshSpec(file=name, up="z", **{"material": "concrete", "colours": True} | keys), folder, BUILT_IN_MATERIALS)
+
+
+def reflectivities(mesh):
+    return np.array([mesh.materials[row].reflectivity for row in mesh.material])
+
+
+def test_colours_of_faces_vary_the_reflectivity_about_the_materials(tmp_path):
+    mesh = trimesh.Trimesh(QUAD, FACES, face_colors=[(GREY, GREY, GREY, 255), (255, 255, 255, 255)], process=False)
+    mesh.export(tmp_path / "quad.ply")
+    loaded, notes = load(tmp_path, "quad.ply")
+    assert sorted(reflectivities(loaded)) == [23, 47]  # two thirds and four thirds of concrete's 35 %
+    assert notes == ()
+    assert {material.texture for material in loaded.materials} == {BUILT_IN_MATERIALS["concrete"].texture}
+
+
+def test_an_image_is_laid_over_divided_triangles_the_right_way_up(tmp_path):
+    """The upper half of the image is white, the lower a grey of half the light: so are those of a wall of two triangles."""
+    pixels = np.full((64, 64, 3), 255, np.uint8)
+    pixels[32:] = GREY
+    visual = trimesh.visual.TextureVisuals(uv=[(0, 0), (1, 0), (1, 1), (0, 1)], image=Image.fromarray(pixels))
+    trimesh.Trimesh(QUAD, FACES, visual=visual, process=False).export(tmp_path / "wall.glb")
+    loaded, _ = load(tmp_path, "wall.glb")
+    corners = loaded.vertices_m[loaded.triangles]
+    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+    assert sides.max() <= 0.25
+    area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    assert area.sum() == pytest.approx(16.0)
+    height, percent = corners[:, :, 2].mean(axis=1), reflectivities(loaded)
+    assert set(percent[height > 2.2]) == {47}
+    assert set(percent[height < 1.8]) == {23}
+
+
+def test_without_the_key_and_for_retro_reflectors_colours_are_left_alone(tmp_path):
+    mesh = trimesh.Trimesh(QUAD, FACES, face_colors=[(0, 0, 0, 255), (255, 255, 255, 255)], process=False)
+    mesh.export(tmp_path / "quad.ply")
+    assert set(reflectivities(load(tmp_path, "quad.ply", colours=False)[0])) == {35}
+    assert set(reflectivities(load(tmp_path, "quad.ply", material="retro_sign")[0])) == {250}
+
+
+def test_a_file_without_colours_is_even_with_a_note(tmp_path):
+    trimesh.Trimesh(QUAD, FACES, process=False).export(tmp_path / "quad.stl")
+    loaded, notes = load(tmp_path, "quad.stl")
+    assert set(reflectivities(loaded)) == {35}
+    assert notes == (f"{tmp_path / 'quad.stl'}: has no colours that hilsim reads (those of PLY, glTF and GLB files); its materials are even",)
