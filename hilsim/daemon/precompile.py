@@ -187,8 +187,8 @@ def _is_flown_here(rig: Rig) -> bool:
 def _compile_stages(rig: Rig) -> None:
     """Compile the stages of a lidar's packets, the longest first, then a vehicle's steps, while the rig's own child compiles the callers of both."""
     from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
-    from hilsim.emulator.detection import respond  # noqa: PLC0415
     from hilsim.emulator.fused import render_info_packet, trace  # noqa: PLC0415
+    from hilsim.emulator.reception.detection import respond  # noqa: PLC0415
 
     some = _some_lidar()
     compile_for(trace, some.plan, some.world, some.workspace)

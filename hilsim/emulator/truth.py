@@ -284,7 +284,7 @@ def note_returns(
         world: World that it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_packet: Index of the first packet.
-        workspace: Working arrays after ``emulator.detection.respond``.
+        workspace: Working arrays after ``emulator.reception.detection.respond``.
         truth: Written from ``row`` on.
         row: First row to write.
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
 from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
