@@ -62,7 +62,7 @@ def test_some_units_swing_at_300_rpm_and_none_at_600():
 
 
 def test_an_ideal_unit_has_no_errors_and_the_models_head():
-    unit = unit_of(lidar_setting(VLP16), seed=7)
+    unit = unit_of(lidar_setting(VLP16, is_exact=False), seed=7)
     for name in ERRORS:
         assert not getattr(unit, name).any()
     assert (unit.gain == 1.0).all()
