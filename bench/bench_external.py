@@ -164,7 +164,7 @@ def decoded(folder, epoch_ns, stretches, delay_s):
     text = (
         text[0]
         + "[[sensor]]"
-        + text[1].replace('name = "lidar0"', 'name = "lidar0"\nsub_rays = 1\noverride = { range_noise_m = 0.0, detector = {} }')
+        + text[1].replace('name = "lidar0"', 'name = "lidar0"\nsub_rays = 1\noverride = { range_noise_m = 0.0, detector = {}, signal = {} }')
     )
     text = text.replace('[scene]\ngenerator = "street"\n', SCENE).replace('record = "keys"', 'time = "replay"\nfile = "keys"')
     (folder / "walls.toml").write_text(text, encoding="utf-8")

@@ -18,9 +18,9 @@ from bench_timing import describe_machine
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.compilation.jit import kernel
 from hilsim.config.rig import load_rig
-from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
+from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.workspace import allocate_workspace
 
 DEMO = Path(__file__).resolve().parent.parent / "profiles" / "rigs" / "demo.toml"

@@ -96,7 +96,7 @@ def measure(directory, case, load, *, seconds, settle):
             "p50_us": (quantile_ns(last["lateness"] - first["lateness"], 0.5) or 0) / 1e3,
             "p99_us": (quantile_ns(last["lateness"] - first["lateness"], 0.99) or 0) / 1e3,
             "cpu": cpu_ratio,
-            "rays": [s.lidar.setting.setup.sub_rays for s in streams],
+            "rays": [s.lidar.setting.sub_rays for s in streams],
             "lead_ms": max(s.render_thread.lead_ns for s in streams) / 1e6,
             "scheduling": sorted({s.render_thread.scheduling_mode for s in streams}),
             "events": [event for event, _ in said],

@@ -37,6 +37,11 @@ class Purpose(IntEnum):
     FALSE_ALARM = 25
     GAP = 26
     SPURIOUS = 27
+    SIGNAL_UNIT = 30
+    SIGNAL_LOSS = 31
+    EMPTY_BYTE = 32
+    ONE_SIDED = 33
+    RECEIVER_SHADOW = 34
     GUST = 40
     ACCELEROMETER = 41
     ACCELEROMETER_DRIFT = 42
@@ -54,6 +59,14 @@ class Purpose(IntEnum):
     ROVER_POSE = 70
     ROVER_POINT = 71
     ROVER_DRIFT = 72
+    ENCODER_SLOW_NOISE = 80
+    UNIT_BIAS = 81
+    UNIT_DIRECTION = 82
+    UNIT_GAIN = 83
+    UNIT_BASELINE = 84
+    UNIT_CLOCK = 85
+    UNIT_HEAD = 86
+    UNIT_ENCODER = 87
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
@@ -153,6 +166,14 @@ def uniform_pairs(seed: int | np.uint64, streams: Words, index: int, purpose: in
 @kernel
 def normals(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> Doubles:
     """``normal`` of sixteen streams at a time, within 1e-14."""
+    first, _ = normal_pairs(seed, streams, index, purpose)
+    return first
+
+
+@kernel
+def normal_pairs(seed: int | np.uint64, streams: Words, index: int, purpose: int) -> tuple[Doubles, Doubles]:
+    """``normal_pair`` of sixteen streams at a time, within 1e-14."""
     a, b = uniform_pairs(seed, streams, index, purpose)
-    _, cosine = sines_and_cosines(b)
-    return roots(-2.0 * logarithms(1.0 - a)) * cosine
+    sine, cosine = sines_and_cosines(b)
+    radius = roots(-2.0 * logarithms(1.0 - a))
+    return radius * cosine, radius * sine

@@ -18,6 +18,7 @@ position_m = [0.0, 0.0, {height_m}]
 rotation_deg = [{roll_deg}, {pitch_deg}, 30.0]
 [[sensor]]
 name = "lidar"
+unit = "ideal"
 profile = "{profile}"
 [sensor.network]
 source = "127.0.1.201"

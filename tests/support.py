@@ -45,6 +45,8 @@ waypoints = [
 
 [[sensor]]
 name = "lidar"
+sub_rays = 1
+unit = "ideal"
 gps = { latitude_deg = 36.8, longitude_deg = -2.4 }
 """
 

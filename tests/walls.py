@@ -16,6 +16,7 @@ name = "wall"
 kind = "fixed"
 [[sensor]]
 name = "lidar"
+unit = "ideal"
 profile = "{profile}"
 [sensor.network]
 source = "127.0.1.201"

@@ -9,13 +9,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
 from hilsim.emulator.families.registry import FAMILIES
+from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.vehicle.specs import VehicleSpec
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
 
 
 def configuration_reference() -> str:
-    """Generate the reference in Markdown: all tables and keys of a rig, of a sensor profile and of a vehicle profile, with type, default and meaning."""
+    """Generate the reference in Markdown: all tables and keys of a rig, of a sensor profile, of a unit and of a vehicle profile, with type, default and meaning."""
     lines = [
         "# Configuration reference",
         "",
@@ -38,6 +39,8 @@ def configuration_reference() -> str:
     for family in others:
         lines += [f"# Profiles of {family.title} sensors", "", f'With `family = "{family.name}"`.', ""]
         _describe(family.profile, "", lines, seen)
+    lines += ["# Files of units", "", "What `hilsim calibrate` writes; a rig's `[[sensor]]` names one with `unit`.", ""]
+    _describe(UnitSpec, "", lines, seen)
     lines += ["# Vehicle profiles", "", "`profiles/vehicles/*.toml`; a rig's `[vehicle]` names one with `profile`.", ""]
     _describe(VehicleSpec, "", lines, seen)
     return "\n".join(lines).rstrip() + "\n"

@@ -245,9 +245,11 @@ def _flow(sensor: SensorSpec, layout: FlowLayout) -> Flow:
 
 
 def source_mac(sensor: SensorSpec, setting: LidarSetting) -> str:
-    """The sensor's MAC address: the rig's word, or the model's prefix and the sensor's number."""
+    """The sensor's MAC address: the rig's word, the unit's, or the model's prefix and the sensor's number."""
     if sensor.network.source_mac:
         return sensor.network.source_mac
+    if setting.unit.mac:
+        return setting.unit.mac
     number = setting.stream + 1
     return f"{setting.spec.mac_prefix}:10:{number >> 8:02x}:{number & 0xFF:02x}"
 
@@ -285,7 +287,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         utc_epoch_ns=utc_epoch_ns,
         overlay=scenery.overlays.get(number),
         heard=no_sentences(HEARD_ROWS) if sensor.time_input is not None and sensor.time_input.nmea else None,
-        cells=build_beam_cells(setting, world, scenery.still_at) if is_for_long and scenery.still_at else None,
+        cells=build_beam_cells(setting, world, scenery.still_at, seed=rig.spec.seed) if is_for_long and scenery.still_at else None,
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,
         data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,

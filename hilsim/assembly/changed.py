@@ -259,7 +259,7 @@ class RigState:
             number: Its place in the rig.
             former: The lidar in a state before; what has not changed is taken from there.
         """
-        setting = self.settings[number].with_sub_rays(former.setting.setup.sub_rays)
+        setting = self.settings[number].with_sub_rays(former.setting.sub_rays)
         editable = self.worlds.get(number, self.worlds[_SHARED])
         if number in self.dark:
             blind = replace(setting, weather=WeatherSpec(), setup=replace(setting.setup, false_alarms=FalseAlarmSpec(), spurious=SpuriousSpec()))

@@ -31,6 +31,7 @@ from hilsim.replay.unit_noise import UnitStatistics, measure_cepton, measure_vel
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.response import Response, build_response
+from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.specs import LidarSpec
 
 _STREAMS = 20_000
@@ -124,7 +125,8 @@ def _unit(rig: Rig, spec: ReplaySpec, stream: int, recording: _Recording, mount:
     if model is None and not spec.profile:
         raise ConfigError(f"{where}.profile must be given for an overlay of a Cepton's points, got none")
     profile = _profile(rig, spec.profile or _PROFILES.get(model.name if model else "", _OTHER_PROFILE), where)
-    beam = build_beam(profile.beam, spec.sub_rays)
+    profile = replace(profile, signal=SignalSpec())  # the model's grid would be right only with the unit's own correction, which is not known
+    beam = build_beam(replace(profile.beam, receiver_offset_mm=0.0), spec.sub_rays)
     if model is None:
         response = build_response(profile, seed=rig.spec.seed, stream=stream)
         return build_cepton_unit(response, beam, mount, _noise_m(measure_cepton(recording.payloads), response))

@@ -14,6 +14,7 @@ SUMMARIES: dict[str, str] = {
     "record": "Write what RIG would send to a capture, as fast as the machine renders and always with the same bytes.",
     "verify": "Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",
     "compare": "Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.",
+    "calibrate": "Learn a Velodyne unit from CAPTUREs of it, made while it stood still: its lasers, its encoder, its clock.",
     "inspect": "List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.",
     "picture": "Draw one scan of SOURCE (a rig or a capture) or of a live stream: images of range and reflectivity, and the view from above.",
     "map": "Aggregate the returns of SOURCE (a rig or a capture) to a map: the number of returns in each cell of a grid, and their mean position.",

@@ -4,6 +4,7 @@ import math
 from dataclasses import fields
 from pathlib import Path
 
+from hilsim.assets.mesh_parts import is_file
 from hilsim.config.parse import parse_table
 from hilsim.config.profiles import find_profile
 from hilsim.config.sensor_profiles import profile_family
@@ -14,7 +15,9 @@ from hilsim.errors import ConfigError, require
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.setup import DRAWN, IDEAL
 from hilsim.sensor.specs import LidarSpec, PulseState
+from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ROVER_STREAMS = 10_000
@@ -69,13 +72,28 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
         (sensor.web is None or issubclass(family.profile, VelodyneSpec), f"web must not be given for a {spec.model}: only a Velodyne has one")
     )
     rules += _time_rules(sensor, spec)
+    unit = _unit(sensor.unit, rig_path, place)
     pulse = PulseState(pps="absent") if sensor.time_input is not None and sensor.time_input.pps else None
     try:
-        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family, pulse=pulse)
+        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family, unit=unit, pulse=pulse)
     except ValueError as error:
         rules += [(False, fault) for fault in str(error).split("; ")]
     require(*rules)
     return setting
+
+
+def _unit(name: str, rig_path: Path, place: str) -> UnitSpec:
+    """Contents of the file of a sensor's unit; empty for a drawn or an ideal one.
+
+    Raises:
+        ConfigError: there is no such file, or it has faults.
+    """
+    if name in {DRAWN, IDEAL} or not name.endswith(".toml"):
+        return UnitSpec()  # any other word is a fault of the setup, reported with the others
+    path = rig_path.parent / name
+    if not is_file(path):
+        raise ConfigError(f"{rig_path}: {place}.unit: {path}: no such file")
+    return parse_table(UnitSpec, read_toml(path), str(path))
 
 
 def _time_rules(sensor: SensorSpec, spec: LidarSpec) -> list[tuple[bool, str]]:

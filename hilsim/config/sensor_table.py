@@ -36,7 +36,7 @@ class NetworkSpec:
         source_ports: ``sensor``: the real sensor's source ports (2368 and 8308; 8808); ``any``: free ports, so that a receiver on
             this host can bind 0.0.0.0:2368 (``udp`` only).
         interface: Name of the network interface; required for ``ethernet``, optional for ``udp``.
-        source_mac: The sensor's MAC address in frames; by default the model's prefix and the sensor's number.
+        source_mac: The sensor's MAC address in frames; by default that of its unit's file, or the model's prefix and the sensor's number.
         destination_mac: Destination MAC address of frames to a unicast address.
     """
 

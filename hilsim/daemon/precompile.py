@@ -57,8 +57,8 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     spec = rig.spec
     of_rovers = [lidar for lidar in rig.rover_lidars if lidar is not None]
     needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
-    needs |= {f"rays-{lidar.setup.sub_rays}" for lidar in rig.lidars}
-    needs |= {f"rover-{_kernels_of(lidar.family)}-{lidar.setup.sub_rays}" for lidar in of_rovers}
+    needs |= {f"rays-{lidar.sub_rays}" for lidar in rig.lidars}
+    needs |= {f"rover-{_kernels_of(lidar.family)}-{lidar.sub_rays}" for lidar in of_rovers}
     needs |= (
         {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.serial_devices else set()
     )
@@ -187,8 +187,8 @@ def _is_flown_here(rig: Rig) -> bool:
 def _compile_stages(rig: Rig) -> None:
     """Compile the stages of a lidar's packets, the longest first, then a vehicle's steps, while the rig's own child compiles the callers of both."""
     from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
-    from hilsim.emulator.detection import respond  # noqa: PLC0415
     from hilsim.emulator.fused import render_info_packet, trace  # noqa: PLC0415
+    from hilsim.emulator.reception.detection import respond  # noqa: PLC0415
 
     some = _some_lidar()
     compile_for(trace, some.plan, some.world, some.workspace)

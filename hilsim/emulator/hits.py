@@ -116,6 +116,20 @@ def _mirrored(world: World, rays: Rays, ray: int) -> Vector:
     return dx - along * nx, dy - along * ny, dz - along * nz
 
 
+@inlined_kernel
+def _onward(optics: npt.NDArray[np.float32], surface: int, mirror: float, porosity: float, share: float, travelled_m: float) -> tuple[float, float]:
+    """Shares of the light that go on through a surface, and from its mirror image."""
+    through = float(optics[surface, _TRANSMISSION]) * (1.0 - mirror) / max(1.0 - float(optics[surface, _MIRROR]), 1e-6)
+    passing = share * (porosity + (1.0 - porosity) * through * through)
+    thrown = share * (1.0 - porosity) * mirror * mirror
+    # Behind the first surface a ray goes one way alone, the brighter one: else a ray between two panes would become sixteen.
+    if travelled_m > 0.0 and passing < thrown:
+        passing = 0.0
+    elif travelled_m > 0.0:
+        thrown = 0.0
+    return passing, thrown
+
+
 @stage_kernel
 def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
@@ -153,7 +167,8 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         if porosity > 0.0 and gap_m > 0.0 and instance[ray] < tile_count:
             porosity = _opening(seed, material[row], porosity, gap_m, origin_m, direction, ray, float(range_m[ray]))
         surface = material[row]
-        transmission = float(optics[surface, _TRANSMISSION])
+        if share[ray] == 0.0 and (porosity > 0.0 or optics[surface, _TRANSMISSION] > 0.0):
+            continue  # the receiver's axis; it sees through
         mirror = mirrored_share(optics, surface, cosine[ray])
         hit_m = travelled_m[ray] + range_m[ray]
         far_m = max(hit_m, NEAREST_HIT_M)
@@ -169,14 +184,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
             what[firing, at, INSTANCE] = instance[ray]
             what[firing, at, TRIANGLE] = row
             hit_count[firing] = at + 1
-        through = transmission * (1.0 - mirror) / max(1.0 - float(optics[surface, _MIRROR]), 1e-6)
-        passing = share[ray] * (porosity + (1.0 - porosity) * through * through)
-        thrown = share[ray] * (1.0 - porosity) * mirror * mirror
-        # Behind the first surface a ray goes one way alone, the brighter one: else a ray between two panes would become sixteen.
-        if travelled_m[ray] > 0.0 and passing < thrown:
-            passing = 0.0
-        elif travelled_m[ray] > 0.0:
-            thrown = 0.0
+        passing, thrown = _onward(optics, surface, mirror, porosity, share[ray], travelled_m[ray])
         if passing * sub_rays >= FAINTEST_SHARE:
             ahead = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
             _go_on(rays, ray, ahead, passing, sub_ray[ray], beyond, going_on)

@@ -12,7 +12,6 @@ from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.changing.continuation import AT_START, Continuation, continue_from
 from hilsim.emulator.changing.segments import CAPACITY, SegmentTable, render_packets
-from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
@@ -21,6 +20,7 @@ from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, HeardSentences, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan, with_optics
 from hilsim.emulator.position import position_deadline_ns
+from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from, packet_start_ns, write_sequences_of
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
@@ -189,6 +189,7 @@ class LidarEmulator:
                 returns.azimuth_cdeg[of_packet],
                 returns.echo,
                 returns.range_m,
+                returns.correction,
             )
             encode(self.plan, first + row, part, firings.counts, self.data_framing.header_size, datagrams[row])
             size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], self.plan.data_size)

@@ -21,6 +21,8 @@ from hilsim.sensor.optics.weather import Weather
 from hilsim.sensor.optics.window import Window
 from hilsim.sensor.position_stream import PositionStream
 from hilsim.sensor.response import Response
+from hilsim.sensor.signal.signal import LaserSignals, Signal
+from hilsim.sensor.unit.encoder import Encoder
 
 
 class Family(IntEnum):
@@ -45,6 +47,10 @@ class BeamRow(IntEnum):
     ORIGIN_Z = 6
     BIAS = 7
     """The laser's constant range error; metres."""
+    GAIN = 8
+    """Ratio of the laser's reflectivity bytes to exact ones."""
+    STEP = 9
+    """Step between the laser's reflectivity bytes."""
 
 
 class HeardSentences(NamedTuple):
@@ -124,9 +130,12 @@ class LidarPlan(NamedTuple):
         family: Number of the ``Family``.
         clock: Device clock.
         head: Rotating head; ignored for a sensor without one.
+        encoder: Encoder of the rotating head.
         mirror: Scanning mirror; ignored for a sensor without one.
         beam: Rays of a beam and their shares.
         response: Detection, limits and noise.
+        signal: Noise, grid and losses of the received signal.
+        lasers: Figures of the unit's lasers.
         baseline: ``uint8[c]``, reflectivity of a record without a return.
         bias_m: ``float64[c]``, each laser's constant range error.
         weather: Extinction and false echoes.
@@ -142,12 +151,13 @@ class LidarPlan(NamedTuple):
         header_version: Header version of point packets.
         data_size: Bytes of a data packet's payload.
         info_size: Bytes of a position or information packet's payload.
-        elevation_deg: ``float64[c]``.
-        azimuth_offset_rad: ``float64[c]``.
+        elevation_deg: ``float64[c]``, true elevation of each beam: the model's, which packets imply, with the unit's error.
+        azimuth_offset_rad: ``float64[c]``, true azimuth of each beam relative to the head, with the unit's error.
         channel_origin_m: ``float64[c, 3]``, origin of each channel's beam in the platform's body frame.
         firing_offset_ns: ``int64[c]``, offset of each channel within a firing sequence.
-        beam_lanes: ``float64[8 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
+        beam_lanes: ``float64[10 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
             last channel.
+        ripple_lanes: ``float64[p * ceil(c / 16), 16]``, ``LaserSignals.ripple_m`` likewise.
         sequence_ns: Duration of a firing sequence in device time.
         sequences_per_packet: Number of firing sequences in a data packet.
         origin_packet: Data packet that begins with ``origin_sequence``; other than 0 after what a packet holds has changed.
@@ -165,9 +175,12 @@ class LidarPlan(NamedTuple):
     family: int
     clock: DeviceClock
     head: Head
+    encoder: Encoder
     mirror: Mirror
     beam: Beam
     response: Response
+    signal: Signal
+    lasers: LaserSignals
     baseline: npt.NDArray[np.uint8]
     bias_m: npt.NDArray[np.float64]
     weather: Weather
@@ -188,6 +201,7 @@ class LidarPlan(NamedTuple):
     channel_origin_m: npt.NDArray[np.float64]
     firing_offset_ns: npt.NDArray[np.int64]
     beam_lanes: npt.NDArray[np.float64]
+    ripple_lanes: npt.NDArray[np.float64]
     sequence_ns: int
     sequences_per_packet: int
     origin_packet: int

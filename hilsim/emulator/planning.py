@@ -1,9 +1,13 @@
 """Build the plan of a lidar for kernels from its setting."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.lanes import WIDTH
+from hilsim.emulator.identity.unit import Unit, unit_of
 from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
 from hilsim.emulator.setting import LidarSetting
@@ -20,11 +24,15 @@ from hilsim.sensor.optics.false_alarms import build_false_alarms
 from hilsim.sensor.optics.weather import Weather, build_weather
 from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
-from hilsim.sensor.response import build_response, laser_biases_m
-from hilsim.sensor.specs import PulseWord
+from hilsim.sensor.response import build_response
+from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers
+from hilsim.sensor.specs import LidarSpec, PulseWord
+from hilsim.sensor.unit.encoder import no_encoder
 from hilsim.sensor.velodyne_specs import GpsSetting
 
 _NOISE_MARGIN_SIGMAS = 8.0
+_ROUNDING = 1e-6
+"""Margin above the rounding error of a range in counts."""
 
 
 def build_lidar_plan(
@@ -46,10 +54,15 @@ def build_lidar_plan(
         cells: Cells of directions of a stationary lidar.
         heard: Sentences that its GPS input receives.
     """
-    plan = _without_family(setting, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
+    unit = unit_of(setting, seed=seed)
+    setting = replace(setting, spec=unit.spec, setup=unit.setup)
+    plan = _without_family(setting, unit, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
     plan = plan._replace(gps=build_gps(setting.setup.gps, heard, _pulse(setting)))
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
-    return plan._replace(beam_lanes=_beam_lanes(plan))
+    plan = plan._replace(
+        elevation_deg=plan.elevation_deg + unit.elevation_error_deg, azimuth_offset_rad=plan.azimuth_offset_rad + np.radians(unit.azimuth_error_deg)
+    )
+    return plan._replace(beam_lanes=_beam_lanes(plan), ripple_lanes=_side_by_side(plan.lasers.ripple_m).reshape(-1, WIDTH))
 
 
 def with_optics(plan: LidarPlan, setting: LidarSetting) -> LidarPlan:
@@ -57,15 +70,15 @@ def with_optics(plan: LidarPlan, setting: LidarSetting) -> LidarPlan:
     return plan._replace(weather=_weather(setting), window=build_window(setting.setup.window))
 
 
-def build_beam_cells(setting: LidarSetting, world: World, body: Pose) -> BeamCells:
+def build_beam_cells(setting: LidarSetting, world: World, body: Pose, *, seed: int) -> BeamCells:
     """Build the cells of directions of a lidar on a platform fixed at ``body``: returns stay the same, and rays are cast faster among many static objects.
 
-    Takes about a second a sensor in a street.
+    Takes about a second a sensor in a street. ``seed`` is the rig's: it decides where the beams of a drawn unit go.
     """
-    return setting.family.beam_cells(build_lidar_plan(setting, seed=0, utc_epoch_ns=0), world, body)
+    return setting.family.beam_cells(build_lidar_plan(setting, seed=seed, utc_epoch_ns=0), world, body)
 
 
-def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, overlay: Overlay, cells: BeamCells) -> LidarPlan:
+def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_ns: int, overlay: Overlay, cells: BeamCells) -> LidarPlan:
     """Build the part of a plan that all families share: no head or mirror, all beams along one axis from one origin, no packets. The family adds the rest."""
     spec, setup = setting.spec, setting.setup
     mount = setup.body_from_sensor
@@ -80,11 +93,14 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
             utc_epoch_ns=utc_epoch_ns if pulse_epoch_ns is None else pulse_epoch_ns,
         ),
         head=no_head(),
+        encoder=no_encoder(),
         mirror=no_mirror(),
-        beam=build_beam(spec.beam, setup.sub_rays),
+        beam=build_beam(spec.beam, setting.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
-        baseline=np.array(spec.no_return_reflectivities, dtype=np.uint8),
-        bias_m=laser_biases_m(spec, seed=seed, stream=setting.stream),
+        signal=_signal(spec, unit),
+        lasers=drawn_lasers(spec.signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream),
+        baseline=unit.baseline,
+        bias_m=unit.bias_m,
         weather=_weather(setting),
         window=build_window(setup.window),
         false_alarms=build_false_alarms(setup.false_alarms, setup.spurious),
@@ -103,6 +119,7 @@ def _without_family(setting: LidarSetting, *, seed: int, utc_epoch_ns: int, over
         channel_origin_m=np.repeat([mount.position_m], spec.laser_count, axis=0),
         firing_offset_ns=np.array(spec.firing_delays_ns, dtype=np.int64),
         beam_lanes=np.zeros((0, WIDTH)),
+        ripple_lanes=np.zeros((0, WIDTH)),
         sequence_ns=spec.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
         origin_packet=0,
@@ -130,10 +147,25 @@ def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
         BeamRow.ORIGIN_Y: origin_m[:, 1],
         BeamRow.ORIGIN_Z: origin_m[:, 2],
         BeamRow.BIAS: plan.bias_m,
+        BeamRow.GAIN: plan.lasers.gain,
+        BeamRow.STEP: plan.lasers.step,
     }
     table = np.stack([rows[row] for row in BeamRow])
+    return np.ascontiguousarray(_side_by_side(table).transpose(1, 0, 2).reshape(-1, WIDTH))
+
+
+def _side_by_side(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A table ``[n, c]`` as ``[n, ceil(c / 16), 16]``, padded with the last channel."""
     padded = np.pad(table, ((0, 0), (0, -table.shape[1] % WIDTH)), mode="edge")
-    return np.ascontiguousarray(padded.reshape(len(BeamRow), -1, WIDTH).transpose(1, 0, 2).reshape(-1, WIDTH))
+    return np.ascontiguousarray(padded.reshape(table.shape[0], -1, WIDTH))
+
+
+def _signal(spec: LidarSpec, unit: Unit) -> Signal:
+    unit_m = spec.range_unit_mm / 1000.0
+    code_max = min(math.floor(spec.range_max_m / unit_m + _ROUNDING), spec.range_code_max)
+    return build_signal(
+        spec.signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_gains=bool((unit.gain != 1.0).any())
+    )
 
 
 def _weather(setting: LidarSetting) -> Weather:

@@ -10,6 +10,7 @@ from hilsim.errors import require
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec, PulseState
+from hilsim.sensor.unit.spec import UnitSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,7 @@ class LidarSetting:
         setup: Mounting and settings, equal to the rig's ``[[sensor]]``.
         weather: Weather between the lidar and the world.
         family_class: Family of the sensor; None: the built-in family of the model.
+        unit: Known figures of its unit; none for a drawn or an ideal one.
         pulse: The pulse at its input; None: what ``setup.clock`` makes of it, for ever.
     """
 
@@ -32,6 +34,7 @@ class LidarSetting:
     setup: SensorSetup = field(default_factory=SensorSetup)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
     family_class: type[LidarFamily[Any]] | None = None
+    unit: UnitSpec = field(default_factory=UnitSpec)
     pulse: PulseState | None = None
 
     def __post_init__(self) -> None:
@@ -39,6 +42,7 @@ class LidarSetting:
             *self.family.rules(),
             (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
             *self.setup.rules(),
+            *((holds, f"unit.{fault}") for holds, fault in self.unit.model_rules(self.spec.model, self.spec.laser_count)),
         )
 
     @cached_property
@@ -50,6 +54,11 @@ class LidarSetting:
     def sequences_per_packet(self) -> int:
         """Number of firing sequences in a data packet."""
         return self.family.sequences_per_packet
+
+    @property
+    def sub_rays(self) -> int:
+        """Rays that sample a beam's footprint."""
+        return self.spec.beam.sub_rays if self.setup.sub_rays is None else self.setup.sub_rays
 
     @property
     def follows_pulse(self) -> bool:

@@ -18,12 +18,13 @@ from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import Family, LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_from
-from hilsim.emulator.workspace import Workspace, allocate_workspace
+from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.scene.world import World
-from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, MIRRORED, RAY, TRIANGLE, Hits, return_type
+from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, MIRRORED, RAY, RETRO, TRIANGLE, Hits, return_type
+from hilsim.sensor.response import Response, brightness
 from hilsim.vehicle.platform import Platform, platform_state
 
 
@@ -75,6 +76,10 @@ class Truth(NamedTuple):
         distance: ``uint32[n]``, in counts of the model's range unit: a Velodyne packet's bytes.
         reflectivity: ``uint8[n]``, as in the packet.
         range_m: ``float32[n]``, of the echo, before noise, bias and rounding to a code; to 4 um at 120 m, as rays are cast.
+        noise_m: ``float64[n]``, error of the range by noise and by rounding on the sensor's grid.
+        bias_m: ``float64[n]``, constant error of the laser.
+        correction_m: ``float64[n]``, correction by laser and reflectivity. ``range_m``, noise, bias and correction add up to the reported range.
+        byte_noise: ``int16[n]``, reported minus exact reflectivity byte.
         echo: ``uint8[n]``, which of the firing's echoes, 0 the nearest.
         echoes: ``uint8[n]``, how many the firing had, those too weak to be detected included.
         sub_rays: ``uint32[n]``, bit k set where sub-ray k met a surface of this echo; 0 for weather and false alarms alone.
@@ -98,6 +103,10 @@ class Truth(NamedTuple):
     distance: npt.NDArray[np.uint32]
     reflectivity: npt.NDArray[np.uint8]
     range_m: npt.NDArray[np.float32]
+    noise_m: npt.NDArray[np.float64]
+    bias_m: npt.NDArray[np.float64]
+    correction_m: npt.NDArray[np.float64]
+    byte_noise: npt.NDArray[np.int16]
     echo: npt.NDArray[np.uint8]
     echoes: npt.NDArray[np.uint8]
     sub_rays: npt.NDArray[np.uint32]
@@ -123,6 +132,10 @@ def allocate_truth(rows: int) -> Truth:
         distance=np.zeros(rows, np.uint32),
         reflectivity=np.zeros(rows, np.uint8),
         range_m=np.zeros(rows, np.float32),
+        noise_m=np.zeros(rows),
+        bias_m=np.zeros(rows),
+        correction_m=np.zeros(rows),
+        byte_noise=np.zeros(rows, np.int16),
         echo=np.zeros(rows, np.uint8),
         echoes=np.zeros(rows, np.uint8),
         sub_rays=np.zeros(rows, np.uint32),
@@ -231,6 +244,27 @@ def describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth
     truth.incidence_deg[row] = math.degrees(weighted / energy) if sub_rays else np.nan
 
 
+@inlined_kernel
+def _note_errors(plan: LidarPlan, returns: Returns, at: tuple[int, int, int], truth: Truth, row: int) -> None:
+    """Write what was added to a return's range; after its ``distance`` and ``range_m``."""
+    unit_m, bias_m = plan.response.unit_m, plan.bias_m[at[2]]
+    correction_m = returns.correction[at] * unit_m
+    truth.bias_m[row], truth.correction_m[row] = bias_m, correction_m
+    truth.noise_m[row] = returns.distance[at] * unit_m - correction_m - bias_m - truth.range_m[row]
+
+
+@kernel
+def exact_byte(response: Response, hits: Hits, firing: int, echo: int, range_m: float) -> int:
+    """Reflectivity byte of an echo without noise."""
+    energy = retro = 0.0
+    for at in range(hits.hit_count[firing]):
+        if hits.what[firing, at, ECHO] == echo:
+            energy += hits.value[firing, at, ENERGY]
+            retro += hits.value[firing, at, ENERGY] * hits.value[firing, at, RETRO]
+    byte, _ = brightness(response, energy, range_m, retro / energy)
+    return byte
+
+
 @kernel
 def note_returns(
     plan: LidarPlan,
@@ -250,7 +284,7 @@ def note_returns(
         world: World that it saw.
         mount_m: ``float64[3]``, sensor's origin in the platform's body frame.
         first_packet: Index of the first packet.
-        workspace: Working arrays after ``emulator.detection.respond``.
+        workspace: Working arrays after ``emulator.reception.detection.respond``.
         truth: Written from ``row`` on.
         row: First row to write.
 
@@ -298,6 +332,9 @@ def note_returns(
                         truth.distance[row] = distance[return_number, sequence, channel]
                         truth.reflectivity[row] = returns.reflectivity[return_number, sequence, channel]
                         truth.range_m[row] = returns.range_m[return_number, sequence, channel]
+                        _note_errors(plan, returns, (return_number, sequence, channel), truth, row)
+                        exact = exact_byte(plan.response, hits, firing, echo, returns.range_m[return_number, sequence, channel])
+                        truth.byte_noise[row] = truth.reflectivity[row] - exact
                         describe_echo(world, hits, firing, echo, truth, row)
                         (x, y, z), body = platform_state(platform, time_ns)
                         mx, my, mz = rotate(body, (mount_m[0], mount_m[1], mount_m[2]))

@@ -71,6 +71,7 @@ class Returns(NamedTuple):
         azimuth_cdeg: ``int64[s]``, the encoder's readings.
         echo: ``int8[r, s, c]``, which of the firing's echoes is reported; -1 for none.
         range_m: ``float64[r, s, c]``, of that echo, without noise; ``inf`` for none.
+        correction: ``int8[r, s, c]``, counts that were added to its distance by laser and reflectivity.
     """
 
     distance: npt.NDArray[np.int32]
@@ -79,6 +80,7 @@ class Returns(NamedTuple):
     azimuth_cdeg: npt.NDArray[np.int64]
     echo: npt.NDArray[np.int8]
     range_m: npt.NDArray[np.float64]
+    correction: npt.NDArray[np.int8]
 
 
 class EmulatorCount(IntEnum):
@@ -88,8 +90,9 @@ class EmulatorCount(IntEnum):
     """Returns that the packet format cannot represent, sent as no return."""
 
 
-SOLE_ROWS = 5
-"""Rows of ``SoleEchoes.sums`` for sixteen channels of a firing sequence: range, energy, share of retro-reflectors, distance, reflectivity."""
+SOLE_ROWS = 6
+"""Rows of ``SoleEchoes.sums`` for sixteen channels of a firing sequence: range, energy, share of retro-reflectors, distance, reflectivity, and column of
+``LaserSignals.correction``."""
 
 
 class SoleEchoes(NamedTuple):
@@ -97,7 +100,8 @@ class SoleEchoes(NamedTuple):
 
     Attributes:
         sums: ``float64[s * g * SOLE_ROWS, 16]``. Range and retro-reflectors first as sums weighted by energy, then divided by it.
-        marks: ``int64[f, 3]`` of each firing: how many echoes (``sensor.echoes.sole_echo``), whether noise was taken for one, its ``ReturnFlag``.
+        marks: ``int64[f, 4]`` of each firing: how many echoes (``sensor.echoes.sole_echo``), whether noise was taken for one, its ``ReturnFlag``, whether
+            its echoes are lost.
         bits: ``int64[s * g, 3]``, a bit a channel: the values here are the firing's; its echo passes the threshold; its reflectivity is set here.
     """
 
@@ -118,6 +122,7 @@ class Workspace(NamedTuple):
         backdrop: Background seen by each firing.
         hits: Hits of the rays.
         noise: ``float64[s, c]``, range errors of firings' first echoes, in standard deviations; ``c`` is a multiple of 16.
+        byte_noise: ``float64[s, c]``, errors of their reflectivity bytes, likewise.
         sole: Firings whose hits all make one echo.
         echoes: ``float64[m, 4]``, of one firing.
         kept: ``int64[m]``, echoes of one firing that are detected.
@@ -134,6 +139,7 @@ class Workspace(NamedTuple):
     backdrop: Backdrop
     hits: Hits
     noise: npt.NDArray[np.float64]
+    byte_noise: npt.NDArray[np.float64]
     sole: SoleEchoes
     echoes: npt.NDArray[np.float64]
     kept: npt.NDArray[np.int64]
@@ -188,6 +194,7 @@ def _allocate_returns(shape: tuple[int, int, int]) -> Returns:
         azimuth_cdeg=np.zeros(shape[1], np.int64),
         echo=np.full(shape, -1, np.int8),
         range_m=np.full(shape, np.inf),
+        correction=np.zeros(shape, np.int8),
     )
 
 
@@ -205,9 +212,10 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
         noise=np.zeros((sequences, WIDTH * groups)),
+        byte_noise=np.zeros((sequences, WIDTH * groups)),
         sole=SoleEchoes(
             sums=np.zeros((sequences * groups * SOLE_ROWS, WIDTH)),
-            marks=np.zeros((firings, 3), np.int64),
+            marks=np.zeros((firings, 4), np.int64),
             bits=np.zeros((sequences * groups, 3), np.int64),
         ),
         echoes=np.zeros((most, ECHO_COLUMNS)),

@@ -7,7 +7,7 @@ from typing import Literal
 from hilsim.errors import require
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.replay.flows import FlowRule, parse_endpoints
-from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
+from hilsim.sensor.specs import SUB_RAY_COUNTS
 from hilsim.transmit.hosts import is_host, is_ipv4
 
 Pace = Literal["device", "capture", "nominal"]

@@ -46,8 +46,8 @@ def build_device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: 
     starts_at_utc = setting.stamps == "utc" and not follows_pulse
     return DeviceClock(
         start_ns=start_ns,
-        oscillator_ppb=round(setting.oscillator_ppm * 1000),
-        stamp_ppb=round(setting.stamp_ppm * 1000),
+        oscillator_ppb=round((setting.oscillator_ppm or 0.0) * 1000),
+        stamp_ppb=round((setting.stamp_ppm or 0.0) * 1000),
         follows_pulse=follows_pulse,
         counts_utc=setting.stamps == "utc" and follows_pulse,
         stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * NS_PER_S),

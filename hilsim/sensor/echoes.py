@@ -121,8 +121,9 @@ def sole_echo(
     nearest_m, farthest_m, energy, moment, retro = np.inf, -np.inf, 0.0, 0.0, 0.0
     for at in range(hit_count):
         hit_m, of_hit = value[firing, at, RANGE], value[firing, at, ENERGY]
-        nearest_m, farthest_m = min(nearest_m, hit_m), max(farthest_m, hit_m)
-        what[firing, at, ECHO] = 0 if of_hit > 0.0 else -1
+        is_lit = of_hit > 0.0
+        nearest_m, farthest_m = min(nearest_m, hit_m) if is_lit else nearest_m, max(farthest_m, hit_m) if is_lit else farthest_m
+        what[firing, at, ECHO] = 0 if is_lit else -1
         of_hit = max(of_hit, 0.0)
         energy += of_hit
         moment += of_hit * hit_m

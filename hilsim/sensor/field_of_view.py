@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference, constant, kernel
 from hilsim.sensor.head import Head, head_reading_cdeg, passage_ns, turn_ns, turned
 from hilsim.sensor.setup import width_deg
+from hilsim.sensor.unit.encoder import Encoder, no_encoder
 from hilsim.units import TURN_CDEG
 
 _DEG_CDEG = 100
@@ -40,6 +41,7 @@ class FieldOfView(NamedTuple):
         block_ns: Their duration in device time.
         origin_block: Block with which counting begins.
         first_window: Number of the first window that ends after it.
+        encoder: Encoder of the head, by which blocks are left out.
         counts: ``int64[n + 1]``, remembered counts with the numbers of their windows, 0: none; the last one is the window that was looked for last.
     """
 
@@ -50,22 +52,24 @@ class FieldOfView(NamedTuple):
     block_ns: int
     origin_block: int
     first_window: int
+    encoder: Encoder
     counts: npt.NDArray[np.int64]
 
 
 def whole_turn() -> FieldOfView:
     """Field of view of a sensor that leaves nothing out."""
-    return FieldOfView(False, 0, TURN_CDEG, 1, 1, 0, 0, np.zeros(1, np.int64))  # noqa: FBT003 - fields by place
+    return FieldOfView(False, 0, TURN_CDEG, 1, 1, 0, 0, no_encoder(), np.zeros(1, np.int64))  # noqa: FBT003 - fields by place
 
 
 def build_field_of_view(
-    field_of_view_deg: tuple[int, int], head: Head, *, block_sequences: int, sequence_ns: int, origin_sequence: int = 0
+    field_of_view_deg: tuple[int, int], head: Head, encoder: Encoder, *, block_sequences: int, sequence_ns: int, origin_sequence: int = 0
 ) -> FieldOfView:
     """Build a kernel-side field of view.
 
     Args:
         field_of_view_deg: First and last degree, both produced, clockwise from one to the other.
         head: Head of the sensor.
+        encoder: Its encoder.
         block_sequences: Firing sequences of a block.
         sequence_ns: Duration of a firing sequence in device time.
         origin_sequence: First firing sequence that is counted.
@@ -80,6 +84,7 @@ def build_field_of_view(
         block_ns=block_sequences * sequence_ns,
         origin_block=0,
         first_window=0,
+        encoder=encoder,
         counts=np.zeros(_MEMORY + 1, np.int64),
     )
     return begun_at(limited, head, origin_sequence)
@@ -108,7 +113,7 @@ def _edge_block(view: FieldOfView, head: Head, window: int, offset_cdeg: int) ->
 @kernel
 def _reading_cdeg(view: FieldOfView, head: Head, block: int) -> int:
     """Azimuth that a block reports, or would have reported before the sensor was switched on."""
-    return head_reading_cdeg(head, block * view.block_ns, max(block, 0) * view.block_sequences)
+    return head_reading_cdeg(head, view.encoder, block * view.block_ns, max(block, 0) * view.block_sequences)
 
 
 @kernel

@@ -3,7 +3,7 @@
 The angle is a pure function of device time: a uniform rotation, an oscillation once per turn and a slow oscillation (real units hold ±0.1-0.2 % within 30 ms).
 After a change of its setting a head settles: a cubic of time leads from its angle and speed to the new rotation, so that a motor ramps, and neither leaps.
 A head whose phase is locked turns by true time, and passes its angle at each pulse.
-A packet reports a reading: white noise, the encoder's grid, hundredths of a degree. That reproduces the distribution of azimuth increments of real units
+A packet reports a reading: noise, the encoder's grid, hundredths of a degree. That reproduces the distribution of azimuth increments of real units
 (38..42 at 600 rpm) and their lag-1 autocorrelation of -0.48, which noise on the *speed* would not.
 """
 
@@ -16,7 +16,8 @@ from hilsim.compilation.jit import constant, kernel
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.clock import DeviceClock, scaled_down, scaled_up
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
-from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSpec
+from hilsim.sensor.unit.encoder import Encoder, RateJitterSpec, encoder_code, encoder_error_cdeg
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import NS_PER_S, TURN_CDEG
 
 _PERIOD_NS = 6_000_000_000_000
@@ -45,10 +46,6 @@ class Head(NamedTuple):
         drift_ratio: ``RateJitterSpec.drift_ratio``.
         drift_period_ns: Period of the slow oscillation.
         drift_phase_rad: Phase of the slow oscillation at device time 0.
-        tick_cdeg: ``EncoderSpec.tick_cdeg``.
-        noise_cdeg: ``EncoderSpec.noise_cdeg``.
-        seed: Random seed of the rig.
-        stream: The sensor's number.
         is_locked: Whether its phase is locked to the pulse.
         clock_ppb: Gain of device time over the time it turns by: 0, or the oscillator's where the phase is locked.
         settle_from_ns: Device time from which it settles.
@@ -64,10 +61,6 @@ class Head(NamedTuple):
     drift_ratio: float
     drift_period_ns: int
     drift_phase_rad: float
-    tick_cdeg: float
-    noise_cdeg: float
-    seed: np.uint64
-    stream: int
     is_locked: bool = False
     clock_ppb: int = 0
     settle_from_ns: int = 0
@@ -95,7 +88,7 @@ def build_model_head(spec: VelodyneSpec, setup: SensorSetup, clock: DeviceClock,
     rate_rpm = mean_rate_rpm(setup)
     encoder = spec.encoder_at(rate_rpm)
     rate = rate_rpm + encoder.rate_offset_rpm
-    head = build_head(rate_rpm=rate, phase_deg=setup.phase_deg, encoder=encoder, rate_jitter=spec.rate_jitter, seed=seed, stream=stream)
+    head = build_head(rate_rpm=rate, phase_deg=setup.phase_deg or 0.0, rate_jitter=spec.rate_jitter, seed=seed, stream=stream)
     if setup.phase_lock_deg is None or not clock.follows_pulse:
         return head
     since_pulse_ns = (clock.utc_epoch_ns + clock.start_ns) % NS_PER_S
@@ -106,7 +99,7 @@ def build_model_head(spec: VelodyneSpec, setup: SensorSetup, clock: DeviceClock,
     return head._replace(drift_ratio=min(head.drift_ratio, held))
 
 
-def build_head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, rate_jitter: RateJitterSpec, seed: int, stream: int) -> Head:
+def build_head(*, rate_rpm: float, phase_deg: float, rate_jitter: RateJitterSpec, seed: int, stream: int) -> Head:
     """Build a kernel-side head; the phases of its oscillations are drawn from the rig's seed (every unit has its own)."""
     per_turn, drift = (2 * np.pi * uniform(np.uint64(seed), stream, index, int(Purpose.HEAD_RATE_JITTER)) for index in (0, 1))
     return Head(
@@ -117,16 +110,12 @@ def build_head(*, rate_rpm: float, phase_deg: float, encoder: EncoderSpec, rate_
         drift_ratio=rate_jitter.drift_ratio,
         drift_period_ns=round(rate_jitter.drift_period_s * 1e9),
         drift_phase_rad=float(drift),
-        tick_cdeg=encoder.tick_cdeg,
-        noise_cdeg=encoder.noise_cdeg,
-        seed=np.uint64(seed),
-        stream=stream,
     )
 
 
 def no_head() -> Head:
     """Placeholder head of a sensor without one."""
-    return Head(0, 0.0, 0.0, 0.0, 0.0, 1_000_000_000, 0.0, 0.0, 0.0, np.uint64(0), 0)
+    return Head(0, 0.0, 0.0, 0.0, 0.0, 1_000_000_000, 0.0)
 
 
 @kernel
@@ -207,20 +196,20 @@ def _settling_passage_ns(head: Head, turns: float, settled_ns: int) -> int:
 
 
 @kernel
-def head_reading_cdeg(head: Head, device_ns: int, sequence: int) -> int:
+def head_reading_cdeg(head: Head, encoder: Encoder, device_ns: int, sequence: int) -> int:
     """Encoder reading at a firing sequence's first firing: hundredths of a degree, 0..35999.
 
     Args:
         head: The head.
+        encoder: Its encoder.
         device_ns: Device time of the firing.
         sequence: Index of the firing sequence, which numbers the reading's random number.
     """
     angle = head_turns(head, device_ns) * TURN_CDEG
-    if head.noise_cdeg > 0.0:
-        angle += head.noise_cdeg * normal(head.seed, head.stream, sequence, _ENCODER_NOISE)
-    if head.tick_cdeg > 0.0:
-        angle = head.tick_cdeg * np.floor(angle / head.tick_cdeg + 0.5)
-    return int(np.floor(angle + 0.5)) % TURN_CDEG
+    angle += encoder_error_cdeg(encoder, angle, sequence)
+    if encoder.noise_cdeg > 0.0:
+        angle += encoder.noise_cdeg * normal(encoder.seed, encoder.stream, sequence, _ENCODER_NOISE)
+    return encoder_code(encoder, angle)
 
 
 def continued_head(former: Head, head: Head, device_ns: int) -> Head:

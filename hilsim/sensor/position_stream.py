@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.rng import Purpose, uniform
-from hilsim.sensor.velodyne_specs import PositionSpec
+from hilsim.sensor.unit.position import PositionSpec
 
 _JITTER = constant(Purpose.POSITION_JITTER)
 _SCHEDULES_PER_STREAM = 8

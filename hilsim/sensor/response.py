@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.compilation.lanes import Doubles, lane_numbers
-from hilsim.rng import Purpose, normal, normals, uniform
+from hilsim.rng import Purpose, normal, normal_pair, normal_pairs, uniform
 from hilsim.sensor.echoes import ECHO_DRAWS
 from hilsim.sensor.specs import LidarSpec
 
@@ -40,9 +40,8 @@ _SATURATED, _NOISE = constant(ReturnFlag.SATURATED), constant(ReturnFlag.NOISE)
 class Response(NamedTuple):
     """Kernel-side response; the fields are explained in ``LidarSpec`` and ``DetectorSpec``.
 
-    ``code_max`` is the largest distance that packets can represent; ``is_cepton`` selects the scale of reflectivities; ``saturation_energy`` is infinite and
-    ``doubt_energy``
-    0 where nothing is flagged. All fields are scalars: an array would be reference-counted, by an atomic instruction, in each of the calls below.
+    ``grid`` is the step of distance codes before correction; ``code_max`` is the largest distance that packets can represent; ``is_cepton``
+    selects the scale of reflectivities; ``saturation_energy`` is infinite and ``doubt_energy`` 0 where nothing is flagged. All fields are scalars: an array would be reference-counted, by an atomic instruction, in each of the calls below.
     """
 
     unit_m: float
@@ -62,6 +61,7 @@ class Response(NamedTuple):
     doubt_energy: float
     seed: np.uint64
     stream: int
+    grid: float = 1.0
 
 
 def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
@@ -85,6 +85,7 @@ def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
         doubt_energy=detector.doubt_ratio * detector.threshold_energy,
         seed=np.uint64(seed),
         stream=stream,
+        grid=float(spec.signal.grid_codes),
     )
 
 
@@ -185,10 +186,18 @@ def range_noise(response: Response, channel: int, sequence: int, echo: int) -> f
 
 
 @kernel
-def draw_range_noise(response: Response, first_channel: int, sequence: int) -> Doubles:
-    """``range_noise`` of the first echoes of sixteen channels, from ``first_channel`` on."""
+def byte_noise(response: Response, channel: int, sequence: int, echo: int) -> float:
+    """Standard normal random number of an echo's reflectivity byte, of the same draw as ``range_noise`` and independent of it; arguments likewise."""
+    index = sequence * ECHO_DRAWS + min(echo, ECHO_DRAWS - 1)
+    _, error = normal_pair(response.seed, response.stream * CHANNELS_PER_STREAM + channel, index, _RANGE_NOISE)
+    return error
+
+
+@kernel
+def draw_noise(response: Response, first_channel: int, sequence: int) -> tuple[Doubles, Doubles]:
+    """``range_noise`` and ``byte_noise`` of the first echoes of sixteen channels, from ``first_channel`` on."""
     streams = lane_numbers() + np.uint64(response.stream * CHANNELS_PER_STREAM + first_channel)
-    return normals(response.seed, streams, sequence * ECHO_DRAWS, _RANGE_NOISE)
+    return normal_pairs(response.seed, streams, sequence * ECHO_DRAWS, _RANGE_NOISE)
 
 
 @kernel
@@ -201,7 +210,7 @@ def distance_code(response: Response, measured_m: float) -> int:
     """
     if not np.isfinite(measured_m):
         return 0
-    code = int(np.floor(measured_m / response.unit_m + 0.5))
+    code = int(np.floor(measured_m / (response.unit_m * response.grid) + 0.5) * response.grid)
     reported_m = code * response.unit_m
     if reported_m < response.range_min_m or reported_m > response.range_max_m or code > response.code_max:
         return 0

@@ -8,13 +8,14 @@ from typing import Literal
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.cepton_specs import CeptonSetting
-from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
-from hilsim.sensor.specs import ClockSetting, DecimationSpec
+from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 
 DEFAULT_RATE_RPM = 600
+DRAWN, IDEAL = "drawn", "ideal"
+"""Units that are no file."""
 WHOLE_TURN_DEG = (0, 359)
 """Field of view that leaves nothing out."""
 ReturnModeName = Literal["strongest", "last", "dual"]
@@ -38,12 +39,12 @@ class SensorSetup:
         rotation_rate_rpm: Mean rotation rate, 600 by default; not for a sensor without a turning head.
         field_of_view_deg: First and last azimuth that are produced, clockwise, whole degrees of 0 to 359; only for a sensor with a turning head. Outside no
             blocks are produced, and packets go on with the next block that is.
-        phase_deg: True azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing.
+        phase_deg: True azimuth of the head, or phase of the mirror's sweep across, at the sensor's first firing; None: the unit's, 0 for an ideal one.
         phase_lock_deg: Azimuth that the head passes at each pulse of a clock that is synchronised; None: its phase is not locked. Only for a sensor with a
             turning head.
         start_delay_us: Rig time of the sensor's first firing; sensors of a rig are in step where this is equal.
         return_mode: Returns that are reported.
-        sub_rays: Rays that sample a beam's footprint: 1 (a pencil beam; never split over two surfaces), 7 or 19.
+        sub_rays: Rays that sample a beam's footprint: 1 (a pencil beam; never split over two surfaces), 7 or 19; None: as many as the profile's ``[beam]`` says.
         window: Dirt on the sensor's window, and blocked sectors.
         false_alarms: Rate of false alarms.
         spurious: Rate of spurious returns.
@@ -51,17 +52,19 @@ class SensorSetup:
         clock: The sensor's own clock.
         gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
         cepton: Settings of a Cepton-style sensor's packets; only for such a sensor.
+        unit: Unit of the model. ``drawn``: one drawn from the rig's seed and the sensor's number, by the profile's ``[units]``; ``ideal``: one
+            without errors of its own; otherwise the path, relative to the rig, of a file that ``hilsim calibrate`` has written: what it leaves out is drawn.
     """
 
     mount_position_m: Vector = (0.0, 0.0, 0.0)
     mount_rotation_deg: Vector = (0.0, 0.0, 0.0)
     rotation_rate_rpm: int | None = None
     field_of_view_deg: tuple[int, int] = WHOLE_TURN_DEG
-    phase_deg: float = 0.0
+    phase_deg: float | None = None
     phase_lock_deg: float | None = None
     start_delay_us: float = 0.0
     return_mode: ReturnModeName = "strongest"
-    sub_rays: int = 1
+    sub_rays: int | None = None
     window: WindowSpec = field(default_factory=WindowSpec)
     false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
     spurious: SpuriousSpec = field(default_factory=SpuriousSpec)
@@ -69,6 +72,7 @@ class SensorSetup:
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
     cepton: CeptonSetting | None = None
+    unit: str = DRAWN
 
     @property
     def produced_ratio(self) -> float:
@@ -84,10 +88,14 @@ class SensorSetup:
         """Yield the rules that hold for a sensor of any model."""
         yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
         yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
-        yield 0.0 <= self.phase_deg < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"
+        phase = self.phase_deg
+        yield phase is None or 0.0 <= phase < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"
         lock = self.phase_lock_deg
         yield lock is None or 0.0 <= lock < 360.0, f"phase_lock_deg must be 0 to less than 360, got {lock}"
         is_within = all(0 <= edge <= 359 for edge in self.field_of_view_deg)
         yield is_within, f"field_of_view_deg must be a first and a last azimuth of 0 to 359, got {list(self.field_of_view_deg)}"
         yield 0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"
-        yield self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"
+        rays = self.sub_rays
+        yield rays is None or rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {rays}"
+        is_unit = self.unit in {DRAWN, IDEAL} or self.unit.endswith(".toml")
+        yield is_unit, f'unit must be "{DRAWN}", "{IDEAL}" or a path ending in .toml, got "{self.unit[:80]}"'

@@ -82,7 +82,7 @@ def distance_codes(response: Response, range_m: Doubles, energy: Doubles, bias_m
         percent = energy * 100.0 * range_m * range_m
         far = greater_lanes(1.0, range_m / response.noise_onset_m)
         sd_m = roots((spread(response.weak_noise_m * response.weak_noise_m) / (percent + 1.0)) * far * far + response.noise_m * response.noise_m)
-    code = floor_lanes((range_m + bias_m + error * sd_m) / response.unit_m + 0.5)
+    code = floor_lanes((range_m + bias_m + error * sd_m) / (response.unit_m * response.grid) + 0.5) * response.grid
     reported_m = code * response.unit_m
     is_within = mask_of(
         bits_of(reported_m >= response.range_min_m) & bits_of(reported_m <= response.range_max_m) & bits_of(code <= float(response.code_max))

@@ -10,10 +10,13 @@ from numbers import Integral
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.sensor.signal.spec import SignalSpec
 
 ClockSync = Literal["auto", "pps", "free"]
 ClockStamps = Literal["power_up", "utc"]
 _STEP_MAX = 2**31 - 1
+SUB_RAY_COUNTS = (1, 7, 19)
+"""Supported numbers of sub-rays."""
 
 
 def is_whole(value: object) -> bool:
@@ -36,6 +39,9 @@ class BeamSpec:
         window_h_mm: Width of the spot on the sensor's window.
         window_v_mm: Height of the spot on the sensor's window.
         profile: Distribution of light over the spot: ``top_hat`` (even) or ``gaussian`` (1/e^2 at the rim).
+        receiver_offset_mm: Distance of the receiver's axis from the beam's, towards larger azimuths: a near surface beside the beam can hide what the beam
+            hits from the receiver. 0: they are one, as they are for a beam of a single ray.
+        sub_rays: Rays that sample the spot where a rig does not say otherwise: 1 (no width), 7 or 19.
         halo_share: Share of the light in a faint ring about the spot, by which retro-reflectors bloom: beams beside one see it weakly. 0: none.
             1e-3 is recommended, unproven. It costs six rays a beam.
         halo_ratio: Radius of that ring, in radii of the spot.
@@ -46,6 +52,8 @@ class BeamSpec:
     window_h_mm: float = 0.0
     window_v_mm: float = 0.0
     profile: Literal["top_hat", "gaussian"] = "top_hat"
+    receiver_offset_mm: float = 0.0
+    sub_rays: int = 1
     halo_share: float = 0.0
     halo_ratio: float = 2.0
 
@@ -55,6 +63,8 @@ class BeamSpec:
             (0.0 <= self.divergence_v_mrad <= 100.0, f"divergence_v_mrad must be 0 to 100, got {self.divergence_v_mrad}"),
             (0.0 <= self.window_h_mm <= 100.0, f"window_h_mm must be 0 to 100, got {self.window_h_mm}"),
             (0.0 <= self.window_v_mm <= 100.0, f"window_v_mm must be 0 to 100, got {self.window_v_mm}"),
+            (abs(self.receiver_offset_mm) <= 100.0, f"receiver_offset_mm must be -100 to 100, got {self.receiver_offset_mm}"),
+            (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
             (0.0 <= self.halo_share <= 0.5, f"halo_share must be 0 to 0.5, got {self.halo_share}"),
             (1.0 <= self.halo_ratio <= 10.0, f"halo_ratio must be 1 to 10, got {self.halo_ratio}"),
         )
@@ -132,6 +142,7 @@ class LidarSpec:
         data_latency_us: Time from the end of a packet's last firing sequence to its departure.
         beam: The laser beams.
         detector: The receiver.
+        signal: Noise, grid and losses of its signal.
     """
 
     model: str
@@ -147,6 +158,7 @@ class LidarSpec:
     data_latency_us: float
     beam: BeamSpec = field(default_factory=BeamSpec)
     detector: DetectorSpec = field(default_factory=DetectorSpec)
+    signal: SignalSpec = field(default_factory=SignalSpec)
 
     def __post_init__(self) -> None:
         require(*self.rules())
@@ -203,21 +215,21 @@ class ClockSetting:
             power-up to its first firing.
         stamps: Time stamps of a Cepton-style sensor's points: ``power_up``: microseconds since power-up; ``utc``: microseconds since 1970, as with
             PTP. A Velodyne's stamps count from the hour.
-        oscillator_ppm: Oscillator error: above 0 it runs faster than true time; firings and stamps follow it.
-        stamp_ppm: Error of the stamps relative to the firing clock (two of seven real units: +137 and +141).
+        oscillator_ppm: Oscillator error: above 0 it runs faster than true time; firings and stamps follow it. None: the unit's, 0 for an ideal one.
+        stamp_ppm: Error of the stamps relative to the firing clock (two of seven real units: +137 and +141). None: the unit's, 0 for an ideal one.
     """
 
     sync: ClockSync = "auto"
     offset_s: float = 0.0
     stamps: ClockStamps = "power_up"
-    oscillator_ppm: float = 0.0
-    stamp_ppm: float = 0.0
+    oscillator_ppm: float | None = None
+    stamp_ppm: float | None = None
 
     def __post_init__(self) -> None:
         require(
             (0.0 <= self.offset_s < 1e9, f"offset_s must be 0 to 1000000000, got {self.offset_s}"),
-            (abs(self.oscillator_ppm) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
-            (abs(self.stamp_ppm) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
+            (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
+            (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
         )
 
 

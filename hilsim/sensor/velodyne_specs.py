@@ -9,6 +9,9 @@ from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.models import BY_NAME
 from hilsim.sensor.model_facts import CHANNEL_FACTS, MODEL_FACTS, completed
 from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
+from hilsim.sensor.unit.position import PositionSpec
+from hilsim.sensor.unit.spread import UnitSpread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,100 +42,6 @@ class ChannelSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderSpec:
-    """Errors of the encoder: white noise on the head's angle, then the encoder's grid, then hundredths of a degree.
-
-    Real units have different errors at different rates, so a model has one entry for each measured rate; the nearest is used.
-
-    Attributes:
-        rate_rpm: Rotation rate at which the entry was measured.
-        tick_cdeg: Width of an encoder step in 0.01 deg; 0 for no grid.
-        noise_cdeg: Standard deviation of the reading noise in 0.01 deg.
-        rate_offset_rpm: Difference of the unit's mean rate from its setting.
-    """
-
-    rate_rpm: int
-    tick_cdeg: float
-    noise_cdeg: float
-    rate_offset_rpm: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(
-            (self.rate_rpm > 0, f"rate_rpm must be above 0, got {self.rate_rpm}"),
-            (0.0 <= self.tick_cdeg <= 100.0, f"tick_cdeg must be 0 to 100, got {self.tick_cdeg}"),
-            (0.0 <= self.noise_cdeg <= 100.0, f"noise_cdeg must be 0 to 100, got {self.noise_cdeg}"),
-            (abs(self.rate_offset_rpm) <= 3.0, f"rate_offset_rpm must be at most 3 either way (the manual's tolerance), got {self.rate_offset_rpm}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RateJitterSpec:
-    """Oscillations of the rotation rate about its mean.
-
-    Attributes:
-        per_turn_ratio: Amplitude, relative to the mean rate, of an oscillation once per turn (imbalance).
-        drift_ratio: Amplitude, relative to the mean rate, of a slow oscillation.
-        drift_period_s: Period of the slow oscillation.
-    """
-
-    moved_keys: ClassVar[Mapping[str, str]] = {"wander_ratio": "drift_ratio", "wander_period_s": "drift_period_s"}
-
-    per_turn_ratio: float = 0.0
-    drift_ratio: float = 0.0
-    drift_period_s: float = 2.0
-
-    def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.per_turn_ratio <= 0.2, f"per_turn_ratio must be 0 to 0.2, got {self.per_turn_ratio}"),
-            (0.0 <= self.drift_ratio <= 0.2, f"drift_ratio must be 0 to 0.2, got {self.drift_ratio}"),
-            (0.1 <= self.drift_period_s <= 1000.0, f"drift_period_s must be 0.1 to 1000, got {self.drift_period_s}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PositionScheduleSpec:
-    """One of the periodic tasks that send position packets; several run side by side, which makes the intervals irregular.
-
-    Attributes:
-        period_us: Mean interval.
-        jitter_us: Largest displacement of a packet in either direction, uniformly distributed.
-    """
-
-    period_us: float
-    jitter_us: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(
-            (1000.0 <= self.period_us <= 1e7, f"period_us must be 1000 to 10000000, got {self.period_us}"),
-            (0.0 <= self.jitter_us < self.period_us / 2, f"jitter_us must be 0 to less than half of period_us, got {self.jitter_us}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PositionSpec:
-    """The position packet stream.
-
-    Attributes:
-        schedules: Periodic tasks that send position packets, 1 to 4.
-        minimum_gap_us: Minimum interval between a packet of another schedule and one of the first.
-        latency_us: Time from a packet's stamp to its departure, beyond ``data_latency_us``; below 0 where position packets depart sooner than data packets.
-    """
-
-    moved_keys: ClassVar[Mapping[str, str]] = {"trains": "schedules"}
-
-    schedules: tuple[PositionScheduleSpec, ...]
-    minimum_gap_us: float
-    latency_us: float
-
-    def __post_init__(self) -> None:
-        require(
-            (1 <= len(self.schedules) <= 4, f"schedules must be 1 to 4, got {len(self.schedules)}"),
-            (0.0 <= self.minimum_gap_us <= 5000.0, f"minimum_gap_us must be 0 to 5000, got {self.minimum_gap_us}"),
-            (abs(self.latency_us) <= 100_000.0, f"latency_us must be -100000 to 100000, got {self.latency_us}"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class VelodyneSpec(LidarSpec):
     """Specification of a lidar with a rotating head.
 
@@ -149,6 +58,7 @@ class VelodyneSpec(LidarSpec):
         encoder: Errors of the encoder, one entry for each measured rate.
         rate_jitter: Oscillations of the rotation rate.
         position: The position packet stream.
+        units: Differences between units of the model; the other keys describe an ideal one.
     """
 
     moved_keys: ClassVar[Mapping[str, str]] = {"ripple": "[rate_jitter]"}
@@ -164,6 +74,7 @@ class VelodyneSpec(LidarSpec):
     encoder: tuple[EncoderSpec, ...]
     rate_jitter: RateJitterSpec = field(default_factory=RateJitterSpec)
     position: PositionSpec
+    units: UnitSpread = field(default_factory=UnitSpread)
 
     @classmethod
     def completed(cls, table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -15,7 +15,6 @@ from hilsim.compilation.atomics import publish
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.changing.segments import BASE
-from hilsim.emulator.detection import respond
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram
@@ -23,6 +22,7 @@ from hilsim.emulator.layers import trace_together
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import data_deadline_ns, write_sequences_of
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import DeviceError

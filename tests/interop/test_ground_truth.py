@@ -33,8 +33,10 @@ def recordings(tmp_path_factory):
 
     def make(mode):
         directory = tmp_path_factory.mktemp(mode)
-        text = ROOM.replace('name = "lidar"', f'name = "lidar"\nsub_rays = 7\nreturn_mode = "{mode}"').replace(
-            "[[sensor]]", f"{OPENNESS}\n[[sensor]]"
+        text = (
+            ROOM.replace("sub_rays = 1\n", "")
+            .replace('name = "lidar"', f'name = "lidar"\nsub_rays = 7\noverride = {{ signal = {{}} }}\nreturn_mode = "{mode}"')
+            .replace("[[sensor]]", f"{OPENNESS}\n[[sensor]]")
         )
         rig = load_rig(write_rig(directory, text))
         files = directory / "a.pcap", directory / "a.parquet"

@@ -18,7 +18,8 @@ position_m = [8.0, 0.0, 0.0]
 up = "z"
 [[sensor]]
 name = "lidar"
-override = {{ range_noise_m = 0.0, detector = {{}} }}
+unit = "ideal"
+override = {{ range_noise_m = 0.0, detector = {{}}, signal = {{}} }}
 """
 
 

@@ -37,7 +37,7 @@ def test_the_decoder_finds_the_right_number_of_scans(tmp_path):
 
 @pytest.mark.parametrize("noise_m", [0.0, 0.006])
 def test_every_decoded_range_is_the_true_one_within_noise_and_one_code(tmp_path, noise_m):
-    text = ROOM.replace('name = "lidar"', f'name = "lidar"\noverride = {{ range_noise_m = {noise_m}, detector = {{}} }}')
+    text = ROOM.replace('name = "lidar"', f'name = "lidar"\noverride = {{ range_noise_m = {noise_m}, detector = {{}}, signal = {{}} }}')
     rig, path = recorded(tmp_path, text)
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=UTC_EPOCH_NS, frames=False)
     rays = lidar.firings(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
@@ -55,7 +55,7 @@ def test_every_decoded_range_is_the_true_one_within_noise_and_one_code(tmp_path,
 
 
 def test_every_decoded_point_of_an_hdl32e_is_as_far_away_as_the_true_one(tmp_path):
-    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "hdl32e"\noverride = { range_noise_m = 0.0, detector = {} }')
+    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "hdl32e"\noverride = { range_noise_m = 0.0, detector = {}, signal = {} }')
     rig, path = recorded(tmp_path, text)
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=UTC_EPOCH_NS, frames=False)
     rays = lidar.firings(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays
@@ -82,7 +82,7 @@ def test_every_decoded_point_of_an_hdl32e_is_as_far_away_as_the_true_one(tmp_pat
     ],
 )
 def test_every_decoded_point_of_a_model_is_where_hilsims_own_decoder_and_the_truth_have_it(tmp_path, profile, model, settings):
-    noiseless = f'name = "lidar"\nprofile = "{profile}"\n{settings}override = {{ range_noise_m = 0.0, detector = {{}} }}'
+    noiseless = f'name = "lidar"\nprofile = "{profile}"\n{settings}override = {{ range_noise_m = 0.0, detector = {{}}, signal = {{}} }}'
     rig, path = recorded(tmp_path, ROOM.replace('name = "lidar"', noiseless))
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=UTC_EPOCH_NS, frames=False)
     rays = lidar.firings(0, lidar.first_data_packet(round(DURATION_S * 1e9)), CpuRenderer()).rays

@@ -113,6 +113,7 @@ def sensor_table(name, data_port, position_port, extra="", network=""):
     return f"""
 [[sensor]]
 name = "{name}"
+unit = "ideal"
 gps = {{ latitude_deg = 36.8, longitude_deg = -2.4 }}
 {extra}
 [sensor.network]

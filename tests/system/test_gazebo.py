@@ -108,7 +108,7 @@ sdf = "yard.sdf"
 [[sensor]]
 name = "roof"
 sdf_sensor = "robot::link::scanner"
-override = { range_noise_m = 0.0, detector = { range_noise_weak_m = 0.0 } }
+override = { range_noise_m = 0.0, detector = { range_noise_weak_m = 0.0 }, signal = {} }
 """
 
 

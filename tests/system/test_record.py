@@ -28,7 +28,9 @@ def digest(path):
 
 @pytest.fixture(scope="module")
 def two_sensors(tmp_path_factory):
-    second = '[[sensor]]\nname = "second"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'
+    second = (
+        '[[sensor]]\nname = "second"\nunit = "ideal"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'
+    )
     text = ROOM + '[sensor.network]\nsource = "192.168.1.201"\ndestination = "192.168.1.77"\n' + second
     return write_rig(tmp_path_factory.mktemp("rig"), text)
 

@@ -23,6 +23,7 @@ false_alarms = { rate_per_firing = 0.01 }
 """
 SECOND = """[[sensor]]
 name = "second"
+unit = "ideal"
 rotation_rate_rpm = 1200
 start_delay_us = 333.0
 override = { rate_jitter = {}, encoder = [{ rate_rpm = 1200, tick_cdeg = 0.0, noise_cdeg = 0.0 }] }

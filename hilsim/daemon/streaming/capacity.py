@@ -104,9 +104,7 @@ def _load(rig: Rig, number: int, scenery: Scenery, seconds: float) -> SensorLoad
     render_thread = RenderThread(lidar=lidar, rings=rings, data_flow=0, position_flow=0, epoch_ns=0, lead_ns=0, settings=render_settings(rig))
     render_thread.warm()
     cost_ns = render_thread.measure_stretch(seconds) if seconds else min(_measured_ns(render_thread) for _ in range(_STEPS_AGAIN))
-    return SensorLoad(
-        name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=cost_ns, rays=setting.setup.sub_rays, wanted_rays=setting.setup.sub_rays
-    )
+    return SensorLoad(name=setting.name, rate_hz=setting.packet_rate_hz, cost_ns=cost_ns, rays=setting.sub_rays, wanted_rays=setting.sub_rays)
 
 
 def _measured_ns(render_thread: RenderThread) -> float:

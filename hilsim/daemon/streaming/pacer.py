@@ -143,14 +143,14 @@ class Pacer:
                 lead=self.lead_rule(streaming),
                 cost_ns=estimate_ns,
                 render_thread=render_thread,
-                rays=setting.setup.sub_rays,
+                rays=setting.sub_rays,
                 rendered=rendered,
                 lost=lost,
                 late=late,
             )
             self._accounts[name] = account
         fresh = rendered - account.rendered
-        self._update_cost(account, render_thread, setting.setup.sub_rays, cpu_ns, fresh)
+        self._update_cost(account, render_thread, setting.sub_rays, cpu_ns, fresh)
         load = replace(
             self._load(name, streaming, account.cost_ns),
             rendered_packets=fresh,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hilsim.config.render_table import REAL_TIME_SHARE
-from hilsim.sensor.optics.beam import SUB_RAY_COUNTS
+from hilsim.sensor.specs import SUB_RAY_COUNTS
 
 FIFO_ROOM_SHARE = 0.1
 FIFO_AGAIN_NS = 10_000_000_000

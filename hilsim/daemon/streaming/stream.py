@@ -33,12 +33,12 @@ class Streaming:
     """Rays a beam that the rig requests."""
 
     def __post_init__(self) -> None:
-        self.wanted_rays = self.wanted_rays or self.lidar.setting.setup.sub_rays
+        self.wanted_rays = self.wanted_rays or self.lidar.setting.sub_rays
 
     @property
     def rays(self) -> int:
         """Rays a beam now."""
-        return self.lidar.setting.setup.sub_rays
+        return self.lidar.setting.sub_rays
 
     def set_rays(self, rays: int) -> None:
         """Render with other rays a beam from the next packet on, without a gap.

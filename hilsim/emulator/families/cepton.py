@@ -113,7 +113,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         info = self.info_packet(utc_epoch_ns) if identity.info_packets else plan.info
         return plan._replace(
             family=int(Family.CEPTON),
-            mirror=build_mirror(spec, phase_deg=setup.phase_deg),
+            mirror=build_mirror(spec, phase_deg=setup.phase_deg or 0.0),
             position=build_periodic_stream(INFO_PERIOD_NS if identity.info_packets else None, seed=seed, stream=stream),
             info=info,
             header_version=identity.header_version,

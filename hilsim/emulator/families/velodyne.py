@@ -26,6 +26,7 @@ from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
 from hilsim.sensor.position_stream import build_position_stream
 from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.specs import DecimationSpec
+from hilsim.sensor.unit.encoder import build_encoder
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ELEVATION_TOLERANCE_DEG = 0.01
@@ -120,11 +121,13 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         last_firing_ns = (plan.sequences_per_packet - 1) * plan.sequence_ns + int(plan.firing_offset_ns[-1])
         elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
         head = build_model_head(spec, setup, plan.clock, seed=seed, stream=stream)
+        encoder = build_encoder(spec.encoder_at(mean_rate_rpm(setup)), seed=seed, stream=stream)
         block_sequences = max(RECORDS_PER_BLOCK // spec.laser_count, 1)
         return plan._replace(
             family=int(Family.VELODYNE),
             head=head,
-            field_of_view=build_field_of_view(setup.field_of_view_deg, head, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),
+            encoder=encoder,
+            field_of_view=build_field_of_view(setup.field_of_view_deg, head, encoder, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),
             decimation=build_decimation(setup.decimation, spec),
             is_decimated=setup.decimation != DecimationSpec(),
             position=build_position_stream(spec.position, seed=seed, stream=stream),

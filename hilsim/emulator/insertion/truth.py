@@ -63,6 +63,7 @@ def note_inserted(
                 truth.distance[row] = signed(payload[place]) | signed(payload[place + 1]) << 8
                 truth.reflectivity[row] = payload[place + 2]
             truth.range_m[row] = workspace.reported_m[firing, number]
+            truth.noise_m[row] = truth.distance[row] * unit.response.unit_m - truth.range_m[row]
             describe_echo(world, rays.hits, firing, echo, truth, row)
             truth.return_type[row] = return_type(workspace.choice[:returns], number, rays.hits, firing, echo, other)
             for axis in range(3):

@@ -6,10 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import require
-from hilsim.sensor.specs import BeamSpec
-
-SUB_RAY_COUNTS = (1, 7, 19)
-"""Supported numbers of sub-rays."""
+from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
 
 _RINGS: dict[int, tuple[tuple[int, float], ...]] = {1: ((1, 0.0),), 7: ((1, 0.0), (6, 2.0 / 3.0)), 19: ((1, 0.0), (6, 0.4), (12, 0.8))}
 """Number of rays and radius of each ring, in half spots; with these, equal weights cover the spot evenly (recommended, unproven)."""
@@ -21,14 +18,15 @@ _MARGIN = 1.001  # a ray's unit direction has a smaller transverse component tha
 
 
 class Beam(NamedTuple):
-    """Kernel-side bundle of k rays; the first is the beam's centre.
+    """Kernel-side bundle of k rays; the first is the beam's centre, and the last one the receiver's axis where the receiver lies beside the beam.
 
     Attributes:
         tangent: ``float64[k, 2]``, tangents of the horizontal and vertical angle from the centre.
         offset_m: ``float64[k, 2]``, horizontal and vertical offset of the ray's origin.
-        share: ``float64[k]``, share of the light; the sum is 1.
+        share: ``float64[k]``, share of the light; the sum is 1. The receiver's axis has none.
         width_m: Largest distance of a ray's origin from the centre ray's.
         spread: Largest tangent of an angle from the centre ray.
+        receiver: Number of the receiver's axis; -1 for none.
     """
 
     tangent: npt.NDArray[np.float64]
@@ -36,6 +34,7 @@ class Beam(NamedTuple):
     share: npt.NDArray[np.float64]
     width_m: float
     spread: float
+    receiver: int = -1
 
 
 def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
@@ -57,10 +56,15 @@ def build_beam(spec: BeamSpec, sub_rays: int) -> Beam:
     share = (1.0 - spec.halo_share) * weight / weight.sum()
     share = np.append(share, np.full(len(place) - sub_rays, spec.halo_share / HALO_RAYS))
     tangent, offset_m = np.tan(place * half_rad), place * half_window_m
+    has_receiver = spec.receiver_offset_mm != 0.0 and sub_rays > 1
+    if has_receiver:
+        tangent, share = np.append(tangent, [[0.0, 0.0]], axis=0), np.append(share, 0.0)
+        offset_m = np.append(offset_m, [[spec.receiver_offset_mm / 1000.0, 0.0]], axis=0)
     return Beam(
         tangent=tangent,
         offset_m=offset_m,
         share=share,
         width_m=float(np.linalg.norm(offset_m, axis=1).max()),
         spread=float(np.linalg.norm(tangent, axis=1).max()) * _MARGIN,
+        receiver=len(place) if has_receiver else -1,
     )

@@ -27,7 +27,11 @@ label = 9
 
 def room(directory, *, mode="strongest", more="", keys="sub_rays = 7"):
     """A room with a lidar, in which many beams are split, and given tables."""
-    text = ROOM.replace('name = "lidar"', f'name = "lidar"\n{keys}\nreturn_mode = "{mode}"').replace("[[sensor]]", f"{OPENNESS}\n[[sensor]]", 1)
+    text = (
+        ROOM.replace("sub_rays = 1\n", "")
+        .replace('name = "lidar"', f'name = "lidar"\n{keys}\nreturn_mode = "{mode}"')
+        .replace("[[sensor]]", f"{OPENNESS}\n[[sensor]]", 1)
+    )
     return hilsim.load_rig(write_rig(directory, text + more))
 
 

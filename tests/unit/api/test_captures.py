@@ -9,7 +9,7 @@ import hilsim
 from tests.support import write_rig
 from tests.unit.api.rigs import room, swept_room
 
-TWO = '[[sensor]]\nname = "second"\n[sensor.network]\nsource = "127.0.1.202"\n'
+TWO = '[[sensor]]\nname = "second"\nunit = "ideal"\n[sensor.network]\nsource = "127.0.1.202"\n'
 
 
 @pytest.fixture(scope="module")

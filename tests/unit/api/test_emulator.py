@@ -14,7 +14,9 @@ from hilsim.emulator.truth import packets_with_truth
 from hilsim.offline.epoch import START_UTC, utc_ns
 from tests.unit.api.rigs import SWEPT, room, swept_room
 
-SECOND_SENSOR = '[[sensor]]\nname = "second"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'
+SECOND_SENSOR = (
+    '[[sensor]]\nname = "second"\nunit = "ideal"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'
+)
 
 
 def written(path, packets, stamps):
@@ -106,7 +108,7 @@ def test_of_single_returns_each_point_is_one_row_of_the_ground_truth(tmp_path, k
 
 
 def test_of_dual_returns_a_pair_of_one_echo_is_one_point_and_the_others_are_two(tmp_path):
-    rig = room(tmp_path, mode="dual")
+    rig = room(tmp_path, mode="dual", keys="sub_rays = 7\noverride = { signal = {} }")
     points = hilsim.Emulator(rig).points(0.0, 0.15)
     truth, within = true_rows(rig, 150_000_000)
     by_firing = {}

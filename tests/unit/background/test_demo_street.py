@@ -29,6 +29,7 @@ from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.scene.background import AzimuthGrid
 from hilsim.scene.world import build_world
 from hilsim.vehicle.platform import build_platform, platform_state
+from tests.lidars import exact_signal
 from tests.unit.background.slow_decoding import returns_by_cell
 
 DEMO = Path(__file__).resolve().parents[3] / "profiles" / "rigs" / "demo.toml"
@@ -49,7 +50,7 @@ def street():
 
 def without_noise(lidar):
     detector = replace(lidar.setting.spec.detector, range_noise_weak_m=0.0)
-    spec = replace(lidar.setting.spec, range_noise_m=0.0, detector=detector)
+    spec = exact_signal(replace(lidar.setting.spec, range_noise_m=0.0, detector=detector))
     return replace(lidar, setting=replace(lidar.setting.with_sub_rays(1), spec=spec))
 
 

@@ -6,7 +6,7 @@ from hilsim.config.parse import parse_table
 from hilsim.errors import ConfigError
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.window import WindowSpec
-from hilsim.sensor.velodyne_specs import RateJitterSpec
+from hilsim.sensor.unit.encoder import RateJitterSpec
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec
 
 

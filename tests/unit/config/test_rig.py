@@ -34,7 +34,7 @@ def test_a_faulty_override_names_profile_and_rig(tmp_path):
 
 def test_a_profile_of_ones_own_is_found_beside_the_rig(tmp_path):
     own = tmp_path / "mine.toml"
-    own.write_text((profiles_directory() / "sensors" / "vlp16.toml").read_text().replace("range_noise_m = 0.0046", "range_noise_m = 0.0123"))
+    own.write_text((profiles_directory() / "sensors" / "vlp16.toml").read_text().replace("range_noise_m = 0.0031", "range_noise_m = 0.0123"))
     rig = load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mine.toml"')))
     assert rig.lidars[0].spec.range_noise_m == 0.0123
 

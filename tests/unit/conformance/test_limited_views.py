@@ -24,7 +24,7 @@ VIEWS = [
 
 
 def limited(profile, mode, rate_rpm, view, duration_s=3.0):
-    sensor = {"name": "a", "profile": profile, "return_mode": mode, "rotation_rate_rpm": rate_rpm, "field_of_view_deg": list(view)}
+    sensor = {"name": "a", "unit": "ideal", "profile": profile, "return_mode": mode, "rotation_rate_rpm": rate_rpm, "field_of_view_deg": list(view)}
     return list(hilsim.Emulator({"name": "view", "scene": SCENE, "sensor": [sensor]}).packets(0.0, duration_s))
 
 

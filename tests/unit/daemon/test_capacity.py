@@ -90,7 +90,7 @@ def test_the_doctor_says_whether_a_rig_fits(tmp_path, monkeypatch):
 def test_the_doctor_measures_a_single_ray_beside_the_rays_that_the_rig_has(tmp_path, monkeypatch):
     monkeypatch.setattr("hilsim.diagnosis.machine.is_compiled", lambda _rig: True)
     monkeypatch.setattr("hilsim.diagnosis.machine.RENDERED_S", 0.05)
-    path = write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7'))
+    path = write_rig(tmp_path, ROOM.replace("sub_rays = 1\n", "").replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7'))
 
     found = {finding.subject: finding for finding in examine(load_rig(path))}
 

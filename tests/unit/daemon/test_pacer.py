@@ -48,7 +48,10 @@ def bench(tmp_path):
     made = []
 
     def make(cores):
-        text = ROOM.replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7') + "[metrics]\nenabled = false\n[transmit]\nlock_memory = false\n"
+        text = (
+            ROOM.replace("sub_rays = 1\n", "").replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7')
+            + "[metrics]\nenabled = false\n[transmit]\nlock_memory = false\n"
+        )
         made.append(Bench(tmp_path, cores, text))
         return made[-1]
 

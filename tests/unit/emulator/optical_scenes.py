@@ -6,17 +6,18 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.detection import respond
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import trace
 from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec
+from hilsim.sensor.signal.spec import SignalSpec
+from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
 from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 
@@ -49,6 +50,7 @@ def level(spec, **changes):
             "encoder": encoder,
             "rate_jitter": RateJitterSpec(),
             "range_noise_m": 0.0,
+            "signal": SignalSpec(),
             "detector": dataclasses.replace(spec.detector, **detector),
         }
         | changes,

@@ -67,7 +67,7 @@ def firings(lidar, first=0, count=1):
 
 def images(lidar, channel, device_ns):
     """``float64[n, 2]`` of where firings look."""
-    swept = build_mirror(lidar.setting.spec, phase_deg=lidar.setting.setup.phase_deg)
+    swept = build_mirror(lidar.setting.spec, phase_deg=lidar.setting.setup.phase_deg or 0.0)
     return np.array([image_point(swept, int(laser), int(time)) for laser, time in zip(channel, device_ns, strict=True)])
 
 

@@ -21,7 +21,9 @@ def rendered(tmp_path):
     """Lidar, payloads and ground truth of a room: 40 packets, or a whole turn of dual ones, in which some beams meet two surfaces."""
 
     def make(mode):
-        text = ROOM.replace('name = "lidar"', f'name = "lidar"\nprofile = "vls128"\nsub_rays = 7\nreturn_mode = "{mode}"')
+        text = ROOM.replace("sub_rays = 1\n", "").replace(
+            'name = "lidar"', f'name = "lidar"\nprofile = "vls128"\nsub_rays = 7\nreturn_mode = "{mode}"'
+        )
         rig = load_rig(write_rig(tmp_path, text))
         lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
         batch, truth = packets_with_truth(lidar, 0, TURN if mode == "dual" else 40)

@@ -42,7 +42,7 @@ def in_street(street, profile, **setting):
 )
 def test_packets_and_truth_are_the_same_from_cells_as_from_the_trees(street, profile, setting):
     lidar = in_street(street, profile, **setting)
-    quick = dataclasses.replace(lidar, cells=build_beam_cells(lidar.setting, street, PLACE))
+    quick = dataclasses.replace(lidar, cells=build_beam_cells(lidar.setting, street, PLACE, seed=lidar.seed))
     packets, truth = packets_with_truth(lidar, 3, 150)
     same, same_truth = packets_with_truth(quick, 3, 150)
     np.testing.assert_array_equal(packets.payload, same.payload)
@@ -54,7 +54,7 @@ def test_packets_and_truth_are_the_same_from_cells_as_from_the_trees(street, pro
 def test_every_beam_has_a_cell(street):
     for profile in ("vlp16", "hr80w-like"):
         lidar = in_street(street, profile)
-        quick = dataclasses.replace(lidar, cells=build_beam_cells(lidar.setting, street, PLACE))
+        quick = dataclasses.replace(lidar, cells=build_beam_cells(lidar.setting, street, PLACE, seed=lidar.seed))
         workspace = quick.firings(0, 80, _Nothing())
         assert workspace.rays.cell.size == workspace.rays.range_m.size
         assert workspace.rays.cell.min() >= 0

@@ -91,7 +91,7 @@ def expected_us(lidar, first, count):
     """What the counter shows at every point, in Python's own integers."""
     clock = lidar.setting.setup.clock
     _, device_ns = firings(lidar, first, count)
-    offset_ns, gain_ppb = round(clock.offset_s * SECOND_NS), round(clock.stamp_ppm * 1000)
+    offset_ns, gain_ppb = round(clock.offset_s * SECOND_NS), round((clock.stamp_ppm or 0.0) * 1000)
     return np.array([(offset_ns + time + time * gain_ppb // SECOND_NS) // 1000 for time in device_ns.tolist()])
 
 
@@ -326,7 +326,7 @@ def test_the_utc_offset_of_a_synchronised_sensor_applies_to_points_sent_with_it(
         _, device_ns = firings(lidar, packet)
         (header,) = headers_of(lidar.data_packets(packet, 1))
         last_us = int(point_times_us(points_of(lidar, packet), header.stamp_us)[-1])
-        true_us = (UTC_EPOCH_NS + int(device_ns[-1] / (1 + clock.oscillator_ppm * 1e-6))) / 1000
+        true_us = (UTC_EPOCH_NS + int(device_ns[-1] / (1 + (clock.oscillator_ppm or 0.0) * 1e-6))) / 1000
         assert last_us + offset_us == pytest.approx(true_us, abs=4.0)  # at most 2.3 ms apart, in which 1140 ppm make 2.6 us
 
 

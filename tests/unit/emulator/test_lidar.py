@@ -16,7 +16,8 @@ from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
-from hilsim.sensor.velodyne_specs import RateJitterSpec, VelodyneSpec
+from hilsim.sensor.unit.encoder import RateJitterSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import platform_state
 from tests.compiled import compiled_only

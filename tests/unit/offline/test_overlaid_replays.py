@@ -59,6 +59,7 @@ position_m = [20.0, 3.0, 1.0]
 SENSOR = """
 [[sensor]]
 name = "lidar"
+unit = "ideal"
 profile = "{profile}"
 return_mode = "{mode}"
 sub_rays = {sub_rays}
@@ -66,6 +67,7 @@ mount_position_m = [0.2, 0.1, 0.3]
 mount_rotation_deg = [0.0, 3.0, -20.0]
 [sensor.override]
 range_noise_m = 0.0
+signal = {{}}
 """
 REPLAY = """
 [[replay]]

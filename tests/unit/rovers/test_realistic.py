@@ -21,7 +21,7 @@ RIG = {
     "name": "yard",
     "seed": 7,
     "scene": {"plane": [{"size_m": [80.0, 80.0]}], "box": [{"position_m": [WALL_M + 0.5, 0.0, 2.0], "size_m": [1.0, 60.0, 8.0]}]},
-    "rover": [{"number": 1, "drive": {"steered_by": "buttons", "lidar": {"profile": "vlp16"}}}],
+    "rover": [{"number": 1, "drive": {"steered_by": "buttons", "lidar": {"profile": "vlp16", "unit": "ideal"}}}],
 }
 
 

@@ -31,7 +31,8 @@ from hilsim.sensor.decimation import (
 )
 from hilsim.sensor.head import build_head, head_turns
 from hilsim.sensor.specs import DecimationSpec
-from hilsim.sensor.velodyne_specs import ChannelSpec, EncoderSpec, RateJitterSpec, VelodyneSpec
+from hilsim.sensor.unit.encoder import RateJitterSpec
+from hilsim.sensor.velodyne_specs import ChannelSpec, VelodyneSpec
 
 VLP16 = {"lower_fov_deg": -15.0, "upper_fov_deg": 15.0}
 PUCK = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
@@ -426,8 +427,7 @@ def test_a_sensors_rings_are_numbered_by_elevation_even_where_they_are_spaced_un
 
 
 def make_head(rate_rpm=600, phase_deg=0.0, rate_jitter=None):
-    perfect = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
-    return build_head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=perfect, rate_jitter=rate_jitter or RateJitterSpec(), seed=1, stream=0)
+    return build_head(rate_rpm=rate_rpm, phase_deg=phase_deg, rate_jitter=rate_jitter or RateJitterSpec(), seed=1, stream=0)
 
 
 STREAMED = 3300

@@ -8,7 +8,8 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.sensor.head import build_head, head_reading_cdeg, head_turns
-from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSpec
+from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec, build_encoder
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SEQUENCE_NS = 55_296
 STILL = RateJitterSpec()
@@ -17,16 +18,17 @@ PROFILE = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" /
 VLP16, REAL = PROFILE.encoder_at(600), PROFILE.rate_jitter
 
 
-def make(rate_rpm=600, phase_deg=0.0, encoder=PERFECT, rate_jitter=STILL, seed=1):
-    return build_head(rate_rpm=rate_rpm, phase_deg=phase_deg, encoder=encoder, rate_jitter=rate_jitter, seed=seed, stream=0)
+def make(rate_rpm=600, phase_deg=0.0, rate_jitter=STILL, seed=1):
+    return build_head(rate_rpm=rate_rpm, phase_deg=phase_deg, rate_jitter=rate_jitter, seed=seed, stream=0)
 
 
 def increments(readings):
     return np.diff(readings) % 36_000
 
 
-def block_readings(emulated, blocks):
-    return np.array([head_reading_cdeg(emulated, 2 * block * SEQUENCE_NS, 2 * block) for block in range(blocks)])
+def block_readings(emulated, blocks, encoder=VLP16):
+    kernel_side = build_encoder(encoder, seed=1, stream=0)
+    return np.array([head_reading_cdeg(emulated, kernel_side, 2 * block * SEQUENCE_NS, 2 * block) for block in range(blocks)])
 
 
 @pytest.mark.parametrize("rate_rpm", [300, 600, 660, 1200])
@@ -39,11 +41,11 @@ def test_a_minute_is_a_whole_number_of_turns(rate_rpm):
 def test_a_perfect_head_turns_by_rate_times_time():
     emulated = make(600)
     assert head_turns(emulated, 25_000_000) == pytest.approx(0.25, abs=1e-12)
-    assert head_reading_cdeg(emulated, 25_000_000, 0) == 9000
+    assert head_reading_cdeg(emulated, build_encoder(PERFECT, seed=1, stream=0), 25_000_000, 0) == 9000
 
 
 def test_readings_stay_below_36000():
-    readings = block_readings(make(1200, 359.9, VLP16, REAL), 20_000)
+    readings = block_readings(make(1200, 359.9, REAL), 20_000)
     assert readings.min() >= 0
     assert readings.max() <= 35_999
 
@@ -65,7 +67,7 @@ def test_azimuth_increments_are_distributed_as_in_a_real_capture(capture, name):
     step = 2 if "dual" in name else 1
     packets = decode_data_packets(np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, 1206))
     real = increments(packets["blocks"]["azimuth"][:, ::step].astype(int).ravel())
-    ours = increments(block_readings(make(600, 12.0, VLP16, REAL), 40_000))
+    ours = increments(block_readings(make(600, 12.0, REAL), 40_000))
     bins = np.arange(36, 46)
     share = [np.histogram(sample, bins)[0] / sample.size for sample in (real, ours)]
     assert np.abs(share[0] - share[1]).sum() / 2 < 0.03

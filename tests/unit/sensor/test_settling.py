@@ -9,7 +9,8 @@ from hilsim.sensor.clock import build_device_clock, device_from_rig
 from hilsim.sensor.head import build_head, build_model_head, continued_head, head_turns, passage_ns, turned
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
-from hilsim.sensor.velodyne_specs import EncoderSpec, RateJitterSpec, VelodyneSpec
+from hilsim.sensor.unit.encoder import RateJitterSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SECOND_NS = 10**9
 UTC_NS = 1_767_225_600 * SECOND_NS + 123_456_789
@@ -23,7 +24,6 @@ def head(rate_rpm, phase_deg=0.0, rate_jitter=SWINGING):
     return build_head(
         rate_rpm=rate_rpm,
         phase_deg=phase_deg,
-        encoder=EncoderSpec(rate_rpm=rate_rpm, tick_cdeg=0.0, noise_cdeg=0.0),
         rate_jitter=rate_jitter,
         seed=3,
         stream=1,

@@ -12,7 +12,6 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import TransmitError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
@@ -29,6 +28,7 @@ from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import build_platform, live_platform
 from tests.devices import Device
+from tests.lidars import lidar_setting
 from tests.rings import peek
 
 SECOND = 1_000_000_000
@@ -50,7 +50,7 @@ def lidar():
     spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
     flow = Flow(name="lidar/data", source="127.0.1.201", source_port=2368, destination="127.0.0.1", destination_port=2368)
     return LidarEmulator(
-        setting=LidarSetting(name="lidar", stream=0, spec=spec),
+        setting=lidar_setting(spec),
         world=build_world([SceneObject(mesh=box((1.0, 30.0, 6.0), PLASTER), placement=Pose(position_m=(8.0, 0.0, 0.0)))]),
         platform=build_platform(fixed_track(Pose())),
         seed=9,

@@ -1,32 +1,26 @@
 """Third stage, the receiver: hits → the returns that the sensor reports."""
 
-import math
-
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, Family, LidarPlan
+from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
-    COSINE,
     ECHO,
     ECHO_CODE,
     ECHO_DRAWS,
     ECHO_ENERGY,
     ECHO_RANGE,
     ECHO_RETRO,
-    ENERGY,
     FALSE_ALARM_RAY,
     INSTANCE,
-    RANGE,
     RAY,
-    RETRO,
-    TRIANGLE,
-    WEATHER_RAY,
     EchoChoice,
     Hits,
     chosen_echo,
@@ -35,113 +29,34 @@ from hilsim.sensor.echoes import (
     sole_echo,
 )
 from hilsim.sensor.head import head_reading_cdeg
-from hilsim.sensor.mirror import image_point
-from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
-from hilsim.sensor.optics.weather import extinction, weather_echoes
-from hilsim.sensor.optics.window import window_transmission
+from hilsim.sensor.optics.false_alarms import has_false_alarms
 from hilsim.sensor.response import (
     CHANNELS_PER_STREAM,
     Response,
     ReturnFlag,
     brightness,
+    byte_noise,
     distance_code,
-    draw_range_noise,
+    draw_noise,
     is_dropped,
     noise_sd_m,
     range_noise,
 )
+from hilsim.sensor.signal.losses import empty_byte, has_losses, is_lost, loss_draws, missing_side
+from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
+from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
-from hilsim.units import CDEG_PER_RAD
 
 _CEPTON = constant(Family.CEPTON)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
 _LAST_BESIDE_STRONGEST = constant(EchoChoice.LAST_BESIDE_STRONGEST)
-_RANGE, _ENERGY, _RETRO, _CODE, _BYTE = 0, 1, 2, 3, 4
-_FOUND, _IS_ALARM, _FLAGS = 0, 1, 2
+_RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
+_FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
 _BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
+_GAIN, _STEP = constant(BeamRow.GAIN), constant(BeamRow.STEP)
 _NO_LANES = constant(0)
-_DEG_PER_RAD = 180.0 / math.pi
-_CDEG_PER_NS_PER_CRPM = 6e-9
-
-
-@inlined_kernel
-def _mark(hits: Hits, firing: int, at: int, ray: int) -> None:
-    """Mark a hit as made by no surface."""
-    hits.value[firing, at, COSINE] = 1.0
-    hits.value[firing, at, RETRO] = 0.0
-    hits.what[firing, at, RAY] = ray
-    hits.what[firing, at, INSTANCE] = -1
-    hits.what[firing, at, TRIANGLE] = -1
-
-
-@kernel
-def _weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: int, index: int) -> None:
-    """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
-    value, what = hits.value, hits.what
-    weather = plan.weather
-    count = hits.hit_count[firing]
-    nearest_m = np.inf
-    for at in range(count):
-        nearest_m = min(nearest_m, value[firing, at, RANGE])
-        value[firing, at, ENERGY] *= extinction(weather, value[firing, at, RANGE])
-    if weather.has_echoes:
-        stream = plan.response.stream * CHANNELS_PER_STREAM + channel
-        total = weather_echoes(weather, plan.response.seed, stream, index, nearest_m, value[firing, :, RANGE], value[firing, :, ENERGY], count)
-        for at in range(count, total):
-            _mark(hits, firing, at, WEATHER_RAY)
-        count = total
-    for at in range(count):
-        value[firing, at, ENERGY] *= through * through
-    hits.hit_count[firing] = count
-    what[firing, count:, ECHO] = -1
-
-
-@inlined_kernel
-def _takes_light(plan: LidarPlan) -> bool:
-    """Whether weather or the window takes light or adds echoes."""
-    weather, window = plan.weather, plan.window
-    return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
-
-
-@inlined_kernel
-def _window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
-    """Share of a firing's light that the window lets through, one way."""
-    if plan.family == _CEPTON:
-        image_x, image_z = image_point(plan.mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
-        azimuth_cdeg = CDEG_PER_RAD * math.atan(image_x)
-        elevation_deg = _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
-    else:
-        azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
-        azimuth_cdeg += CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
-        elevation_deg = plan.elevation_deg[channel]
-    return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
-
-
-@kernel
-def _add_false_alarm(plan: LidarPlan, workspace: Workspace, firing: int, channel: int, index: int) -> bool:
-    """Let noise be taken for an echo, now and then; returns whether it was. A spurious return replaces whatever the firing met."""
-    response, alarms, hits, ahead = plan.response, plan.false_alarms, workspace.hits, workspace.rays.direction
-    stream = response.stream * CHANNELS_PER_STREAM + channel
-    range_m, energy = 0.0, 0.0
-    if alarms.spurious_rate > 0.0:
-        range_m, energy = spurious_return(alarms, response.seed, stream, index, response.range_min_m, response.range_max_m)
-        if range_m > 0.0:
-            hits.hit_count[firing] = 0
-            hits.what[firing, :, ECHO] = -1
-    if range_m <= 0.0:
-        ray = firing * plan.beam.share.size
-        rate = alarm_rate(alarms, float(ahead[ray, 0]), float(ahead[ray, 1]), float(ahead[ray, 2]))
-        range_m, energy = false_alarm(rate, response.seed, stream, index, response.range_max_m, response.threshold_energy)
-    at = hits.hit_count[firing]
-    if range_m <= 0.0 or at >= hits.value.shape[1]:
-        return False
-    hits.value[firing, at, RANGE] = range_m
-    hits.value[firing, at, ENERGY] = max(energy, 1e-12)
-    _mark(hits, firing, at, FALSE_ALARM_RAY)
-    hits.hit_count[firing] = at + 1
-    return True
 
 
 @kernel
@@ -166,31 +81,39 @@ def _background_echo(hits: Hits, firing: int) -> int:
 def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
     hits, response, sequence_index = workspace.hits, plan.response, workspace.sequence
-    sequences = sequence_index.size
+    sequences, first_stream = sequence_index.size, response.stream * CHANNELS_PER_STREAM
     hit_count, value, what, azimuth_cdeg = hits.hit_count, hits.value, hits.what, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
-    is_weak, has_alarms, is_plain = _takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
-    is_swept = plan.family == _CEPTON
+    is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
+    is_swept, signal, receiver = plan.family == _CEPTON, plan.signal, plan.beam.receiver
+    is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         if not is_swept:
-            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, index * plan.sequence_ns, index)
+            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
+            row = of_group * SOLE_ROWS
+            if is_lossy:
+                store_lanes(sums, row + _CODE, loss_draws(response.seed, first_stream + group * WIDTH, index))
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
                 firing, lane = channel * sequences + sequence, channel - group * WIDTH
                 found, blocked, moment, energy, retro = 0, _UNFLAGGED, 0.0, 0.0, 0.0
                 if is_weak:
-                    through = _window_share(plan, azimuth_cdeg[sequence], channel, index)
+                    through = window_share(plan, azimuth_cdeg[sequence], channel, index)
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
-                    _weaken(plan, hits, firing, through, channel, index)
-                is_alarm = has_alarms and _add_false_alarm(plan, workspace, firing, channel, index)
-                if hit_count[firing] > 0 and not is_dropped(response, channel, index):
-                    found, moment, energy, retro = sole_echo(hit_count[firing], value, what, firing, response.merge_distance_m)
-                row = of_group * SOLE_ROWS
+                    weaken(plan, hits, firing, through, channel, index)
+                is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
+                lost, count = False, hit_count[firing]
+                if count > 0 and not is_dropped(response, channel, index):
+                    if is_lossy and not is_alarm:
+                        draw, stream = sums[row + _CODE, lane], first_stream + channel
+                        lost = is_lost(signal, receiver, response.merge_distance_m, draw, response.seed, stream, index, count, value, what, firing)
+                    found, moment, energy, retro = sole_echo(count, value, what, firing, response.merge_distance_m)
+                    found = 0 if lost else found
                 sums[row + _RANGE, lane], sums[row + _ENERGY, lane], sums[row + _RETRO, lane] = moment, energy, retro
-                marks[firing, _FOUND], marks[firing, _IS_ALARM], marks[firing, _FLAGS] = found, is_alarm, blocked
+                marks[firing, _FOUND], marks[firing, _IS_ALARM], marks[firing, _FLAGS], marks[firing, _IS_LOST] = found, is_alarm, blocked, lost
                 if found == 1 and is_plain and not is_alarm:
                     among |= 1 << lane
             bits[of_group, _SETTLED] = among
@@ -198,27 +121,35 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
 
 @kernel
 def _judge(plan: LidarPlan, workspace: Workspace) -> None:
-    """Draw the range errors of all firings' first echoes, and choose what is reported of those that have no other: sixteen channels at a time."""
-    response, beams, noise, sequence_index = plan.response, plan.beam_lanes, workspace.noise.reshape(-1, WIDTH), workspace.sequence
+    """Draw the errors of all firings' first echoes, and choose what is reported of those that have no other: sixteen channels at a time."""
+    response, beams, sequence_index, signal = plan.response, plan.beam_lanes, workspace.sequence, plan.signal
+    noise, byte_errors = workspace.noise.reshape(-1, WIDTH), workspace.byte_noise.reshape(-1, WIDTH)
     sums, bits, groups = workspace.sole.sums, workspace.sole.bits, workspace.noise.shape[1] // WIDTH
+    ripple, period = plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         for group in range(groups):
             of_group = sequence * groups + group
             row, among = of_group * SOLE_ROWS, bits[of_group, _SETTLED]
-            error = draw_range_noise(response, group * WIDTH, index)
+            error, byte_error = draw_noise(response, group * WIDTH, index)
             store_lanes(noise, of_group, error)
+            store_lanes(byte_errors, of_group, byte_error)
             if among == 0:
                 continue
             energy = load_lanes(sums, row + _ENERGY)
             range_m, retro = load_lanes(sums, row + _RANGE) / energy, load_lanes(sums, row + _RETRO) / energy
             passing, undecided = detected(response, among, energy, group * WIDTH, index)
             diffuse, is_other = diffuse_bytes(response, range_m, energy, retro)
+            half = diffuse * 2.0
+            if signal.has_bytes:
+                gain, step = load_lanes(beams, group * _BEAM_ROWS + _GAIN), load_lanes(beams, group * _BEAM_ROWS + _STEP)
+                diffuse, half = noisy_bytes(signal, energy * range_m * range_m * 100.0, gain, step, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
-            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS)
+            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group)
             store_lanes(sums, row + _CODE, distance_codes(response, range_m, energy, bias_m, error))
             store_lanes(sums, row + _BYTE, diffuse)
+            store_lanes(sums, row + _HALF, half)
             bits[of_group, _SETTLED], bits[of_group, _PASSING] = among & ~undecided, passing
             bits[of_group, _DIFFUSE] = among & ~undecided & ~bits_of(is_other)
 
@@ -257,7 +188,7 @@ def _distance_of(
     """The packet's distance of an echo, 0 where it is not detected or not within limits.
 
     ``is_certain``: it passes the threshold whatever its energy, as noise that was taken for an echo does, and what a real sensor has detected.
-    ``bias_m`` is the channel's, ``first_noise`` the first echo's ``range_noise``.
+    ``bias_m`` is the channel's, with its ripple, ``first_noise`` the first echo's ``range_noise``.
     """
     if not is_certain:
         stream = response.stream * CHANNELS_PER_STREAM + channel
@@ -269,21 +200,38 @@ def _distance_of(
 
 
 @kernel
-def _report(plan: LidarPlan, workspace: Workspace) -> None:
+def _brightness_of(
+    response: Response, signal: Signal, echoes: npt.NDArray[np.float64], echo: int, gain: float, step: float, error: float
+) -> tuple[int, int, int]:
+    """Reflectivity byte of an echo, its column of ``LaserSignals.correction``, and its ``ReturnFlag``."""
+    energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
+    byte, marked = brightness(response, energy, range_m, echoes[echo, ECHO_RETRO])
+    half = 2 * byte
+    if signal.has_bytes:
+        byte, half = noisy_byte(signal, byte, 100.0 * energy * range_m * range_m, gain, step, error, response.diffuse_max)
+    return byte, half, marked
+
+
+@kernel
+def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - one loop over firings: what it looks into is taken out of it once
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
     sequences = sequence_index.size
     hit_count, value, what, echoes, kept = hits.hit_count, hits.value, hits.what, workspace.echoes, workspace.kept
     distance, reflectivity, flags, reported_echo, reported_m = returns.distance, returns.reflectivity, returns.flags, returns.echo, returns.range_m
     sums, marks, bits, noise = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits, workspace.noise
-    baseline, bias_m, groups = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH
-    has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not _takes_light(plan)
+    baseline, bias_m, groups, byte_errors = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH, workspace.byte_noise
+    signal, corrected = plan.signal, returns.correction
+    is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
+    gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
+    has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
         for channel in range(baseline.size):
             firing, of_group, lane = channel * sequences + sequence, sequence * groups + channel // WIDTH, channel % WIDTH
             bit, row, blocked = 1 << lane, of_group * SOLE_ROWS, marks[firing, _FLAGS]
             is_settled, is_diffuse = bits[of_group, _SETTLED] & bit != 0, False
-            count, kept[0] = 0, 0
+            count, kept[0], index = 0, 0, sequence_index[sequence]
+            stream = response.stream * CHANNELS_PER_STREAM + channel
             if is_settled:
                 echoes[0, ECHO_RANGE], echoes[0, ECHO_CODE] = sums[row + _RANGE, lane], sums[row + _CODE, lane]
                 echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = sums[row + _ENERGY, lane], sums[row + _RETRO, lane]
@@ -293,34 +241,42 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
                 recorded = _background_echo(hits, firing) if has_backdrop else -1
-                index = sequence_index[sequence]
+                error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane]
                 for echo in range(found):
                     is_certain = echo in (certain, recorded)
                     range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
-                    code = _distance_of(response, energy, range_m, is_certain, channel, index, echo, bias_m[channel], noise[sequence, channel])
+                    code = _distance_of(response, energy, range_m, is_certain, channel, index, echo, error_m, noise[sequence, channel])
                     if code > 0:
                         echoes[echo, ECHO_CODE] = code
                         kept[count] = echo
                         count += 1
+            missing = missing_side(signal, response.seed, stream, index) if is_pair and count == 1 else -1
             for return_number in range(choice.size):
                 is_only = count == 1 and choice[return_number] != _LAST_BESIDE_STRONGEST
                 echo = int(kept[0]) if is_only else chosen_echo(echoes, kept, count, choice[return_number])
+                echo = -1 if return_number == missing else echo
                 reported_echo[return_number, sequence, channel] = echo
+                corrected[return_number, sequence, channel] = 0
                 if echo < 0:
+                    is_lost_firing = marks[firing, _IS_LOST] != 0
+                    byte = empty_byte(signal, int(baseline[channel]), empty_step[channel], is_lost_firing, response.seed, stream, index)
                     distance[return_number, sequence, channel] = 0
-                    reflectivity[return_number, sequence, channel] = baseline[channel]
+                    reflectivity[return_number, sequence, channel] = byte
                     flags[return_number, sequence, channel] = blocked
                     reported_m[return_number, sequence, channel] = np.inf
                     continue
-                distance[return_number, sequence, channel] = int(echoes[echo, ECHO_CODE])
                 reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
                 if is_diffuse:
-                    reflectivity[return_number, sequence, channel] = int(sums[row + _BYTE, lane])
-                    flags[return_number, sequence, channel] = blocked
+                    byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:
-                    byte, marked = brightness(response, echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE], echoes[echo, ECHO_RETRO])
-                    reflectivity[return_number, sequence, channel] = byte
-                    flags[return_number, sequence, channel] = blocked | marked
+                    byte_error = byte_errors[sequence, channel] if echo == 0 else byte_noise(response, channel, index, echo)
+                    byte, half, marked = _brightness_of(response, signal, echoes, echo, gain[channel], step[channel], byte_error)
+                code = int(echoes[echo, ECHO_CODE])
+                shifted = shifted_code(signal, code, int(correction[channel, half]))
+                corrected[return_number, sequence, channel] = shifted - code
+                distance[return_number, sequence, channel] = shifted
+                reflectivity[return_number, sequence, channel] = byte
+                flags[return_number, sequence, channel] = blocked | marked
 
 
 @stage_kernel

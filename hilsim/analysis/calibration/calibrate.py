@@ -1,0 +1,70 @@
+"""Learning of one unit from captures of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hilsim.analysis.calibration.cells import cells_of, visits_of
+from hilsim.analysis.calibration.clock import learn_clock, learn_mac, learn_positions
+from hilsim.analysis.calibration.encoder import learn_encoder
+from hilsim.analysis.calibration.figures import Figure, Learned
+from hilsim.analysis.calibration.lasers import learn_lasers
+from hilsim.analysis.calibration.recording import Firings, Recording
+from hilsim.analysis.calibration.signal import learn_byte_noise, learn_empty, learn_gains, learn_range_codes
+from hilsim.analysis.calibration.surfaces import rays_of
+from hilsim.errors import CaptureError
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Figures of a unit, learned from captures.
+
+    Attributes:
+        recordings: The recordings.
+        learned: Keys of the unit's file and figures of the report.
+    """
+
+    recordings: tuple[Recording, ...]
+    learned: Learned
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.recordings[0].model.name
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Figures in the order of the report."""
+        return self.learned.figures
+
+
+def calibrate(recordings: Sequence[Recording], spec: VelodyneSpec) -> Calibration:
+    """Learn a unit.
+
+    Args:
+        recordings: Captures of one sensor that stands still; it may stand elsewhere in each.
+        spec: Specification of its model, for what captures do not show.
+
+    Raises:
+        CaptureError: the captures are of different models, too short, or the sensor moved.
+    """
+    models = sorted({recording.model.name for recording in recordings})
+    if len(models) > 1:
+        raise CaptureError(f"captures must be of one sensor, got those of a {' and a '.join(models)}")
+    if models != [spec.model]:
+        raise CaptureError(f"captures must be of a {spec.model}, got those of a {models[0]}")
+    lasers = spec.laser_count
+    learned = Learned(keys={"model": spec.model}, lasers=[{} for _ in range(lasers)])
+    firings = [Firings(recording) for recording in recordings]
+    codes = learn_range_codes(firings, learned)
+    visits = [visits_of(recording, of, codes) for recording, of in zip(recordings, firings, strict=True)]
+    learn_mac(recordings, learned)
+    learn_clock(recordings, learned)
+    learn_encoder(recordings, spec, learned)
+    learn_positions(recordings, spec.position.latency_us, learned)
+    learn_empty(firings, learned)
+    rays = [rays_of(cells_of(part, lasers), recording.model.geometry) for recording, part in zip(recordings, visits, strict=True)]
+    planes = learn_lasers(rays, lasers, learned)
+    learn_byte_noise(visits, learned)
+    learn_gains(rays, planes, lasers, learned)
+    return Calibration(recordings=tuple(recordings), learned=learned)

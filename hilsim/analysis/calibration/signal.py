@@ -1,0 +1,219 @@
+"""The signal of a unit: bytes of empty firings, noise of the byte, correction of the range by byte, gain of lasers, response to range."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.calibration.cells import Visits
+from hilsim.analysis.calibration.figures import Learned
+from hilsim.analysis.calibration.recording import Firings
+from hilsim.analysis.calibration.surfaces import Rays
+
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_FEWEST_EMPTY = 30
+_LEAST_SHARE = 0.003
+_MOST_OTHERS = 40
+_BYTE_EDGES = np.array([0.0, 1.5, 3.5, 6.5, 10.5, 15.5, 20.5, 30.5, 40.5, 55.5, 70.5, 85.5, 98.5])
+_FEWEST_PAIRS = 300
+_SAME_RANGE_M = 0.05
+_CLIPS, _CLIP_SD, _LEAST_CLIP = 4, 4.0, 0.7
+_FEWEST_CODES = 24
+_MOST_CODES = 100
+_PARITY_SHARE = 0.75
+_GRID_SHARE = 0.25
+_RANGE_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0, 60.0])
+_FEWEST_RAYS = 200
+_EVEN_SURFACE = 0.12
+_LEVEL_PRIOR, _GAIN_PRIOR, _RESPONSE_PRIOR = 10.0, 0.1, 0.3
+_GAIN_DOUBT = 0.04
+_CORRELATED = 10.0
+_BYTE_SPAN = (4.0, 97.0)
+
+
+def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
+    """Learn the bytes of firings without a return."""
+    lasers = firings[0].distance.shape[1]
+    counts = np.zeros((lasers, 256), np.int64)
+    for part in firings:
+        for laser in range(lasers):
+            empty = (part.distance[:, laser] == 0) & part.is_single[:, laser]
+            counts[laser] += np.bincount(part.reflectivity[empty, laser], minlength=256)
+    total = counts.sum(axis=1)
+    known = np.flatnonzero(total >= _FEWEST_EMPTY)
+    for laser in known.tolist():
+        share = counts[laser] / total[laser]
+        baseline = int(np.argmax(share))
+        others = [byte for byte in np.argsort(-share, kind="stable") if byte != baseline and share[byte] >= _LEAST_SHARE][:_MOST_OTHERS]
+        learned.lasers[laser] |= {"baseline": baseline, "baseline_ratio": round(float(share[baseline]), 4)}
+        if others:
+            learned.lasers[laser]["empty_bytes"] = [[int(byte), round(float(share[byte]), 4)] for byte in others]
+    if known.size == 0:
+        learned.lack("laser.baseline", f"at least {_FEWEST_EMPTY} firings of a laser must be without a return, got at most {int(total.max())}")
+        return
+    bytes_ = [learned.lasers[laser]["baseline"] for laser in known]
+    at_baseline = sum(counts[laser, byte] for laser, byte in zip(known, bytes_, strict=True)) / total[known].sum()
+    multiples = sum(counts[laser, 2 * byte :: byte].sum() for laser, byte in zip(known, bytes_, strict=True) if byte > 1) / total[known].sum()
+    text = f"{' '.join(map(str, bytes_))}; {100 * at_baseline:.1f} % of empty firings at it, {100 * multiples:.1f} % at its multiples"
+    missing = lasers - known.size
+    learned.add(
+        "laser.baseline",
+        text,
+        int(total[known].sum()),
+        note=f"{missing} lasers not learned: fewer than {_FEWEST_EMPTY} empty firings" if missing else "",
+    )
+
+
+def _pairs(visits: Visits) -> tuple[Ints, Ints]:
+    """Rows of two returns of one cell after each other, at the same range."""
+    first = np.flatnonzero(np.diff(visits.cell) == 0)
+    first = first[np.abs(np.diff(visits.range_m)[first]) <= _SAME_RANGE_M]
+    return first, first + 1
+
+
+def learn_byte_noise(visits: Sequence[Visits], learned: Learned) -> None:
+    """Learn the standard deviation of the byte from returns of one direction after each other."""
+    means, steps = [], []
+    for part in visits:
+        before, after = _pairs(part)
+        means.append((part.reflectivity[before] + part.reflectivity[after]) / 2.0)
+        steps.append((part.reflectivity[after] - part.reflectivity[before]).astype(np.float64))
+    mean, step = np.concatenate(means), np.concatenate(steps)
+    row = np.digitize(mean, _BYTE_EDGES) - 1
+    points: list[list[float]] = []
+    samples = 0
+    for number in range(_BYTE_EDGES.size - 1):
+        of_row = step[row == number]
+        if of_row.size < _FEWEST_PAIRS:
+            continue
+        points.append([round(float(mean[row == number].mean()), 2), round(_scatter(of_row) / 2.0**0.5, 3)])
+        samples += of_row.size
+    if not points:
+        learned.lack("byte_noise", f"at least {_FEWEST_PAIRS} pairs of returns of one direction and range are needed, got {step.size}", step.size)
+        return
+    learned.keys["byte_noise"] = points
+    learned.add(
+        "byte_noise", ", ".join(f"{sd:.2f} at {byte:.0f}" for byte, sd in points), samples, note="standard deviation by byte, from turn to turn"
+    )
+
+
+def _scatter(step: Doubles) -> float:
+    """Standard deviation without far values, as of people who pass."""
+    sd = max(1.4826 * float(np.median(np.abs(step))), _LEAST_CLIP)
+    for _ in range(_CLIPS):
+        kept = step[np.abs(step) <= _CLIP_SD * max(sd, _LEAST_CLIP)]
+        sd = float(np.sqrt(np.mean(kept**2)))
+    return sd
+
+
+def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:
+    """Learn for each laser and byte whether distances are even or odd: on a grid of two counts a byte has a correction of 0 or 1 count.
+
+    Returns:
+        ``int64[c, 256]``, the corrections; 0 where they were not learned.
+    """
+    lasers = firings[0].distance.shape[1]
+    odd, count = np.zeros((lasers, 256)), np.zeros((lasers, 256))
+    for part in firings:
+        for laser in range(lasers):
+            is_return = (part.distance[:, laser] > 0) & part.is_single[:, laser]
+            byte = part.reflectivity[is_return, laser]
+            count[laser] += np.bincount(byte, minlength=256)
+            odd[laser] += np.bincount(byte, part.distance[is_return, laser] & 1, 256)
+    known = count >= _FEWEST_CODES
+    if not known.any():
+        learned.lack("laser.range_codes", f"no byte of a laser has {_FEWEST_CODES} returns", int(count.sum()))
+        return np.zeros((lasers, 256), np.int64)
+    share = np.divide(odd, count, out=np.full_like(odd, 0.5), where=known)
+    is_sided = known & ((share >= _PARITY_SHARE) | (share <= 1.0 - _PARITY_SHARE))
+    sided = float(count[is_sided].sum() / count[known].sum())
+    if sided < _GRID_SHARE:
+        reason = f"no grid of two counts: {100 * sided:.0f} % of the returns are at bytes where even or odd distances prevail, at least {100 * _GRID_SHARE:.0f} % are needed"
+        learned.lack("laser.range_codes", reason, int(count[known].sum()))
+        return np.zeros((lasers, 256), np.int64)
+    codes = np.where(known & (share >= 0.5), 1, 0)
+    codes[:, _MOST_CODES + 1 :] = 0
+    for laser in range(lasers):
+        learned.lasers[laser]["range_codes"] = codes[laser, : _MOST_CODES + 2].tolist()
+    note = f"even or odd only: larger corrections are part of the range bias; {100 * sided:.0f} % of the returns are at bytes where one prevails"
+    learned.add("laser.range_codes", f"{int(known.sum())} bytes of {lasers} lasers", int(count[known].sum()), note=note)
+    return codes
+
+
+def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int, learned: Learned) -> None:
+    """Learn the gain of each laser's reflectivity and the response to range, from planes: a diffuse surface has one byte, times the cosine of incidence."""
+    rows = [(part, on) for part, found in zip(rays, planes, strict=True) for on in found]
+    logs, laser, surface, ranges = [], [], [], []
+    for number, (part, on) in enumerate(rows):
+        of_plane = part.chosen(on)
+        normal = np.linalg.lstsq(of_plane.points_m(), np.ones(on.size), rcond=None)[0]
+        cosine = np.abs(of_plane.directions() @ normal) / np.linalg.norm(normal)
+        within = (of_plane.reflectivity >= _BYTE_SPAN[0]) & (of_plane.reflectivity <= _BYTE_SPAN[1])
+        logs.append(np.log(of_plane.reflectivity[within] / cosine[within]))
+        laser.append(of_plane.laser[within])
+        ranges.append(of_plane.range_m[within])
+        surface.append(np.full(int(within.sum()), number))
+    total = sum(part.size for part in logs)
+    if total < _FEWEST_RAYS:
+        reason = f"at least {_FEWEST_RAYS} directions of planes with bytes of {_BYTE_SPAN[0]:.0f} to {_BYTE_SPAN[1]:.0f} are needed, got {total}"
+        learned.lack("laser.reflectivity_gain", reason, total)
+        learned.lack("response", reason, total)
+        return
+    gain, response, sd = _fit_gains(np.concatenate(logs), np.concatenate(laser), np.concatenate(surface), np.concatenate(ranges), lasers)
+    if sd > _EVEN_SURFACE:
+        reason = f"the surfaces are not of one reflectivity: bytes of a plane scatter by {100 * sd:.0f} %, at most {100 * _EVEN_SURFACE:.0f} % are permitted"
+        learned.lack("laser.reflectivity_gain", reason, total)
+        learned.lack("response", reason, total)
+        return
+    known = np.flatnonzero(np.isfinite(gain))
+    if known.size == 0:
+        learned.lack("laser.reflectivity_gain", "no two lasers share planes at one distance", total)
+        learned.lack("response", "no two lasers share planes at one distance", total)
+        return
+    for number in known.tolist():
+        learned.lasers[number]["reflectivity_gain"] = round(float(np.exp(gain[number])), 4)
+    note = f"the mean is not observable and taken as 1; surfaces that are not of one reflectivity show as gain: scatter {100 * sd:.0f} %"
+    learned.add("laser.reflectivity_gain", f"{known.size} lasers, sd {100 * np.std(gain[known]):.1f} %", total, note=note)
+    if len(response) < 3:
+        learned.lack("response", f"planes must have {_FEWEST_RAYS} directions at 3 distances at least, got {len(response)}", total)
+        return
+    learned.keys["response"] = response
+    learned.add(
+        "response", ", ".join(f"{ratio:.2f} at {place:.1f} m" for place, ratio in response), total, note="relative to the mean; of diffuse planes"
+    )
+
+
+def _fit_gains(log: Doubles, laser: Ints, surface: Ints, range_m: Doubles, lasers: int) -> tuple[Doubles, list[list[float]], float]:
+    """Least squares of level of a surface, gain of a laser and response at a range: gains (NaN: not seen), response, scatter."""
+    bin_ = np.digitize(range_m, _RANGE_EDGES) - 1
+    counts = np.bincount(np.clip(bin_, 0, _RANGE_EDGES.size - 2), minlength=_RANGE_EDGES.size - 1)
+    bins = np.flatnonzero(counts >= _FEWEST_RAYS)
+    surfaces = int(surface.max()) + 1
+    matrix = np.zeros((log.size, surfaces + lasers + bins.size))
+    row = np.arange(log.size)
+    matrix[row, surface] = 1.0
+    matrix[row, surfaces + laser] = 1.0
+    for number, of_bin in enumerate(bins):
+        matrix[bin_ == of_bin, surfaces + lasers + number] = 1.0
+    prior = np.repeat([_LEVEL_PRIOR, _GAIN_PRIOR, _RESPONSE_PRIOR], [surfaces, lasers, bins.size]) ** -2.0
+    weight, sd = np.ones(log.size), 0.1
+    solution: Doubles = np.zeros(matrix.shape[1])
+    covariance: Doubles = np.eye(matrix.shape[1])
+    for _ in range(6):
+        share = weight / (_CORRELATED * sd**2)
+        covariance = np.asarray(np.linalg.inv(matrix.T @ (matrix * share[:, None]) + np.diag(prior)), np.float64)
+        solution = covariance @ (matrix.T @ (share * log))
+        off = log - matrix @ solution
+        sd = max(1.4826 * float(np.median(np.abs(off))), 1e-3)
+        weight = (1.0 - np.clip(np.abs(off) / (4.685 * sd), 0.0, 1.0) ** 2) ** 2
+    doubt = np.sqrt(np.diag(covariance))
+    gain = solution[surfaces : surfaces + lasers]
+    seen = (np.bincount(laser, minlength=lasers) >= _FEWEST_EMPTY) & (doubt[surfaces : surfaces + lasers] <= _GAIN_DOUBT)
+    if not seen.any():
+        return np.full(lasers, np.nan), [], sd
+    gain = np.where(seen, gain - gain[seen].mean(), np.nan)
+    response = solution[surfaces + lasers :]
+    response = np.exp(response - response.mean()) if bins.size else response
+    middle = [float(np.median(range_m[bin_ == of_bin])) for of_bin in bins]
+    return gain, [[round(float(place), 2), round(float(ratio), 4)] for place, ratio in zip(middle, response, strict=True)], sd

@@ -1,0 +1,165 @@
+"""One unit of a lidar's model: its specification, its setup and the errors of its lasers."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.emulator.identity.draws import UnitDraws
+from hilsim.emulator.setting import LidarSetting
+from hilsim.rng import Purpose
+from hilsim.sensor.head import mean_rate_rpm
+from hilsim.sensor.response import laser_biases_m
+from hilsim.sensor.setup import IDEAL, SensorSetup
+from hilsim.sensor.signal.spec import SignalSpec
+from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.unit.encoder import CLASSES, EncoderSpec, RateJitterSpec
+from hilsim.sensor.unit.spec import BYTES, LaserUnitSpec, UnitSpec
+from hilsim.sensor.unit.spread import UnitSpread
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+T = TypeVar("T")
+Doubles = npt.NDArray[np.float64]
+_MOST_OFFSET_RPM = 3.0
+"""Tolerance of the rotation rate by the VLP-16's manual, which ``EncoderSpec`` permits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """One unit.
+
+    Attributes:
+        spec: The model with the unit's encoder, oscillations and position packets. Directions of lasers are the model's, as decoders know them.
+        setup: The setup with the unit's clock and start phase.
+        bias_m: ``float64[c]``, constant range error of each laser in firing order.
+        elevation_error_deg: ``float64[c]``, elevation of each true beam above the model's.
+        azimuth_error_deg: ``float64[c]``, azimuth of each true beam beyond the model's.
+        gain: ``float64[c]``, ratio of reflectivities to those without error.
+        baseline: ``uint8[c]``, reflectivity byte of no return.
+        baseline_ratio: ``float64[c]``, share of the firings without a return that have this byte; NaN: not known.
+        empty_ratio: ``float64[c, 256]``, share of the firings without a return by byte, other than the baseline.
+        range_codes: ``int64[c, 256]``, correction of the distance by byte, in counts of the packet's unit.
+        byte_noise: Standard deviation of the byte by byte, as ``UnitSpec.byte_noise``; empty: not known.
+        response: Ratio of reflectivities by range, as ``UnitSpec.response``; empty: not known.
+    """
+
+    spec: LidarSpec
+    setup: SensorSetup
+    bias_m: Doubles
+    elevation_error_deg: Doubles
+    azimuth_error_deg: Doubles
+    gain: Doubles
+    baseline: npt.NDArray[np.uint8]
+    baseline_ratio: Doubles
+    empty_ratio: Doubles
+    range_codes: npt.NDArray[np.int64]
+    byte_noise: tuple[tuple[float, float], ...] = ()
+    response: tuple[tuple[float, float], ...] = ()
+
+
+def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
+    """The unit that a lidar is: ideal, or learned and drawn from the rig's seed and the sensor's number."""
+    spec, setup = setting.spec, setting.setup
+    learned, spread = setting.unit, spec.units if isinstance(spec, VelodyneSpec) else UnitSpread()
+    if setup.unit == IDEAL:
+        learned, spread = UnitSpec(), UnitSpread()
+    draws = UnitDraws(seed, setting.stream)
+    lasers = learned.laser or (LaserUnitSpec(),) * spec.laser_count
+    bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)
+    if isinstance(spec, VelodyneSpec):
+        spec, setup = _velodyne(spec, setup, learned, spread, draws)
+    spec = replace(spec, signal=_signal(spec.signal, learned))
+    return Unit(
+        spec=spec,
+        setup=_with_clock(setup, learned, spread, draws),
+        bias_m=_learned(lasers, lambda laser: laser.range_bias_m, bias),
+        elevation_error_deg=_learned(lasers, lambda laser: laser.elevation_error_deg, draws.elevation_errors_deg(spread, len(lasers))),
+        azimuth_error_deg=_learned(lasers, lambda laser: laser.azimuth_error_deg, draws.azimuth_errors_deg(spread, len(lasers))),
+        gain=_learned(lasers, lambda laser: laser.reflectivity_gain, draws.gains(spread, len(lasers))),
+        baseline=_learned(lasers, lambda laser: laser.baseline, draws.baselines(spread, spec.no_return_reflectivities)).astype(np.uint8),
+        baseline_ratio=_learned(lasers, lambda laser: laser.baseline_ratio, np.full(len(lasers), math.nan)),
+        empty_ratio=np.array([_by_byte(laser.empty_bytes) for laser in lasers]),
+        range_codes=np.array([_range_codes(laser.range_codes) for laser in lasers]),
+        byte_noise=learned.byte_noise,
+        response=learned.response,
+    )
+
+
+def _learned(lasers: tuple[LaserUnitSpec, ...], value: Callable[[LaserUnitSpec], float | None], drawn: Doubles) -> Doubles:
+    """Each laser's learned value, or the drawn one."""
+    return np.array([otherwise if (known := value(laser)) is None else known for laser, otherwise in zip(lasers, drawn, strict=True)], np.float64)
+
+
+def _by_byte(pairs: tuple[tuple[int, float], ...]) -> Doubles:
+    shares = np.zeros(BYTES)
+    for byte, share in pairs:
+        shares[byte] += share
+    return shares
+
+
+def _range_codes(codes: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Correction of each byte; the last one for all beyond."""
+    if not codes:
+        return np.zeros(BYTES, np.int64)
+    return np.array([*codes, *[codes[-1]] * (BYTES - len(codes))], np.int64)
+
+
+def _with_clock(setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> SensorSetup:
+    """The setup with the errors of the clock that the rig does not give."""
+    clock = setup.clock
+    oscillator_ppm = _first(clock.oscillator_ppm, learned.oscillator_ppm, draws.oscillator_ppm(spread))
+    stamp_ppm = _first(clock.stamp_ppm, learned.stamp_ppm, draws.stamp_ppm(spread))
+    return replace(setup, clock=replace(clock, oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm))
+
+
+def _velodyne(spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> tuple[VelodyneSpec, SensorSetup]:
+    """Model and setup with the unit's head and position packets."""
+    encoder = learned.encoder or tuple(_encoder(entry, spread, draws) for entry in spread.encoder or spec.encoder)
+    jitter = learned.rate_jitter or _rate_jitter(spec, setup, spread, draws)
+    phase_deg = _first(setup.phase_deg, learned.phase_deg, draws.phase_deg(spread))
+    unit = replace(spec, encoder=encoder, rate_jitter=jitter, position=learned.position or spec.position)
+    return unit, replace(setup, phase_deg=phase_deg)
+
+
+def _signal(signal: SignalSpec, learned: UnitSpec) -> SignalSpec:
+    """The signal with the unit's noise of bytes, the line through its measured points; what the steps between bytes add is in these, too."""
+    if not learned.byte_noise:
+        return signal
+    byte, sd = np.array(learned.byte_noise).T
+    without_steps = np.sqrt(np.maximum(sd**2 - signal.byte_step**2 / 12.0, 0.0))
+    ratio, level = np.polyfit(byte, without_steps, 1) if byte.size > 1 else (0.0, without_steps[0])
+    return replace(signal, byte_noise=float(min(max(level, 0.0), 50.0)), byte_noise_ratio=float(min(max(ratio, 0.0), 1.0)))
+
+
+def _first(*values: float | None) -> float:
+    """The first value that is given."""
+    return next(value for value in values if value is not None)
+
+
+def _encoder(entry: EncoderSpec, spread: UnitSpread, draws: UnitDraws) -> EncoderSpec:
+    """Encoder of a drawn unit: its classes begin anywhere, its curve has its own phases, and its mean rate is its own."""
+    if spread == UnitSpread():
+        return entry
+    begin = int(CLASSES * draws.uniform(0, Purpose.UNIT_ENCODER))
+    shares = entry.class_shares[begin:] + entry.class_shares[:begin]
+    curve = tuple(draws.wave(number, amplitude, spread.curve_ratio) for number, (amplitude, _) in enumerate(entry.curve))
+    offset_rpm = entry.rate_offset_rpm + spread.rate_offset_ratio * entry.rate_rpm * draws.normal(0, Purpose.UNIT_HEAD)
+    return replace(entry, class_shares=shares, curve=curve, rate_offset_rpm=min(max(offset_rpm, -_MOST_OFFSET_RPM), _MOST_OFFSET_RPM))
+
+
+def _rate_jitter(spec: VelodyneSpec, setup: SensorSetup, spread: UnitSpread, draws: UnitDraws) -> RateJitterSpec:
+    """Oscillations of a drawn unit's rotation."""
+    jitter = spec.rate_jitter
+    if spread.rate_jitter is not None:
+        jitter = RateJitterSpec(
+            per_turn_ratio=spread.rate_jitter.per_turn_ratio * (0.5 + 0.5 * draws.uniform(1, Purpose.UNIT_HEAD)),
+            drift_ratio=spread.rate_jitter.drift_ratio * (0.5 + 0.5 * draws.uniform(2, Purpose.UNIT_HEAD)),
+            drift_period_s=spread.rate_jitter.drift_period_s * (0.5 + draws.uniform(3, Purpose.UNIT_HEAD)),
+        )
+    if mean_rate_rpm(setup) <= spread.slow_rpm:
+        swing = draws.logarithmic(spread.slow_per_turn_ratio, 4, Purpose.UNIT_HEAD)
+        jitter = replace(jitter, per_turn_ratio=min(jitter.per_turn_ratio + swing, 0.2))
+    return jitter

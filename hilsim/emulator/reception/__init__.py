@@ -1,0 +1,1 @@
+"""Steps of the receiver's stage: light on its way to the detector."""

@@ -1,0 +1,98 @@
+"""Effect of weather, the window and noise on a firing's hits, before the receiver."""
+
+import math
+
+import numpy as np
+
+from hilsim.compilation.jit import constant, inlined_kernel, kernel
+from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.emulator.workspace import Workspace
+from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
+from hilsim.sensor.mirror import image_point
+from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, spurious_return
+from hilsim.sensor.optics.weather import extinction, weather_echoes
+from hilsim.sensor.optics.window import window_transmission
+from hilsim.sensor.response import CHANNELS_PER_STREAM
+from hilsim.units import CDEG_PER_RAD
+
+_CEPTON = constant(Family.CEPTON)
+_DEG_PER_RAD = 180.0 / math.pi
+_CDEG_PER_NS_PER_CRPM = 6e-9
+
+
+@inlined_kernel
+def mark(hits: Hits, firing: int, at: int, ray: int) -> None:
+    """Mark a hit as made by no surface."""
+    hits.value[firing, at, COSINE] = 1.0
+    hits.value[firing, at, RETRO] = 0.0
+    hits.what[firing, at, RAY] = ray
+    hits.what[firing, at, INSTANCE] = -1
+    hits.what[firing, at, TRIANGLE] = -1
+
+
+@kernel
+def weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: int, index: int) -> None:
+    """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
+    value, what = hits.value, hits.what
+    weather = plan.weather
+    count = hits.hit_count[firing]
+    nearest_m = np.inf
+    for at in range(count):
+        nearest_m = min(nearest_m, value[firing, at, RANGE])
+        value[firing, at, ENERGY] *= extinction(weather, value[firing, at, RANGE])
+    if weather.has_echoes:
+        stream = plan.response.stream * CHANNELS_PER_STREAM + channel
+        total = weather_echoes(weather, plan.response.seed, stream, index, nearest_m, value[firing, :, RANGE], value[firing, :, ENERGY], count)
+        for at in range(count, total):
+            mark(hits, firing, at, WEATHER_RAY)
+        count = total
+    for at in range(count):
+        value[firing, at, ENERGY] *= through * through
+    hits.hit_count[firing] = count
+    what[firing, count:, ECHO] = -1
+
+
+@inlined_kernel
+def takes_light(plan: LidarPlan) -> bool:
+    """Whether weather or the window takes light or adds echoes."""
+    weather, window = plan.weather, plan.window
+    return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
+
+
+@inlined_kernel
+def window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
+    """Share of a firing's light that the window lets through, one way."""
+    if plan.family == _CEPTON:
+        image_x, image_z = image_point(plan.mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
+        azimuth_cdeg = CDEG_PER_RAD * math.atan(image_x)
+        elevation_deg = _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
+    else:
+        azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
+        azimuth_cdeg += CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
+        elevation_deg = plan.elevation_deg[channel]
+    return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
+
+
+@kernel
+def add_false_alarm(plan: LidarPlan, workspace: Workspace, firing: int, channel: int, index: int) -> bool:
+    """Let noise be taken for an echo, now and then; returns whether it was. A spurious return replaces whatever the firing met."""
+    response, alarms, hits, ahead = plan.response, plan.false_alarms, workspace.hits, workspace.rays.direction
+    stream = response.stream * CHANNELS_PER_STREAM + channel
+    range_m, energy = 0.0, 0.0
+    if alarms.spurious_rate > 0.0:
+        range_m, energy = spurious_return(alarms, response.seed, stream, index, response.range_min_m, response.range_max_m)
+        if range_m > 0.0:
+            hits.hit_count[firing] = 0
+            hits.what[firing, :, ECHO] = -1
+    if range_m <= 0.0:
+        ray = firing * plan.beam.share.size
+        rate = alarm_rate(alarms, float(ahead[ray, 0]), float(ahead[ray, 1]), float(ahead[ray, 2]))
+        range_m, energy = false_alarm(rate, response.seed, stream, index, response.range_max_m, response.threshold_energy)
+    at = hits.hit_count[firing]
+    if range_m <= 0.0 or at >= hits.value.shape[1]:
+        return False
+    hits.value[firing, at, RANGE] = range_m
+    hits.value[firing, at, ENERGY] = max(energy, 1e-12)
+    mark(hits, firing, at, FALSE_ALARM_RAY)
+    hits.hit_count[firing] = at + 1
+    return True

@@ -1,0 +1,70 @@
+"""Specification of a receiver's signal: the ``[signal]`` table of a profile."""
+
+from dataclasses import dataclass
+
+from hilsim.errors import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalSpec:
+    """Errors that the receiver adds to an exact range and an exact reflectivity byte; with the defaults none.
+
+    Attributes:
+        byte_noise: Standard deviation of the reflectivity byte of a black surface.
+        byte_noise_ratio: Growth of that standard deviation with the byte: at byte b it is ``byte_noise + byte_noise_ratio * b``.
+        byte_step: Mean step between the bytes that a laser can report; each laser has its own, 0.5 to 1.5 of it; 0: every byte.
+        grid_codes: Step of the grid on which ranges are rounded, in counts of ``range_unit_mm``.
+        correction_codes: Largest range correction, in counts of ``range_unit_mm``, that depends on laser and reflectivity byte; 0: none.
+        correction_changes_per_byte: Mean number of steps of that correction from a byte to the next.
+        correction_straddle_ratio: Share of bytes within which that correction changes.
+        ripple_m: Mean amplitude of a range error that repeats every five firing sequences; each unit has its own amplitude, 0.75 to 1.25 of it, and phase.
+        split_distance_m: Least gap between the ranges of two surfaces in a beam at which the beam counts as split.
+        split_loss_ratio: Share of firings with a split beam that return nothing.
+        mixed_distance_m: Gap above which a split beam within ``merge_distance_m`` gives its stronger surface instead of a mean; 0: always the mean.
+        drop_out_ratio: Share of other firings that return nothing although they hit a surface.
+        one_sided_ratio: Share of firings in dual mode with one echo of which the block of the strongest return contains nothing; a tenth as many miss the
+            other block.
+        empty_byte_ratio: Share of firings without an echo whose byte is a multiple of the laser's baseline.
+        lost_byte_ratio: The same for firings that hit a surface and return nothing.
+    """
+
+    byte_noise: float = 0.0
+    byte_noise_ratio: float = 0.0
+    byte_step: float = 0.0
+    grid_codes: int = 1
+    correction_codes: int = 0
+    correction_changes_per_byte: float = 0.0
+    correction_straddle_ratio: float = 0.0
+    ripple_m: float = 0.0
+    split_distance_m: float = 0.35
+    split_loss_ratio: float = 0.0
+    mixed_distance_m: float = 0.0
+    drop_out_ratio: float = 0.0
+    one_sided_ratio: float = 0.0
+    empty_byte_ratio: float = 0.0
+    lost_byte_ratio: float = 0.0
+
+    def __post_init__(self) -> None:
+        shares = (
+            "correction_straddle_ratio",
+            "split_loss_ratio",
+            "drop_out_ratio",
+            "one_sided_ratio",
+            "empty_byte_ratio",
+            "lost_byte_ratio",
+        )
+        require(
+            (0.0 <= self.byte_noise <= 50.0, f"byte_noise must be 0 to 50, got {self.byte_noise}"),
+            (0.0 <= self.byte_noise_ratio <= 1.0, f"byte_noise_ratio must be 0 to 1, got {self.byte_noise_ratio}"),
+            (0.0 <= self.byte_step <= 50.0, f"byte_step must be 0 to 50, got {self.byte_step}"),
+            (1 <= self.grid_codes <= 16, f"grid_codes must be 1 to 16, got {self.grid_codes}"),
+            (0 <= self.correction_codes <= 100, f"correction_codes must be 0 to 100, got {self.correction_codes}"),
+            (
+                0.0 <= self.correction_changes_per_byte <= 10.0,
+                f"correction_changes_per_byte must be 0 to 10, got {self.correction_changes_per_byte}",
+            ),
+            (0.0 <= self.ripple_m <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
+            (0.01 <= self.split_distance_m <= 10.0, f"split_distance_m must be 0.01 to 10, got {self.split_distance_m}"),
+            (0.0 <= self.mixed_distance_m <= 10.0, f"mixed_distance_m must be 0 to 10, got {self.mixed_distance_m}"),
+            *((0.0 <= getattr(self, name) <= 1.0, f"{name} must be 0 to 1, got {getattr(self, name)}") for name in shares),
+        )

@@ -1,0 +1,1 @@
+"""Differences between units of a model: the encoder, the lasers, the clock; drawn by chance or learned from a capture."""

@@ -1,0 +1,208 @@
+"""The encoder of a rotating head: its errors as settings, and its reading.
+
+The true angle gets white noise, slow noise and a curve that is fixed over the turn; then the encoder's grid; then the conversion to hundredths of a degree,
+whose classes modulo 20 (0.2 deg) are not equally wide. So real units report one class of the azimuth modulo 5 less often than the others (14 % instead of 20 % at
+600 rpm), or one more often (31 % at 1200 rpm).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import constant, kernel
+from hilsim.errors import require
+from hilsim.rng import Purpose, normal
+from hilsim.units import TURN_CDEG
+
+CLASSES = 20
+"""Classes of azimuths: hundredths of a degree modulo 0.2 deg, of which real encoders have 1,800 a turn."""
+MOST_HARMONICS = 36
+_CURVE_POINTS = 512
+_CURVE_PLACES = constant(_CURVE_POINTS)
+_CLASSES = constant(CLASSES)
+_SLOW_NOISE = constant(Purpose.ENCODER_SLOW_NOISE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSpec:
+    """Errors of the encoder: white noise on the head's angle, then the encoder's grid, then hundredths of a degree.
+
+    Real units have different errors at different rates, so a model has one entry for each measured rate; the nearest is used.
+
+    Attributes:
+        rate_rpm: Rotation rate at which the entry was measured.
+        tick_cdeg: Width of an encoder step in 0.01 deg; 0 for no grid.
+        noise_cdeg: Standard deviation of the reading noise in 0.01 deg.
+        rate_offset_rpm: Difference of the unit's mean rate from its setting.
+        class_shares: Share of azimuths in each class modulo 20 hundredths of a degree, 20 numbers with a sum of 1; empty: all equal.
+        slow_noise_cdeg: Standard deviation of a noise that changes slowly, in 0.01 deg.
+        slow_noise_sequences: Number of firing sequences from one value of the slow noise to the next; linear in between.
+        curve: Error that is fixed over the turn: amplitude in 0.01 deg and phase in degrees of its second harmonic, third harmonic and so on; the first one is
+            ``rate_jitter.per_turn_ratio``.
+    """
+
+    rate_rpm: int
+    tick_cdeg: float
+    noise_cdeg: float
+    rate_offset_rpm: float = 0.0
+    class_shares: tuple[float, ...] = ()
+    slow_noise_cdeg: float = 0.0
+    slow_noise_sequences: int = 8
+    curve: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        require(
+            (self.rate_rpm > 0, f"rate_rpm must be above 0, got {self.rate_rpm}"),
+            (0.0 <= self.tick_cdeg <= 100.0, f"tick_cdeg must be 0 to 100, got {self.tick_cdeg}"),
+            (0.0 <= self.noise_cdeg <= 100.0, f"noise_cdeg must be 0 to 100, got {self.noise_cdeg}"),
+            (abs(self.rate_offset_rpm) <= 3.0, f"rate_offset_rpm must be at most 3 either way (the manual's tolerance), got {self.rate_offset_rpm}"),
+            class_rule(self.class_shares),
+            (0.0 <= self.slow_noise_cdeg <= 100.0, f"slow_noise_cdeg must be 0 to 100, got {self.slow_noise_cdeg}"),
+            (1 <= self.slow_noise_sequences <= 10_000, f"slow_noise_sequences must be 1 to 10000, got {self.slow_noise_sequences}"),
+            (len(self.curve) <= MOST_HARMONICS, f"curve must have at most {MOST_HARMONICS} harmonics, got {len(self.curve)}"),
+            *(
+                (
+                    0.0 <= amplitude <= 100.0 and abs(phase) <= 360.0,
+                    f"curve must have amplitudes of 0 to 100 and phases of -360 to 360, got {[amplitude, phase]}",
+                )
+                for amplitude, phase in self.curve
+            ),
+        )
+
+
+def class_rule(shares: tuple[float, ...]) -> tuple[bool, str]:
+    """Check shares of azimuths in classes; returns the condition and its error message for ``require``."""
+    is_whole = len(shares) == CLASSES and all(share >= 0.0 for share in shares) and abs(sum(shares) - 1.0) <= 0.01
+    return not shares or is_whole, f"class_shares must be {CLASSES} numbers of 0 or more with a sum of 1, got {list(shares)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateJitterSpec:
+    """Oscillations of the rotation rate about its mean.
+
+    Attributes:
+        per_turn_ratio: Amplitude, relative to the mean rate, of an oscillation once per turn (imbalance).
+        drift_ratio: Amplitude, relative to the mean rate, of a slow oscillation.
+        drift_period_s: Period of the slow oscillation.
+    """
+
+    moved_keys: ClassVar[Mapping[str, str]] = {"wander_ratio": "drift_ratio", "wander_period_s": "drift_period_s"}
+
+    per_turn_ratio: float = 0.0
+    drift_ratio: float = 0.0
+    drift_period_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        require(
+            (0.0 <= self.per_turn_ratio <= 0.2, f"per_turn_ratio must be 0 to 0.2, got {self.per_turn_ratio}"),
+            (0.0 <= self.drift_ratio <= 0.2, f"drift_ratio must be 0 to 0.2, got {self.drift_ratio}"),
+            (0.1 <= self.drift_period_s <= 1000.0, f"drift_period_s must be 0.1 to 1000, got {self.drift_period_s}"),
+        )
+
+
+class Encoder(NamedTuple):
+    """Kernel-side encoder; the settings are explained in ``EncoderSpec``.
+
+    Attributes:
+        tick_cdeg: Width of the grid.
+        noise_cdeg: Standard deviation of white noise.
+        slow_noise_cdeg: Standard deviation of slow noise.
+        slow_noise_sequences: Firing sequences between its values.
+        edge_cdeg: ``float64[21]``, angle at which each class begins, from the first one's; empty: each class is 0.01 deg wide.
+        curve_cdeg: ``float64[513]``, error at angles from 0 to a turn; empty: none.
+        seed: Random seed of the rig.
+        stream: The sensor's number.
+    """
+
+    tick_cdeg: float
+    noise_cdeg: float
+    slow_noise_cdeg: float
+    slow_noise_sequences: int
+    edge_cdeg: npt.NDArray[np.float64]
+    curve_cdeg: npt.NDArray[np.float64]
+    seed: np.uint64
+    stream: int
+
+
+def no_encoder() -> Encoder:
+    """Placeholder encoder of a sensor without one."""
+    return Encoder(0.0, 0.0, 0.0, 1, np.zeros(0), np.zeros(0), np.uint64(0), 0)
+
+
+def build_encoder(spec: EncoderSpec, *, seed: int, stream: int) -> Encoder:
+    """Build the kernel-side encoder; ``stream`` is the sensor's number within the rig."""
+    return Encoder(
+        tick_cdeg=spec.tick_cdeg,
+        noise_cdeg=spec.noise_cdeg,
+        slow_noise_cdeg=spec.slow_noise_cdeg,
+        slow_noise_sequences=int(spec.slow_noise_sequences),
+        edge_cdeg=_edges_cdeg(spec.class_shares),
+        curve_cdeg=curve_cdeg(spec.curve) if spec.curve else np.zeros(0),
+        seed=np.uint64(seed),
+        stream=stream,
+    )
+
+
+def _edges_cdeg(shares: tuple[float, ...]) -> npt.NDArray[np.float64]:
+    """``Encoder.edge_cdeg``, placed so that the mean error is 0."""
+    if not shares:
+        return np.zeros(0)
+    edge = np.concatenate(([0.0], np.cumsum(shares) / sum(shares))) * CLASSES
+    middle = (edge[1:] + edge[:-1]) / 2.0
+    return np.asarray(edge + np.sum(np.diff(edge) * (np.arange(CLASSES) - middle)) / CLASSES)
+
+
+def curve_cdeg(curve: tuple[tuple[float, float], ...]) -> npt.NDArray[np.float64]:
+    """Error of a curve, in 0.01 deg, at 513 angles from 0 to a turn."""
+    turn = 2.0 * np.pi * np.arange(_CURVE_POINTS + 1) / _CURVE_POINTS
+    waves = [amplitude * np.sin(harmonic * turn + math.radians(phase)) for harmonic, (amplitude, phase) in enumerate(curve, 2)]
+    return np.asarray(np.sum(waves, axis=0))
+
+
+@kernel
+def _curve_at(curve: npt.NDArray[np.float64], angle_cdeg: float) -> float:
+    place = angle_cdeg / TURN_CDEG
+    place = (place - np.floor(place)) * _CURVE_PLACES
+    point = min(int(place), _CURVE_PLACES - 1)
+    return float(curve[point] + (place - point) * (curve[point + 1] - curve[point]))
+
+
+@kernel
+def _slow_noise(encoder: Encoder, sequence: int) -> float:
+    """Slow noise at a firing sequence: linear between random numbers."""
+    knot = sequence // encoder.slow_noise_sequences
+    share = (sequence - knot * encoder.slow_noise_sequences) / encoder.slow_noise_sequences
+    before = normal(encoder.seed, encoder.stream, knot, _SLOW_NOISE)
+    after = normal(encoder.seed, encoder.stream, knot + 1, _SLOW_NOISE)
+    return float(encoder.slow_noise_cdeg * (before + share * (after - before)))
+
+
+@kernel
+def encoder_code(encoder: Encoder, angle_cdeg: float) -> int:
+    """Convert an angle with its errors to the code of a packet: hundredths of a degree, 0..35999."""
+    if encoder.tick_cdeg > 0.0:
+        angle_cdeg = encoder.tick_cdeg * np.floor(angle_cdeg / encoder.tick_cdeg + 0.5)
+    if encoder.edge_cdeg.size == 0:
+        return int(np.floor(angle_cdeg + 0.5)) % TURN_CDEG
+    edge = encoder.edge_cdeg
+    period = np.floor((angle_cdeg - edge[0]) / _CLASSES)
+    within = angle_cdeg - period * _CLASSES
+    number = 0
+    while number < _CLASSES - 1 and within >= edge[number + 1]:
+        number += 1
+    return (int(period) * _CLASSES + number) % TURN_CDEG
+
+
+@kernel
+def encoder_error_cdeg(encoder: Encoder, angle_cdeg: float, sequence: int) -> float:
+    """Error before the grid beside white noise: slow noise and the curve over the turn."""
+    error = 0.0
+    if encoder.slow_noise_cdeg > 0.0:
+        error += _slow_noise(encoder, sequence)
+    if encoder.curve_cdeg.size > 0:
+        error += _curve_at(encoder.curve_cdeg, angle_cdeg)
+    return error

@@ -1,0 +1,123 @@
+"""One unit of a model, as ``hilsim calibrate`` learns it from a capture and a rig's ``[[sensor]]`` names it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hilsim.errors import require
+from hilsim.protocols.ethernet import parse_mac
+from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
+from hilsim.sensor.unit.position import PositionSpec
+
+BYTES = 256
+_CODES_MOST = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaserUnitSpec:
+    """One laser of a unit, in firing order. What is None is drawn.
+
+    Attributes:
+        range_bias_m: Constant range error; above 0 it reports too far.
+        elevation_error_deg: Elevation of the true beam above that of the model, which packets imply.
+        azimuth_error_deg: Azimuth of the true beam beyond that of the model, clockwise.
+        reflectivity_gain: Ratio of its reflectivities to those of a laser without error.
+        baseline: Reflectivity byte of no return.
+        baseline_ratio: Share of the firings without a return that have this byte.
+        empty_bytes: Other bytes of firings without a return, each with its share of them.
+        range_codes: Correction of the distance by reflectivity byte, in counts of the packet's unit: number ``b`` for byte ``b``, and the last one for all beyond;
+            empty: none.
+    """
+
+    range_bias_m: float | None = None
+    elevation_error_deg: float | None = None
+    azimuth_error_deg: float | None = None
+    reflectivity_gain: float | None = None
+    baseline: int | None = None
+    baseline_ratio: float | None = None
+    empty_bytes: tuple[tuple[int, float], ...] = ()
+    range_codes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(*self._rules())
+
+    def _rules(self) -> Iterator[tuple[bool, str]]:
+        for name, least, most in (
+            ("range_bias_m", -1.0, 1.0),
+            ("elevation_error_deg", -5.0, 5.0),
+            ("azimuth_error_deg", -5.0, 5.0),
+            ("reflectivity_gain", 0.1, 10.0),
+            ("baseline", 0, 255),
+            ("baseline_ratio", 0.0, 1.0),
+        ):
+            value = getattr(self, name)
+            yield value is None or least <= value <= most, f"{name} must be {least:g} to {most:g}, got {value}"
+        are_shares = all(0 <= byte < BYTES and 0.0 <= share <= 1.0 for byte, share in self.empty_bytes)
+        yield (
+            are_shares and sum(share for _, share in self.empty_bytes) <= 1.01,
+            "empty_bytes must be pairs of a byte and a share, with a sum of at most 1",
+        )
+        yield (
+            len(self.range_codes) <= BYTES and all(abs(code) <= _CODES_MOST for code in self.range_codes),
+            f"range_codes must be at most {BYTES} numbers of -{_CODES_MOST} to {_CODES_MOST}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitSpec:
+    """One unit of a model. What is None or left out is drawn.
+
+    Attributes:
+        model: Name of the model; empty: any.
+        mac: MAC address of the sensor.
+        oscillator_ppm: Error of the oscillator.
+        stamp_ppm: Error of the stamps relative to the firing clock.
+        phase_deg: Azimuth of the head at the sensor's first firing.
+        encoder: Encoder, one entry for each measured rate; the nearest is used.
+        rate_jitter: Oscillations of the rotation rate.
+        position: The position packet stream.
+        byte_noise: Standard deviation of the reflectivity byte by byte: pairs of a byte and the standard deviation there, linear in between.
+        response: Ratio of reflectivities to those at the range of 10 m, by range: pairs of a range in metres and the ratio there, linear in between.
+        laser: The lasers in firing order; none, or all.
+    """
+
+    model: str = ""
+    mac: str = ""
+    oscillator_ppm: float | None = None
+    stamp_ppm: float | None = None
+    phase_deg: float | None = None
+    encoder: tuple[EncoderSpec, ...] = ()
+    rate_jitter: RateJitterSpec | None = None
+    position: PositionSpec | None = None
+    byte_noise: tuple[tuple[float, float], ...] = ()
+    response: tuple[tuple[float, float], ...] = ()
+    laser: tuple[LaserUnitSpec, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(
+            (not self.mac or _is_mac(self.mac), f'mac must be like "60:76:88:10:2f:6f", got "{self.mac}"'),
+            (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
+            (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
+            (0.0 <= (self.phase_deg or 0.0) < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
+            (_rises(self.byte_noise, 255.0, 100.0), "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100"),
+            (_rises(self.response, 1000.0, 100.0), "response must be pairs of a rising range of 0 to 1000 m and a ratio of 0 to 100"),
+        )
+
+    def model_rules(self, model: str, lasers: int) -> Iterator[tuple[bool, str]]:
+        """Yield the rules that hold for a unit of a model with so many lasers."""
+        yield self.model in {"", model}, f'model must be "{model}", the model of the sensor, got "{self.model}"'
+        yield len(self.laser) in {0, lasers}, f"laser must have {lasers} entries for a {model}, got {len(self.laser)}"
+
+
+def _is_mac(text: str) -> bool:
+    try:
+        parse_mac(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _rises(pairs: tuple[tuple[float, float], ...], last: float, most: float) -> bool:
+    places = [place for place, _ in pairs]
+    is_within = all(0.0 <= place <= last and 0.0 <= value <= most for place, value in pairs)
+    return is_within and all(before < after for before, after in pairwise(places))

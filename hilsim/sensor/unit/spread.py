@@ -1,0 +1,75 @@
+"""Differences between units of a model: distributions over the known units, from which a unit is drawn."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hilsim.errors import require
+from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitSpread:
+    """Distributions over the units of a model; by default all units are alike.
+
+    Attributes:
+        laser_bias_m: Least and largest standard deviation, over a unit's lasers, of their constant range errors. A unit's is between, evenly on a logarithmic scale.
+        elevation_error_deg: Standard deviation of a beam's elevation about the model's.
+        azimuth_error_deg: Standard deviation of a beam's azimuth about the model's.
+        gain_ratio: Standard deviation over the lasers of the logarithm of their reflectivity's gain.
+        baselines: Reflectivity bytes of no return of known units, a list of each. A unit's level is between the lowest and the highest of their medians, and its
+            lasers vary about it as those of the known units about theirs, on a logarithmic scale.
+        oscillator_ppm: Standard deviation of the oscillator's error.
+        stamp_ppm: Errors of the stamps of known units; a unit's is one of them.
+        stamp_scatter_ppm: Standard deviation of a unit's stamp error about the known unit's.
+        rate_offset_ratio: Standard deviation of the mean rotation rate about its setting, relative to it.
+        encoder: Encoder of a unit, one entry for each measured rate, in place of the model's; empty: the model's. The classes of a unit's azimuths begin
+            anywhere, and the phases of its curve are drawn.
+        curve_ratio: Standard deviation, on a logarithmic scale, of a unit's amplitudes of the curve about those of ``encoder``.
+        rate_jitter: Largest oscillations of the rotation rate, half of which is the least; None: the model's.
+        slow_rpm: Rates up to this one have further oscillations; 0: none.
+        slow_per_turn_ratio: Least and largest amplitude of the oscillation once per turn at such rates, evenly on a logarithmic scale.
+        has_any_phase: Whether a unit's head is at any angle when it starts.
+    """
+
+    laser_bias_m: tuple[float, float] = (0.0, 0.0)
+    elevation_error_deg: float = 0.0
+    azimuth_error_deg: float = 0.0
+    gain_ratio: float = 0.0
+    baselines: tuple[tuple[int, ...], ...] = ()
+    oscillator_ppm: float = 0.0
+    stamp_ppm: tuple[float, ...] = ()
+    stamp_scatter_ppm: float = 0.0
+    rate_offset_ratio: float = 0.0
+    encoder: tuple[EncoderSpec, ...] = ()
+    curve_ratio: float = 0.0
+    rate_jitter: RateJitterSpec | None = None
+    slow_rpm: int = 0
+    slow_per_turn_ratio: tuple[float, float] = (0.0, 0.0)
+    has_any_phase: bool = False
+
+    def __post_init__(self) -> None:
+        require(*self._rules())
+
+    def _rules(self) -> Iterator[tuple[bool, str]]:
+        low, high = self.laser_bias_m
+        yield 0.0 <= low <= high <= 1.0 and (low > 0.0 or high == 0.0), f"laser_bias_m must be two rising numbers above 0 to 1, got {[low, high]}"
+        for name, most in (
+            ("elevation_error_deg", 5.0),
+            ("azimuth_error_deg", 5.0),
+            ("gain_ratio", 1.0),
+            ("oscillator_ppm", 200.0),
+            ("stamp_scatter_ppm", 200.0),
+            ("rate_offset_ratio", 0.01),
+            ("curve_ratio", 1.0),
+        ):
+            value = getattr(self, name)
+            yield 0.0 <= value <= most, f"{name} must be 0 to {most:g}, got {value}"
+        yield all(abs(ppm) <= 1000.0 for ppm in self.stamp_ppm), f"stamp_ppm must be -1000 to 1000, got {list(self.stamp_ppm)}"
+        is_byte = all(len(unit) > 0 and all(1 <= byte <= 255 for byte in unit) for unit in self.baselines)
+        yield is_byte, "baselines must be lists of 1 to 255"
+        yield 0 <= self.slow_rpm <= 10_000, f"slow_rpm must be 0 to 10000, got {self.slow_rpm}"
+        low, high = self.slow_per_turn_ratio
+        yield (
+            0.0 <= low <= high <= 0.2 and (low > 0.0 or high == 0.0),
+            f"slow_per_turn_ratio must be two rising numbers above 0 to 0.2, got {[low, high]}",
+        )

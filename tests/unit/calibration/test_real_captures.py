@@ -1,0 +1,46 @@
+"""What three public captures of real units say."""
+
+import numpy as np
+import pytest
+
+from hilsim.analysis.calibration.calibrate import calibrate
+from hilsim.analysis.calibration.recording import read_recording
+from hilsim.capture.pcap import CaptureFile
+from hilsim.errors import CaptureError
+from tests.unit.calibration.emulated import SPEC, errors
+
+GPS, DUAL, FAST = "vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap"
+
+
+def read(capture, name):
+    return read_recording(CaptureFile(capture(name)), name=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "ppm", "rate_rpm", "offset_rpm", "rarest", "most"),
+    [(GPS, 0.27, 600, -0.93, 0.136, 0.226), (DUAL, 0.39, 600, -0.02, 0.154, 0.227), (FAST, -0.16, 1200, -1.23, 0.165, 0.309)],
+)
+def test_clock_and_encoder_of_real_units(capture, name, ppm, rate_rpm, offset_rpm, rarest, most):
+    keys = calibrate([read(capture, name)], SPEC).learned.keys
+    assert keys["stamp_ppm"] == pytest.approx(ppm, abs=0.1)
+    entry = keys["encoder"][0]
+    assert (entry["rate_rpm"], entry["rate_offset_rpm"]) == (rate_rpm, pytest.approx(offset_rpm, abs=0.05))
+    of_five = np.array(entry["class_shares"]).reshape(-1, 5).sum(axis=0)
+    assert (of_five.min(), of_five.max()) == (pytest.approx(rarest, abs=0.002), pytest.approx(most, abs=0.002))
+    assert "oscillator_ppm" not in keys
+
+
+def test_lasers_of_a_real_unit_differ_by_millimetres(capture):
+    found = calibrate([read(capture, GPS)], SPEC).learned
+    biases = errors(found.lasers, "range_bias_m")
+    assert np.isfinite(biases).sum() >= 10
+    assert 0.003 < np.nanstd(biases) < 0.014
+    assert errors(found.lasers, "baseline").tolist() == [9, 23, 24, 23, 20, 12, 11, 13, 17, 14, 11, 8, 23, 7, 23, 11]
+    assert found.keys["mac"] == "60:76:88:10:2f:6f"
+    periods = [schedule["period_us"] for schedule in found.keys["position"]["schedules"]]
+    np.testing.assert_allclose(periods, [10_040.0, 21_250.0], rtol=0.01)
+
+
+def test_captures_of_several_models_are_refused(capture):
+    with pytest.raises(CaptureError, match="captures must be of one sensor, got those of a HDL-32E and a VLP-16"):
+        calibrate([read(capture, GPS), read(capture, "hdl32e_strongest.pcap")], SPEC)

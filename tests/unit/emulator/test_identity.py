@@ -1,0 +1,100 @@
+"""Units of a model: drawn, learned, ideal."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
+from hilsim.emulator.identity.unit import unit_of
+from hilsim.emulator.planning import build_lidar_plan
+from hilsim.sensor.specs import ClockSetting
+from hilsim.sensor.unit.encoder import EncoderSpec
+from hilsim.sensor.unit.position import PositionScheduleSpec, PositionSpec
+from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.lidars import lidar_setting
+
+VLP16 = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+ERRORS = ("bias_m", "elevation_error_deg", "azimuth_error_deg")
+
+
+def drawn(stream=0, seed=7, learned=None, **setup):
+    setting = dataclasses.replace(lidar_setting(VLP16, stream=stream, unit="drawn", **setup), unit=learned or UnitSpec())
+    return unit_of(setting, seed=seed)
+
+
+def test_four_sensors_of_a_rig_are_four_units_and_the_same_ones_again():
+    units = [drawn(stream) for stream in range(4)]
+    again = drawn(2)
+    for name in (*ERRORS, "gain"):
+        assert len({tuple(getattr(unit, name)) for unit in units}) == 4
+        np.testing.assert_array_equal(getattr(again, name), getattr(units[2], name))
+    assert len({tuple(unit.baseline) for unit in units}) == 4
+    assert len({unit.setup.phase_deg for unit in units}) == 4
+    assert len({unit.setup.clock.oscillator_ppm for unit in units}) == 4
+    assert again.spec == units[2].spec
+    assert again.setup == units[2].setup
+
+
+def test_drawn_units_are_spread_as_the_known_ones():
+    units = [drawn(stream) for stream in range(200)]
+    sd_mm = np.array([1000.0 * unit.bias_m.std() for unit in units])
+    assert 2.0 < np.quantile(sd_mm, 0.02) < 4.0
+    assert 10.0 < np.quantile(sd_mm, 0.98) < 18.0
+    assert np.std([unit.elevation_error_deg for unit in units]) == pytest.approx(0.03, rel=0.05)
+    levels = [np.median(unit.baseline) for unit in units]
+    assert np.min(levels) > 2
+    assert np.max(levels) < 30
+    ppm = np.array([unit.setup.clock.stamp_ppm for unit in units])
+    assert np.mean(np.abs(ppm) < 2.0) == pytest.approx(4 / 7, abs=0.12)
+    assert np.mean(ppm > 130.0) == pytest.approx(2 / 7, abs=0.12)
+
+
+def test_some_units_swing_at_300_rpm_and_none_at_600():
+    slow = np.array([drawn(stream, rotation_rate_rpm=300).spec.rate_jitter.per_turn_ratio for stream in range(100)])
+    fast = np.array([drawn(stream, rotation_rate_rpm=600).spec.rate_jitter.per_turn_ratio for stream in range(100)])
+    assert fast.max() <= 0.0016
+    assert (slow > fast).all()
+    assert slow.max() > 0.04
+    assert np.median(slow) < 0.02
+
+
+def test_an_ideal_unit_has_no_errors_and_the_models_head():
+    unit = unit_of(lidar_setting(VLP16, is_exact=False), seed=7)
+    for name in ERRORS:
+        assert not getattr(unit, name).any()
+    assert (unit.gain == 1.0).all()
+    assert unit.baseline.tolist() == [channel.no_return_reflectivity for channel in VLP16.channels]
+    assert unit.spec == VLP16
+    assert (unit.setup.phase_deg, unit.setup.clock.oscillator_ppm, unit.setup.clock.stamp_ppm) == (0.0, 0.0, 0.0)
+
+
+def test_what_is_learned_replaces_what_is_drawn_and_the_rig_replaces_both():
+    entry = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.2)
+    position = PositionSpec(schedules=(PositionScheduleSpec(period_us=9000.0),), minimum_gap_us=0.0, latency_us=0.0)
+    lasers = tuple(LaserUnitSpec(range_bias_m=0.001 * laser, baseline=laser, range_codes=(0, 1, -2)) for laser in range(16))
+    learned = UnitSpec(model="VLP-16", stamp_ppm=3.0, oscillator_ppm=5.0, phase_deg=30.0, encoder=(entry,), position=position, laser=lasers)
+    unit = drawn(learned=learned, clock=ClockSetting(oscillator_ppm=0.0))
+    np.testing.assert_allclose(unit.bias_m, 0.001 * np.arange(16))
+    assert unit.baseline.tolist() == list(range(16))
+    assert unit.range_codes[3, :5].tolist() == [0, 1, -2, -2, -2]
+    assert (unit.setup.clock.oscillator_ppm, unit.setup.clock.stamp_ppm, unit.setup.phase_deg) == (0.0, 3.0, 30.0)
+    assert (unit.spec.encoder, unit.spec.position) == ((entry,), position)
+    np.testing.assert_array_equal(unit.elevation_error_deg, drawn().elevation_error_deg)
+
+
+def test_beams_go_where_the_unit_looks_and_packets_imply_the_models_directions():
+    setting = lidar_setting(VLP16, unit="drawn")
+    unit, plan = unit_of(setting, seed=7), build_lidar_plan(setting, seed=7, utc_epoch_ns=0)
+    nominal = np.array([channel.elevation_deg for channel in VLP16.channels])
+    np.testing.assert_allclose(plan.elevation_deg, nominal + unit.elevation_error_deg)
+    np.testing.assert_allclose(np.degrees(plan.azimuth_offset_rad), unit.azimuth_error_deg, atol=1e-12)
+    assert [channel.elevation_deg for channel in unit.spec.channels] == nominal.tolist()
+
+
+def test_a_unit_of_another_model_is_refused_with_all_faults():
+    learned = UnitSpec(model="VLP-32C", laser=(LaserUnitSpec(),) * 32)
+    with pytest.raises(ValueError, match=r'unit\.model must be "VLP-16".*; unit\.laser must have 16 entries for a VLP-16, got 32'):
+        dataclasses.replace(lidar_setting(VLP16, unit="unit.toml"), unit=learned)

@@ -1,0 +1,63 @@
+"""The encoder's classes, its curve and its slow noise."""
+
+import numpy as np
+import pytest
+
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
+from hilsim.sensor.head import build_head, head_reading_cdeg
+from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec, build_encoder, encoder_code
+from hilsim.sensor.velodyne_specs import VelodyneSpec
+
+PROFILE = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+SEQUENCE_NS = 55_296
+SHARES = (*(0.04, 0.06) * 9, 0.01, 0.09)
+
+
+def readings(spec, blocks, rate_rpm=600):
+    """Azimuths of a head that turns as fast as the unit that the entry was measured on."""
+    encoder = build_encoder(spec, seed=3, stream=1)
+    head = build_head(rate_rpm=rate_rpm + spec.rate_offset_rpm, phase_deg=77.7, rate_jitter=RateJitterSpec(per_turn_ratio=0.001), seed=3, stream=1)
+    return np.array([head_reading_cdeg(head, encoder, 2 * block * SEQUENCE_NS, 2 * block) for block in range(blocks)])
+
+
+def test_classes_have_their_shares_and_the_mean_error_is_zero():
+    encoder = build_encoder(EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0, class_shares=SHARES), seed=1, stream=0)
+    angle = np.arange(0.0, 36_000.0, 0.37)
+    code = np.array([encoder_code(encoder, value) for value in angle])
+    np.testing.assert_allclose(np.bincount(code % 20, minlength=20) / code.size, SHARES, atol=1e-3)
+    off = (code - angle + 18_000) % 36_000 - 18_000
+    assert off.mean() == pytest.approx(0.0, abs=0.01)
+    assert np.abs(off).max() < 2.0
+    assert (np.diff(code) >= 0).sum() >= code.size - 2  # an angle that rises is read as one
+
+
+def test_azimuths_of_drawn_units_have_one_rare_or_one_frequent_class_modulo_five():
+    for entry, least, most in ((PROFILE.units.encoder[1], 0.135, 0.23), (PROFILE.units.encoder[2], 0.16, 0.315)):
+        share = np.bincount(readings(entry, 12_000, entry.rate_rpm) % 5) / 12_000
+        assert share.min() == pytest.approx(least, abs=0.015)
+        assert share.max() == pytest.approx(most, abs=0.015)
+
+
+@pytest.mark.parametrize(("number", "lags"), [(1, (-0.48, 0.0, -0.02)), (2, (-0.36, -0.02, -0.02))])
+def test_increments_are_correlated_as_those_of_real_units(number, lags):
+    entry = PROFILE.units.encoder[number]
+    step = np.diff(readings(entry, 12_000, entry.rate_rpm)) % 36_000
+    off = step - step.mean()
+    found = [np.mean(off[lag:] * off[:-lag]) / np.mean(off**2) for lag in (1, 2, 3)]
+    np.testing.assert_allclose(found, lags, atol=0.12)
+
+
+def test_a_curve_is_the_same_in_each_turn():
+    curve = ((5.0, 30.0), (0.0, 0.0), (2.0, -50.0))
+    spec = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0, curve=curve)
+    plain = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0)
+    true, read = readings(plain, 2000), readings(spec, 2000)
+    turn = np.radians(true / 100.0)
+    expected = 5.0 * np.sin(2 * turn + np.radians(30.0)) + 2.0 * np.sin(4 * turn - np.radians(50.0))
+    np.testing.assert_allclose((read - true + 18_000) % 36_000 - 18_000, expected, atol=1.1)
+
+
+def test_shares_and_curves_beyond_their_limits_are_faults():
+    with pytest.raises(ValueError, match=r"class_shares must be 20 numbers .*; curve must have amplitudes of 0 to 100"):
+        EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0, class_shares=(0.5, 0.5), curve=((-1.0, 0.0),))

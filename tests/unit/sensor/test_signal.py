@@ -1,0 +1,173 @@
+"""The signal of a receiver: noise of bytes, grid and correction of ranges, lost firings, bytes of empty ones."""
+
+import numpy as np
+import pytest
+
+from hilsim.compilation.jit import kernel
+from hilsim.compilation.lanes import WIDTH, load_lanes, store_lanes
+from hilsim.rng import Purpose, uniform
+from hilsim.sensor.echoes import ENERGY, RANGE, RAY, allocate_hits
+from hilsim.sensor.signal import losses, noise
+from hilsim.sensor.signal.signal import HALVES, build_signal, drawn_lasers
+from hilsim.sensor.signal.spec import SignalSpec
+from tests.compiled import compiled_only
+
+REAL = SignalSpec(
+    byte_noise=0.4,
+    byte_noise_ratio=0.05,
+    byte_step=2.2,
+    grid_codes=2,
+    correction_codes=3,
+    correction_changes_per_byte=0.5,
+    correction_straddle_ratio=0.3,
+    split_loss_ratio=0.5,
+    drop_out_ratio=0.006,
+    one_sided_ratio=0.1,
+    empty_byte_ratio=0.05,
+    lost_byte_ratio=0.2,
+)
+BASELINE = np.full(16, 9, np.uint8)
+SEED = np.uint64(7)
+
+
+def signal(spec=REAL):
+    return build_signal(spec, code_min=250, code_max=60_000)
+
+
+def lasers(spec=REAL, *, seed=7, stream=1):
+    return drawn_lasers(spec, BASELINE, np.ones(16), np.zeros((16, 256), np.int64), seed=seed, stream=stream)
+
+
+@kernel
+def judge(signal, diffuse_max, given, results):
+    """Percent, gain, step and error of sixteen echoes → byte and column."""
+    byte, half = noise.noisy_bytes(signal, load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2), load_lanes(given, 3), diffuse_max)
+    store_lanes(results, 0, byte)
+    store_lanes(results, 1, half)
+
+
+def test_sixteen_bytes_are_those_of_one_at_a_time():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        given, results = np.stack([rng.uniform(0, 140, WIDTH), *lasers()[:2], rng.normal(size=WIDTH)]), np.zeros((2, WIDTH))
+        judge(signal(), 100, given, results)
+        one = [noise.noisy_byte(signal(), 50, *(float(value) for value in given[:, lane]), 100) for lane in range(WIDTH)]
+        assert list(zip(*results.astype(int).tolist(), strict=True)) == one
+        assert results[0].min() >= 0
+        assert results[0].max() <= 100
+        assert (results[1] // 2 == results[0]).all()
+
+
+def test_without_noise_bytes_are_rounded_percents():
+    spec = SignalSpec()
+    exact = [noise.noisy_byte(signal(spec), 0, percent, 1.0, 1.0, 3.0, 100) for percent in (0.2, 41.49, 41.5, 99.7, 250.0)]
+    assert [byte for byte, _ in exact] == [0, 41, 42, 100, 100]
+
+
+def test_retro_reflectors_stay_above_the_scale_of_diffuse_surfaces():
+    assert [noise.noisy_byte(signal(), byte, 1e5, 1.0, 2.2, error, 100)[0] for byte, error in ((102, -3.0), (180, 0.0), (254, 3.0))] == [
+        101,
+        180,
+        255,
+    ]
+
+
+def test_the_default_signal_adds_nothing():
+    found = lasers(SignalSpec())
+    assert (found.step == 1.0).all()
+    assert not found.correction.any()
+    assert not signal(SignalSpec()).has_bytes
+    assert not found.ripple_m.any()
+
+
+def test_units_differ_by_seed_and_by_sensor():
+    one = lasers()
+    assert one.correction.shape == (16, HALVES)
+    assert (np.abs(one.correction) <= 3).all()
+    assert (np.abs(np.diff(one.correction[:, ::2].astype(int))) <= 1).all()
+    for other in (lasers(seed=8), lasers(stream=2)):
+        assert (one.correction != other.correction).any(axis=1).all()
+    np.testing.assert_array_equal(one.correction, lasers().correction)
+
+
+def test_the_ripple_repeats_every_five_firing_sequences_and_passes_from_laser_to_laser():
+    ripple_m = lasers(SignalSpec(ripple_m=0.005)).ripple_m
+    assert ripple_m.shape == (5, 16)
+    np.testing.assert_allclose(ripple_m[:, 1:], np.roll(ripple_m, 1, axis=0)[:, :-1], atol=1e-12)
+    assert 0.5 * 0.00375**2 < np.mean(ripple_m**2) < 0.6 * 0.00625**2
+    np.testing.assert_allclose(ripple_m.mean(axis=0), 0.0, atol=1e-12)
+
+
+def test_a_corrected_code_stays_within_the_limits():
+    assert [noise.shifted_code(signal(), code, by) for code, by in ((1000, 2), (250, -3), (60_000, 3), (0, 0))] == [1002, 250, 60_000, 0]
+
+
+def hits_at(*ranges_m, rays=None):
+    hits = allocate_hits(1, len(ranges_m))
+    hits.value[0, :, RANGE], hits.value[0, :, ENERGY], hits.hit_count[0] = ranges_m, 1.0, len(ranges_m)
+    hits.what[0, :, RAY] = range(len(ranges_m)) if rays is None else rays
+    return hits
+
+
+@pytest.mark.parametrize(
+    ("ranges_m", "rays", "expected"),
+    [
+        ((3.0, 3.01, 3.02), None, False),
+        ((3.0, 9.0, 3.01), None, True),
+        ((3.0, 3.3), None, False),
+        ((30.0, 30.2, 30.4, 30.6, 30.8), None, False),  # a slanted road
+        ((4.0, 4.0, 9.0, 9.0), (0, 1, 0, 1), False),  # a pane and what is behind
+        ((9.0, 9.0, 1.3), (0, 1, -1), False),  # a drop of rain
+    ],
+)
+def test_a_beam_is_split_between_surfaces_apart_from_each_other(ranges_m, rays, expected):
+    hits = hits_at(*ranges_m, rays=rays)
+    near_m, far_m = losses.split_after_m(hits.hit_count[0], hits.value, hits.what, 0, 0.35)
+    assert np.isfinite(near_m) == np.isfinite(far_m) == expected
+
+
+def is_lost(spec, hits, index):
+    draw = uniform(SEED, 1, index, Purpose.SIGNAL_LOSS)
+    return losses.is_lost(signal(spec), -1, 1.2, draw, SEED, 1, index, hits.hit_count[0], hits.value, hits.what, 0)
+
+
+@pytest.mark.parametrize(("far_m", "kept"), [(3.6, [1.0, 1.0, 1.0]), (3.9, [0.0, 0.0, 1.0]), (4.5, [1.0, 1.0, 1.0])])
+def test_surfaces_that_are_too_far_apart_to_mix_and_too_near_for_two_echoes_give_the_stronger_one(far_m, kept):
+    hits, spec = hits_at(3.0, 3.0, far_m), SignalSpec(mixed_distance_m=0.8)
+    hits.value[0, 2, ENERGY] = 3.0
+    assert not is_lost(spec, hits, 0)
+    assert (hits.value[0, :, ENERGY] > 0.0).tolist() == [bool(energy) for energy in kept]
+
+
+@compiled_only
+def test_losses_have_their_shares():
+    one, two = hits_at(3.0, 3.0), hits_at(3.0, 9.0)
+    shares = [np.mean([is_lost(REAL, hits, index) for index in range(20_000)]) for hits in (one, two)]
+    np.testing.assert_allclose(shares, (0.006, 0.506), atol=0.012)
+    assert not any(is_lost(SignalSpec(), two, index) for index in range(100))
+
+
+@compiled_only
+def test_bytes_of_empty_firings_are_the_baseline_and_multiples_of_its_step():
+    def bytes_of(spec, *, is_lost):
+        return np.array([losses.empty_byte(signal(spec), 9, 9.2, is_lost, SEED, 1, index) for index in range(20_000)])
+
+    usual, at_edges = bytes_of(REAL, is_lost=False), bytes_of(REAL, is_lost=True)
+    np.testing.assert_allclose([np.mean(usual != 9), np.mean(at_edges != 9)], (0.05, 0.2), atol=0.01)
+    multiples = {min(int(np.floor(9.2 * count + 0.5)), 255) for count in range(1, 110)}
+    assert set(at_edges.tolist()) <= multiples
+    assert np.mean(at_edges[at_edges != 9] == 18) == pytest.approx(0.6, abs=0.03)
+    assert (bytes_of(SignalSpec(), is_lost=True) == 9).all()
+
+
+@compiled_only
+def test_the_block_of_the_strongest_return_is_missing_more_often():
+    found = np.array([losses.missing_side(signal(), SEED, 1, index) for index in range(20_000)])
+    np.testing.assert_allclose([np.mean(found == 1), np.mean(found == 0)], (0.1, 0.01), atol=0.007)
+
+
+def test_all_faults_are_named_at_once():
+    with pytest.raises(
+        ValueError, match=r"(?s)byte_noise must be 0 to 50, got -1.*grid_codes must be 1 to 16, got 0.*drop_out_ratio must be 0 to 1, got 2"
+    ):
+        SignalSpec(byte_noise=-1.0, grid_codes=0, drop_out_ratio=2.0)
