@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hilsim.api.emulator import Emulator
     from hilsim.api.metrics import Metrics
     from hilsim.api.packet import Packet, read_capture
-    from hilsim.api.points import POINT_DTYPE, Scan
+    from hilsim.api.points import Scan
     from hilsim.api.recording import record
     from hilsim.api.replaying import ReplayReport, replay_capture
     from hilsim.api.rigs import load_rig
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hilsim.editing.targets import ScriptTarget
     from hilsim.errors import AssetError, CaptureError, ConfigError, HilsimError, LinkError, PacketError, TransmitError
     from hilsim.pose_sources.snapshot import Motion, ObjectClass, TrackedObject
+    from hilsim.scans.points import POINT_DTYPE
 
 __all__ = [
     "HIT_DTYPE",
@@ -74,7 +75,7 @@ __all__ = [
 
 _HOMES = {
     "HIT_DTYPE": "hilsim.api.stepping",
-    "POINT_DTYPE": "hilsim.api.points",
+    "POINT_DTYPE": "hilsim.scans.points",
     "AssetError": "hilsim.errors",
     "CaptureError": "hilsim.errors",
     "ChangeTimes": "hilsim.api.control",

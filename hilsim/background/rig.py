@@ -32,6 +32,7 @@ kind = "background"                  # at the place where the map was captured
 [[sensor]]
 name = "lidar"
 profile = {_quoted(profile)}
+unit = "ideal"          # the errors of the unit that was captured are in the map
 {turning}
 [sensor.network]
 source = "127.0.1.201"

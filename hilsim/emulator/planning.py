@@ -25,7 +25,8 @@ from hilsim.sensor.optics.weather import Weather, build_weather
 from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
-from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers
+from hilsim.sensor.setup import IDEAL
+from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers, ideal_lasers
 from hilsim.sensor.specs import LidarSpec, PulseWord
 from hilsim.sensor.unit.encoder import no_encoder
 from hilsim.sensor.velodyne_specs import GpsSetting
@@ -98,7 +99,9 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         beam=build_beam(spec.beam, setting.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
         signal=_signal(spec, unit),
-        lasers=drawn_lasers(spec.signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream),
+        lasers=ideal_lasers(spec.signal, unit.baseline, unit.gain)
+        if setup.unit == IDEAL
+        else drawn_lasers(spec.signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream),
         baseline=unit.baseline,
         bias_m=unit.bias_m,
         weather=_weather(setting),

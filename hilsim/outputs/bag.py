@@ -40,7 +40,7 @@ class RosBag:
 
         Args:
             path: Folder, which must not exist.
-            info: Of the source.
+            info: Description of the source.
             storage: Format of the file in it.
             layout: Layout of point clouds.
             with_packets: Whether packets are written.
@@ -89,7 +89,7 @@ class PacketBag(RosBag):
     """A bag of packets alone, a message for so many at a time."""
 
     _AT_ONCE = 75
-    """Of a VLP-16 at 600 rpm: a turn."""
+    """Packets of a message: a turn of a VLP-16 at 600 rpm."""
 
     def __init__(self, path: Path, info: SourceInfo) -> None:
         """Create the bag; arguments and errors as of ``RosBag``."""

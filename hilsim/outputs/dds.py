@@ -85,7 +85,7 @@ class DdsTopics:
         """Join a domain.
 
         Args:
-            info: Of the source.
+            info: Description of the source.
             domain: ROS_DOMAIN_ID.
             layout: Layout of point clouds.
             with_laser_scans: As for ``RosMessages``.

@@ -1,4 +1,4 @@
-"""What outputs take: the packets, scans and poses of a source, in the order of time."""
+"""Events that outputs take: packets, scans and poses of a source, in the order of time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -122,7 +122,7 @@ Event = Packet | OutputScan | BodyPose | Fix
 
 @dataclass(kw_only=True)
 class SourceInfo:
-    """What is known of a source before its first event; sensors of a capture are added as they come.
+    """Description of a source before its first event; sensors of a capture are added as they come.
 
     Attributes:
         name: Name of the source for people.

@@ -52,8 +52,8 @@ class FoxgloveLog:
         """Create a log without channels; they are made for the first message of each.
 
         Args:
-            context: Where messages go.
-            info: Of the source.
+            context: Context whose file or server takes the messages.
+            info: Description of the source.
             with_packets: Whether packets are logged.
             with_laser_scans: Whether a LaserScan of the laser nearest to the horizon is made of each scan.
         """
@@ -236,7 +236,7 @@ class FoxgloveServer(FoxgloveLog):
         Args:
             host: Address to bind.
             port: TCP port; 0: any.
-            info: Of the source.
+            info: Description of the source.
             with_laser_scans: As for ``FoxgloveLog``.
 
         Raises:

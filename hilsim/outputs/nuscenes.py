@@ -36,7 +36,7 @@ class NuscenesFolder:
 
         Args:
             path: The folder; made if needed.
-            info: Of the source.
+            info: Description of the source.
             version: Folder of the tables, which a reader asks for.
 
         Raises:

@@ -86,7 +86,7 @@ class RosMessages:
         """Prepare the types.
 
         Args:
-            info: Of the source.
+            info: Description of the source.
             layout: Layout of point clouds.
             with_laser_scans: Whether a LaserScan of the laser nearest to the horizon is made of each scan.
 

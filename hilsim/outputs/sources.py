@@ -47,7 +47,7 @@ SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
 
 
 def rig_events(rig: Rig, duration_s: float, *, with_packets: bool) -> tuple[SourceInfo, Iterator[Event]]:
-    """What a rig sends within ``duration_s`` of rig time, with ground truth.
+    """Events of a rig within ``duration_s`` of rig time, with ground truth.
 
     Args:
         rig: The rig.
@@ -144,7 +144,7 @@ def _rig_packets(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, E
 
 
 def capture_events(path: Path, *, sensor: str = "", duration_s: float | None = None) -> tuple[SourceInfo, Iterator[Event]]:
-    """What a capture contains; its sensors are named by their addresses.
+    """Events of a capture; its sensors are named by their addresses.
 
     Args:
         path: The capture.

@@ -40,6 +40,8 @@ COUNTS = {
     "change": 300,
 }
 """Inputs a target: half a minute of CPU in all."""
+pytestmark = pytest.mark.timeout(1200)
+"""The first test waits for all targets: a minute of a core of its own, ten beside others."""
 PLAIN = os.environ | {"NUMBA_DISABLE_JIT": "1"}
 
 

@@ -114,6 +114,7 @@ def sensor_table(name, data_port, position_port, extra="", network=""):
 [[sensor]]
 name = "{name}"
 unit = "ideal"
+sub_rays = 1
 gps = {{ latitude_deg = 36.8, longitude_deg = -2.4 }}
 {extra}
 [sensor.network]

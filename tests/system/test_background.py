@@ -155,7 +155,7 @@ def test_a_captured_place_with_a_box_in_it_is_recorded(captures, tmp_path):
     """Capture to map to rig to packets: where the box is, its face; where it is not, what was captured."""
     assert background(*captures, "-o", tmp_path / "hall", "--height-m", "1.8").returncode == 0
     rig = tmp_path / "hall.toml"
-    quiet = "override = { range_noise_m = 0.0, signal = {} }\n"
+    quiet = "sub_rays = 1\noverride = { range_noise_m = 0.0, signal = {} }\n"
     rig.write_text(rig.read_text().replace("rotation_rate_rpm", f"{quiet}rotation_rate_rpm", 1))
     empty = hilsim("record", rig, "-o", tmp_path / "empty.pcap", "--duration-s", "0.2")
     assert empty.returncode == 0, empty.stderr

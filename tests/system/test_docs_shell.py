@@ -51,6 +51,14 @@ NOT_RUN = {
         "ArduPilot's simulation is not installed",
         "tests/system/test_flight_controller.py::test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart",
     ),
+    ("other-tools.md", "hilsim publish"): (
+        "follows a daemon and a port until Ctrl-C",
+        "tests/system/test_publish.py::test_a_capture_is_published_to_ros_2_and_to_foxglove",
+    ),
+    ("calibrate-a-unit.md", "sudo tcpdump"): (
+        "needs root and a sensor",
+        "tests/unit/cli/test_calibrate.py::test_a_unit_is_printed_written_and_used_by_a_rig",
+    ),
     ("gazebo.md", "sudo apt"): (
         "installs a Debian package",
         "tests/interop/test_gazebo_transport.py::test_a_real_subscriber_gets_every_scan_in_its_time_while_others_come_stall_and_die",

@@ -62,7 +62,7 @@ def lockstep(daemon, rig, receiver):
 
     def make(restart):
         data, position = receiver(), receiver()
-        path = rig(LOCKSTEP.format(restart=restart), sensor_table("roof", data.port, position.port, extra="sub_rays = 1"))
+        path = rig(LOCKSTEP.format(restart=restart), sensor_table("roof", data.port, position.port))
         running = daemon(path, wait=False)
         port = int(running.await_log(r'"address": "udp:127\.0\.0\.1:(\d+)"').group(1))
 

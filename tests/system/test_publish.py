@@ -51,8 +51,8 @@ async def heard(url):
     async with asyncio.timeout(120), websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None) as socket:
         async for message in socket:
             if isinstance(message, str):
-                told = json.loads(message)
-                for channel in told.get("channels", ()) if told["op"] == "advertise" else ():
+                text = json.loads(message)
+                for channel in text.get("channels", ()) if text["op"] == "advertise" else ():
                     topics[channel["id"]] = channel["topic"]
                     await asyncio.sleep(0.2)  # the server advertises a channel a moment before it accepts a subscription
                     await socket.send(json.dumps({"op": "subscribe", "subscriptions": [{"id": channel["id"], "channelId": channel["id"]}]}))
@@ -64,15 +64,14 @@ async def heard(url):
     return counts
 
 
-@pytest.mark.asyncio
-async def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
+def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
     capture = recorded(tmp_path)
     subscriber = subprocess.Popen([sys.executable, "-c", _SUBSCRIBER, "/lidar_127_0_1_201/points"], stdout=subprocess.PIPE, text=True)
     command = [sys.executable, "-m", "hilsim", "publish", str(capture), "--ros2", "--domain", DOMAIN, "--foxglove", "127.0.0.1:0", "--laser-scan"]
     publisher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert subscriber.stdout.readline() == "ready\n"
-        counts = await heard(publisher.stdout.readline().strip())
+        counts = asyncio.run(heard(publisher.stdout.readline().strip()))
         assert set(counts) == {"/tf", "/lidar_127_0_1_201/points", "/lidar_127_0_1_201/scan"}
         output, _ = subscriber.communicate(timeout=120)
         assert (subscriber.returncode, output) == (0, "lidar_127_0_1_201\n")

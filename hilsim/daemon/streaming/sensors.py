@@ -401,4 +401,5 @@ class SensorChange(Change):
 def _is_same(streaming: Streaming, rig: Rig) -> bool:
     """Whether a rig contains a streaming sensor unchanged."""
     setting = streaming.lidar.setting.with_sub_rays(streaming.wanted_rays)  # the machine may render fewer than the rig requests
-    return (streaming.spec, setting) in list(zip(rig.spec.sensor, rig.lidars, strict=True))
+    requested = [lidar.with_sub_rays(lidar.sub_rays) for lidar in rig.lidars]  # one that leaves them to its profile asks for the profile's
+    return (streaming.spec, setting) in list(zip(rig.spec.sensor, requested, strict=True))

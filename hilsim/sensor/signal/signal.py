@@ -121,6 +121,18 @@ def drawn_lasers(
     )
 
 
+def ideal_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], gain: npt.NDArray[np.float64]) -> LaserSignals:
+    """Figures of lasers that are all alike: no gain, no correction, no ripple, and the model's mean step; arguments as of ``drawn_lasers``."""
+    lasers = baseline.size
+    return LaserSignals(
+        gain=gain,
+        step=np.full(lasers, spec.byte_step or 1.0),
+        empty_step=np.maximum(baseline.astype(np.float64), 1.0),
+        ripple_m=np.zeros((1, lasers)),
+        correction=np.zeros((lasers, HALVES), np.int8),
+    )
+
+
 def _drawn_ripple_m(spec: SignalSpec, key: np.uint64, streams: list[int]) -> npt.NDArray[np.float64]:
     """Draw a unit's ripple: a laser has the values of the one before it a firing sequence later, as three VLP-16s show; so does the second harmonic's share."""
     if spec.ripple_m == 0.0:
@@ -138,8 +150,9 @@ def _drawn_correction(spec: SignalSpec, key: np.uint64, of_laser: int) -> npt.ND
     if limit == 0:
         return walk
     at = round((2.0 * uniform(key, of_laser, _WALK, _UNIT) - 1.0) * limit)
-    for byte in range(BYTES):
-        change, direction, straddle, up = (uniform(key, of_laser, _WALK + 1 + 4 * byte + draw, _UNIT) for draw in range(4))
+    # NumPy's Philox by the same key: a thousand draws a laser, which kernels as plain Python would take a second for.
+    draws = np.random.Generator(np.random.Philox(key=np.array([key, _UNIT << 32 | of_laser], np.uint64))).random((BYTES, 4))
+    for byte, (change, direction, straddle, up) in enumerate(draws.tolist()):
         # Several changes from a byte to the next are one in effect: parity alone shows.
         if change < 0.5 * (1.0 - math.exp(-2.0 * spec.correction_changes_per_byte)):
             at = _moved(at, direction, limit)

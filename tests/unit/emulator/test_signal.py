@@ -25,7 +25,7 @@ def unit(vlp16):
 
 
 def real_lidar(objects, spec, **setting):
-    return still_lidar(objects, spec, is_exact=False, **setting)
+    return still_lidar(objects, spec, is_exact=False, **({"unit": "drawn"} | setting))
 
 
 def corner():
@@ -64,7 +64,7 @@ def test_ground_truth_adds_up_to_the_reported_range(unit):
 @compiled_only
 def test_an_empty_signal_makes_an_exact_sensor(vlp16):
     spec = dataclasses.replace(level(vlp16), signal=SignalSpec())
-    _, truth = packets_with_truth(real_lidar([wall(4.0, diffuse(60))], spec), 0, 30)
+    _, truth = packets_with_truth(real_lidar([wall(4.0, diffuse(60))], spec, unit="ideal"), 0, 30)
     assert truth.distance.size > 0
     assert not truth.byte_noise.any()
     assert not truth.correction_m.any()

@@ -14,8 +14,8 @@ from hilsim.scans.stream import SensorStream
 from hilsim.view.feed.store import ScanStore
 
 RIGS = {
-    "VLP-16": {"profile": "vlp16"},
-    "VLP-16 dual": {"profile": "vlp16", "return_mode": "dual"},
+    "VLP-16": {"profile": "vlp16", "unit": "ideal"},
+    "VLP-16 dual": {"profile": "vlp16", "unit": "ideal", "return_mode": "dual"},
     "HDL-32E": {"profile": "hdl32e"},
     "Cepton": {"profile": "x90-generic"},
 }
