@@ -302,7 +302,8 @@ def test_a_capture_becomes_what_its_rig_becomes(folder, capture, scans):
     assert len(recorded & emulated) > 0.98 * len(emulated) > 20_000
     fixes = [message for topic, _, _, message in messages if topic == "/lidar_127_0_1_201/fix"]
     assert len(fixes) > 10
-    assert (fixes[0].latitude, fixes[0].longitude) == (pytest.approx(-36.8, abs=1e-3), pytest.approx(2.4, abs=1e-3))
+    north_deg, east_deg = 50.0 / 110_950.0, 100.0 / (111_320.0 * math.cos(math.radians(36.8)))  # the platform's place, on a sphere near enough
+    assert (fixes[0].latitude, fixes[0].longitude) == (pytest.approx(-36.8 + north_deg, abs=1e-5), pytest.approx(2.4 + east_deg, abs=1e-5))
 
 
 @pytest.mark.parametrize(
