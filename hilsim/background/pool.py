@@ -65,7 +65,7 @@ def map_on_cluster(job: MapJob, paths: Sequence[Path], advance: Advance, address
         ConfigError: Dask is not installed, or there is no scheduler at the address.
         CaptureError: as in ``map_capture``.
     """
-    with _client(address, min(workers, len(paths))) as client:
+    with dask_client(address, min(workers, len(paths))) as client:
         known = sum(client.nthreads().values()) or 1
 
         def submit(job: MapJob, path: Path) -> Any:
@@ -101,7 +101,12 @@ def _mapped(job: MapJob, path: Path, threads: int = 1) -> MappedCapture | Hilsim
 
 
 @contextmanager
-def _client(address: str, workers: int) -> "Iterator[Client]":
+def dask_client(address: str, workers: int) -> "Iterator[Client]":
+    """Client of a Dask scheduler; ``local``: of worker processes of this machine.
+
+    Raises:
+        ConfigError: Dask is not installed, or there is no scheduler at the address.
+    """
     try:
         from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
     except ImportError as error:

@@ -46,18 +46,19 @@ SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
 """A sensor's ROS axes (x forward, y left) in its sensor frame (x right, y forward)."""
 
 
-def rig_events(rig: Rig, duration_s: float, *, with_packets: bool) -> tuple[SourceInfo, Iterator[Event]]:
+def rig_events(rig: Rig, duration_s: float, *, with_packets: bool, threads: int | None = None) -> tuple[SourceInfo, Iterator[Event]]:
     """Events of a rig within ``duration_s`` of rig time, with ground truth.
 
     Args:
         rig: The rig.
         duration_s: Length of rig time.
         with_packets: Whether packets are among the events, which renders them once more.
+        threads: Number of rendering threads; None: one a core.
 
     Raises:
         HilsimError: the rig cannot be emulated; also while the events are taken.
     """
-    emulator = Emulator(rig)
+    emulator = Emulator(rig, threads=threads)
     emulator.object_names()
     info = SourceInfo(
         name=rig.name,

@@ -18,10 +18,13 @@ from hilsim.assembly.build import build_scenery
 from hilsim.assembly.changed import check_script
 from hilsim.cli.background.command import background
 from hilsim.cli.check import check
+from hilsim.config.changes import Changes
+from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.places import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.config.script import load_script
 from hilsim.external.recording import key_records
+from hilsim.outputs.dataset import DatasetSpec, recordings_of
 from hilsim.rangefinders.registry import RANGEFINDERS
 from tests.edited import edited_copy
 from tests.pages import ROOT, blocks
@@ -170,7 +173,19 @@ def a_script(block, directory, request):
     check_script(rig, build_scenery(rig))
 
 
+def a_data_set(block, directory, request):
+    """A data set's specification, whose recordings all have a rig that is sound."""
+    del request
+    path = directory / "spec.toml"
+    path.write_text(block.text)
+    recordings = recordings_of(parse_table(DatasetSpec, read_toml(path), "spec"), directory)
+    assert len(recordings) > 1
+    for recording in recordings:
+        load_rig(recording.rig, Changes(settings=recording.settings))
+
+
 SPECIAL = {
+    ("other-tools.md", 0): a_data_set,
     ("script.md", 0): a_script,
     ("gps-time.md", 1): a_script,
     ("README.md", 0): with_a_mesh,

@@ -11,14 +11,13 @@ import click
 from hilsim.cli.rigs import changes, loaded, setting
 from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.errors import ConfigError
+from hilsim.outputs.formats import CLOUDS, FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hilsim.outputs.events import Event, Output, SourceInfo
+    from hilsim.outputs.events import Event, SourceInfo
 
-CLOUDS = ("pcd", "ply", "las", "laz", "npz", "csv")
-FORMATS = (*CLOUDS, "mcap", "ros2", "kitti", "nuscenes")
 _RIG_S = 10.0
 _REPORT_NS = 200_000_000
 _EXAMPLES = """\b
@@ -76,7 +75,9 @@ def export(
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
     info, events, is_rig = _source(source, settings, sensor, duration_s, with_packets=with_packets)
-    made = _output(kind, output, info, layout, storage, in_one=in_one, with_packets=with_packets, with_laser_scans=laser_scan)
+    from hilsim.outputs.making import make_output  # noqa: PLC0415 - imports kernels
+
+    made = make_output(kind, output, info, layout=layout, storage=storage, in_one=in_one, with_packets=with_packets, with_laser_scans=laser_scan)
     scans, packets, begun_s = 0, 0, time.monotonic()
     from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
     from hilsim.outputs.events import OutputScan, completed  # noqa: PLC0415
@@ -133,40 +134,3 @@ def _source(
         raise click.UsageError("--set is for rigs: a capture has no keys")
     info, events = capture_events(Path(source), sensor=sensor, duration_s=duration_s)
     return info, events, False
-
-
-def _output(
-    kind: str,
-    output: Path,
-    info: "SourceInfo",
-    layout: Literal["xyzirt", "xyzircaedt"],
-    storage: Literal["mcap", "sqlite3"],
-    *,
-    in_one: bool,
-    with_packets: bool,
-    with_laser_scans: bool,
-) -> "Output":
-    """The output of a format; packages that are missing are reported before anything is read."""
-    if not output.absolute().parent.is_dir():
-        raise ConfigError(f"{output}: the folder {output.absolute().parent} must exist")
-    match kind:
-        case "mcap":
-            from hilsim.outputs.foxglove_log import McapFile  # noqa: PLC0415 - an extra
-
-            return McapFile(output, info, with_packets=with_packets, with_laser_scans=with_laser_scans)
-        case "ros2":
-            from hilsim.outputs.bag import RosBag  # noqa: PLC0415 - an extra
-
-            return RosBag(output, info, storage=storage, layout=layout, with_packets=with_packets, with_laser_scans=with_laser_scans)
-        case "kitti":
-            from hilsim.outputs.kitti import KittiFolder  # noqa: PLC0415
-
-            return KittiFolder(output)
-        case "nuscenes":
-            from hilsim.outputs.nuscenes import NuscenesFolder  # noqa: PLC0415
-
-            return NuscenesFolder(output, info)
-        case _:
-            from hilsim.outputs.clouds import CloudFiles  # noqa: PLC0415
-
-            return CloudFiles(output, f".{kind}", in_one=in_one)

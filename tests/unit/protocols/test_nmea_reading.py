@@ -35,7 +35,12 @@ RMC = "GPRMC,235959.00,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W"
 )
 def test_time_validity_and_position_are_read(text, of_day_s, is_valid, position):
     found = read_sentence(sentence(text))
-    assert found == (of_day_s, is_valid, position)
+    assert (found.of_day_s, found.is_valid, found.position) == (of_day_s, is_valid, position)
+    sides = {"48 07.04N 011 31.00E": 1.0, "48 07.04S 011 31.00W": -1.0}
+    if position:
+        assert found.degrees == pytest.approx([sides[position] * (48 + 7.038 / 60), sides[position] * (11 + 31.0 / 60)])
+    else:
+        assert found.degrees is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +65,9 @@ def test_what_is_no_sound_sentence_is_none(data):
 def test_the_sentences_that_hilsim_writes_are_read():
     out = np.zeros(GPRMC_CAPACITY, np.uint8)
     size = write_gprmc(1_767_225_600 + 3_723, True, 36.8, -2.4, 1.0, 90.0, out)  # noqa: FBT003 - a kernel
-    assert read_sentence(out[:size].tobytes()) == (3_723, True, "36 48.00N 002 24.00W")
+    found = read_sentence(out[:size].tobytes())
+    assert (found.of_day_s, found.is_valid, found.position) == (3_723, True, "36 48.00N 002 24.00W")
+    assert found.degrees == pytest.approx((36.8, -2.4))
 
 
 def test_a_sentence_with_one_wrong_byte_or_cut_off_is_never_read_as_another():
