@@ -37,22 +37,27 @@ size_m = [0.2, 24.0, 5.0]
 position_m = [14.0, 0.0, 2.5]
 """
 ADDED = """
+# Without texture: a recorded azimuth is that of the encoder, which is off by some patches.
+[scene.materials]
+flat_red = { reflectivity = 55 }
+flat_cloth = { reflectivity = 40 }
+flat_grey = { reflectivity = 35 }
 [[scene.box]]
 name = "crate"
-material = "paint_red"
+material = "flat_red"
 size_m = [1.0, 1.5, 2.0]
 position_m = [5.0, 4.0, 1.0]
 rotation_deg = [0.0, 0.0, 20.0]
 [[scene.cylinder]]
 name = "walker"
-material = "clothing"
+material = "flat_cloth"
 radius_m = 0.3
 height_m = 1.8
 [scene.cylinder.motion]
 waypoints = [{ time_s = 0.0, position_m = [3.0, -2.0, 0.9] }, { time_s = 2.0, position_m = [7.0, 6.0, 0.9] }]
 [[scene.box]]
 name = "hidden"
-material = "concrete"
+material = "flat_grey"
 size_m = [2.0, 2.0, 2.0]
 position_m = [20.0, 3.0, 1.0]
 """
