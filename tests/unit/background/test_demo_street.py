@@ -20,6 +20,7 @@ from hilsim.background.partial import merge
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.capture.batches import DatagramArrays, address_number
+from hilsim.config.changes import Changes
 from hilsim.config.rig import load_rig
 from hilsim.errors import CaptureError
 from hilsim.geometry.poses import Pose
@@ -42,7 +43,7 @@ BESIDE_THE_ROAD = (5, 3.5)
 @pytest.fixture(scope="module")
 def street():
     """The demo's driving lidar, and the demo's objects."""
-    rig = load_rig(DEMO)
+    rig = load_rig(DEMO, Changes(settings=("sensor.roof.unit=ideal",)))
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
     objects, _ = scene_objects(rig.spec.scene, rig.directory)
     return lidar, objects
