@@ -108,6 +108,8 @@ sdf = "yard.sdf"
 [[sensor]]
 name = "roof"
 sdf_sensor = "robot::link::scanner"
+unit = "ideal"
+sub_rays = 1
 override = { range_noise_m = 0.0, detector = { range_noise_weak_m = 0.0 }, signal = {} }
 """
 

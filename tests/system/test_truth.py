@@ -45,7 +45,11 @@ def digest(path):
 @pytest.fixture(scope="module")
 def two_sensors(tmp_path_factory):
     text = ROOM.replace("seed = 5", "seed = 5\nweather = { fog_visibility_m = 100.0 }")
-    text = text.replace("radius_m = 0.5", 'radius_m = 0.5\nlabel = 9\nname = "ball"').replace('name = "lidar"\n', f'name = "lidar"\n{OPTICS}')
+    text = (
+        text.replace("radius_m = 0.5", 'radius_m = 0.5\nlabel = 9\nname = "ball"')
+        .replace('name = "lidar"\n', f'name = "lidar"\n{OPTICS}')
+        .replace("sub_rays = 1\n", "")
+    )
     return write_rig(tmp_path_factory.mktemp("rig"), text + f'[sensor.network]\nsource = "{ADDRESSES["lidar"]}"\n' + SECOND)
 
 
