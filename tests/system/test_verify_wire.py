@@ -40,7 +40,10 @@ out.close()
 
 
 def capture(namespaces, tmp_path, network):  # noqa: F811 - the fixture
-    rig = write_rig(tmp_path, SCENE + '[[sensor]]\nname = "roof"\nunit = "ideal"\ngps = { latitude_deg = 36.8, longitude_deg = -2.4 }\n[sensor.network]\n' + network)
+    rig = write_rig(
+        tmp_path,
+        SCENE + '[[sensor]]\nname = "roof"\nunit = "ideal"\ngps = { latitude_deg = 36.8, longitude_deg = -2.4 }\n[sensor.network]\n' + network,
+    )
     path = tmp_path / "wire.pcap"
     sniffer = subprocess.Popen(["ip", "netns", "exec", namespaces[1], sys.executable, "-c", _SNIFFER, str(path)], stdout=subprocess.PIPE)
     daemon = None
