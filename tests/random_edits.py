@@ -54,12 +54,18 @@ position_m = [0.0, 0.0, 1.5]
 
 [[sensor]]
 name = "plain"
+unit = "ideal"
+sub_rays = 1
+override = { signal = {} }
 [sensor.network]
 source = "127.0.1.201"
 data_port = 23681
 position_port = 23691
 [[sensor]]
 name = "map"
+unit = "ideal"
+sub_rays = 1
+override = { signal = {} }
 [sensor.network]
 source = "127.0.1.202"
 data_port = 23682
