@@ -109,7 +109,7 @@ def test_the_map_of_a_standing_sensor_is_the_street_without_its_traffic(beside, 
     is_true = np.zeros(formed.used.shape, bool)
     is_true[row[is_met], column[is_met]] = True
     assert formed.used.sum() > 24_000
-    assert is_true[formed.used].mean() > 0.99  # panes of the houses mirror the traffic
+    assert is_true[formed.used].mean() > 0.999
 
     # and the traffic was there: in some cells most of a third's returns come from nearer
     (row, column, seen_mm, _), _ = returns_by_cell(payloads, geometry, COLUMNS)

@@ -4,7 +4,6 @@ import json
 import random
 import tomllib
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import hilsim
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
-from hilsim.scene.materials import Material
 from tests.compiled import compiled_only
 from tests.random_edits import RIG, random_edit, write_all_three
 from tests.runs.depth import examples
@@ -26,13 +24,6 @@ STEP_S, SHOWN_S, SETTLED_S = 0.004, 0.03, 0.01
 """Rig time between two edits, length of what is compared after the last, and the time by which no packet has a firing before the last edit."""
 ORIGINAL = {"floor", "crate", "box[1]", "walker", "bin"}
 """Names of the rig's objects in timed changes."""
-
-
-@pytest.fixture(autouse=True)
-def _even_surfaces(monkeypatch):
-    """A texture belongs to the world where an object stands still, and to the object where it is a mover: an edited object and a saved one differ in it."""
-    optics = Material.optics.fget
-    monkeypatch.setattr(Material, "optics", property(lambda material: optics(replace(material, texture=0.0))))
 
 
 def stream(rig, start_s, stop_s, script=None):
