@@ -76,7 +76,7 @@ class Daemon:
             time.sleep(0.02)
         pytest.fail(f"no {pattern!r} in the daemon's log (exit {self.process.poll()}):\n{self.text()[-4000:]}")
 
-    def stop(self, number=signal.SIGTERM, timeout_s=10.0):
+    def stop(self, number=signal.SIGTERM, timeout_s=60.0):
         """Signal and wait; returns the exit code and the processor time (s) that stopping took: wall time says more of the machine than of the daemon."""
         others_s, before_s = _ended_children_s(), _processor_s(self.process.pid)
         self.process.send_signal(number)

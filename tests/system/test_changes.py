@@ -1,6 +1,7 @@
 """A real daemon whose rig is changed while packets flow: at exact rig times, without a gap, and as its script is recorded offline."""
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -50,6 +51,17 @@ def payloads(path, port):
             datagram = dpkt.ethernet.Ethernet(frame).data.data
             found[datagram.dport].append(bytes(datagram.data))
     return found[port]
+
+
+def await_payloads(path, ports, more_than):
+    """Wait until a capture that grows has more than some payloads to each port: a busy machine sends a part of them."""
+    deadline_s = time.monotonic() + 120.0
+    while True:
+        with contextlib.suppress(dpkt.NeedData):  # its last record is half written
+            if all(len(payloads(path, port)) > more_than for port in ports):
+                return
+        assert time.monotonic() < deadline_s
+        time.sleep(0.2)
 
 
 def ask_one_by_one(path, changes):
@@ -143,15 +155,17 @@ def test_a_lived_session_of_driving_rovers_and_its_script_give_the_same_packets(
     for kind, times in answers:
         assert (set(times.sensors) >= {"rover-1", "rover-2"}) == (kind != "weather")
         assert all(begun_s >= times.at_s for begun_s in times.sensors.values())
-    script, lived_s = control.script(), control.state()["rig_s"]
-    time.sleep(0.5)
+    script = control.script()
+    ports = (9001, 10_001, 11_001, 9002, 10_002, 11_002)
+    await_payloads(tmp_path / "lived.pcap", ports, 15)
+    lived_s = control.state()["rig_s"]
     assert running.stop()[0] == 0
     assert any(name.startswith("rover") for change in script for name in change.get("late_s", {}))
     lines = tmp_path / "script.jsonl"
     lines.write_text("".join(json.dumps(change) + "\n" for change in script))
     hilsim.record(path, tmp_path / "played.pcap", duration_s=lived_s + 3.0, script=lines)
     hilsim.record(path, tmp_path / "unchanged.pcap", duration_s=lived_s + 3.0)
-    for port in (9001, 10_001, 11_001, 9002, 10_002, 11_002):
+    for port in ports:
         lived, played, unchanged = (payloads(tmp_path / f"{name}.pcap", port) for name in ("lived", "played", "unchanged"))
         assert len(lived) > 15
         assert set(lived) <= set(played)

@@ -112,7 +112,7 @@ def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packet
     assert running.stop()[0] == 0
     assert state["poses"] > 400
     assert state["lost_messages"] > 0
-    for event in ("external.settling", "external.silent"):
+    for event in ("external.following", "external.silent"):
         assert event in running.text()
     replayed = write_rig(tmp_path, SCENE + MOVED.format(listen=listen, keys='time = "replay"\nfile = "keys"') + sensors, "replayed.toml")
     hilsim.record(replayed, tmp_path / "played.pcap", duration_s=lived_s + 1.0)

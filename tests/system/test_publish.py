@@ -1,6 +1,7 @@
 """Live topics and channels of ``hilsim publish``: another process subscribes to ROS 2 topics, a WebSocket client to Foxglove's channels."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import struct
@@ -49,18 +50,18 @@ async def heard(url):
     """Number of messages of each channel, until each has some."""
     topics, counts = {}, {}
     async with asyncio.timeout(120), websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None) as socket:
-        async for message in socket:
-            if isinstance(message, str):
-                text = json.loads(message)
-                for channel in text.get("channels", ()) if text["op"] == "advertise" else ():
-                    topics[channel["id"]] = channel["topic"]
-                    await asyncio.sleep(0.2)  # the server advertises a channel a moment before it accepts a subscription
-                    await socket.send(json.dumps({"op": "subscribe", "subscriptions": [{"id": channel["id"], "channelId": channel["id"]}]}))
-            elif message[0] == 1:
-                topic = topics[struct.unpack("<I", message[1:5])[0]]
-                counts[topic] = counts.get(topic, 0) + 1
-                if len(counts) >= 3 and min(counts.values()) >= FEWEST:
-                    return counts
+        while len(counts) < 3 or min(counts.values()) < FEWEST:
+            with contextlib.suppress(TimeoutError):
+                message = await asyncio.wait_for(socket.recv(), 1.0)
+                if isinstance(message, str):
+                    text = json.loads(message)
+                    topics |= {each["id"]: each["topic"] for each in text.get("channels", ()) if text["op"] == "advertise"}
+                elif message[0] == 1:
+                    topic = topics[struct.unpack("<I", message[1:5])[0]]
+                    counts[topic] = counts.get(topic, 0) + 1
+            for channel in topics:  # again: the server advertises a channel a moment before it accepts a subscription
+                if topics[channel] not in counts:
+                    await socket.send(json.dumps({"op": "subscribe", "subscriptions": [{"id": channel, "channelId": channel}]}))
     return counts
 
 

@@ -36,7 +36,7 @@ def test_shapes_become_changes_with_the_nearest_opaque_material():
     (_, box), (_, cylinder), (_, sphere), (identity, model) = found
     assert (box.box.size_m, box.box.label, box.external_id, box.object_name) == ((4.0, 2.0, 1.5), 3, 5, "car")
     assert (cylinder.cylinder.radius_m, cylinder.cylinder.height_m, cylinder.object_name) == (0.5, 3.0, "object 6")
-    opaque = [material for material in DEFAULTS.values() if material.porosity == material.transmission == 0.0]
+    opaque = [material for material in DEFAULTS.values() if not material.lets_light_on]
     for code, change in ((9, box.box), (0, cylinder.cylinder), (255, sphere.sphere)):
         nearest = min(abs(material.reflectivity - code) for material in opaque)
         assert abs(DEFAULTS[change.material].reflectivity - code) == nearest
