@@ -80,7 +80,6 @@ LISTED = {
     "tests/system/sitl.py::__init__": RETRIED,
     "tests/system/sitl.py::_drain": RETRIED,
     "tests/system/test_changes.py::test_a_vehicle_is_put_elsewhere_blown_and_reset_at_rig_times": "what happens in it is waited for at most, and it only gets longer",
-    "tests/system/test_changes.py::test_a_lived_session_of_driving_rovers_and_its_script_give_the_same_packets": "changes are apart by any time, and packets follow for any time",
     "tests/system/test_rangefinders.py::distances_cm": "readings that were sent before are passed over, and a longer pause passes over more",
     "tests/system/test_daemon.py::test_a_daemon_that_stands_still_says_exactly_which_packets_it_left_out": ON_PURPOSE,
     "tests/system/test_external.py::test_a_session_that_was_followed_live_and_its_recording_give_the_same_packets": "packets follow for any time",
