@@ -20,6 +20,7 @@ from hilsim.api.points import POINT_DTYPE, Scan
 from hilsim.api.rigs import RigSource, as_rig
 from hilsim.api.scan_starts import scan_starts
 from hilsim.api.stepping import Objects, Step, Timed, committed, packets_of, step_ns, stepped
+from hilsim.assembly.shapes import Shape, shapes_at
 from hilsim.config.rig import Rig
 from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
@@ -232,6 +233,24 @@ class Emulator:
             return self._stepper.object_names
         scenery = self._offline(0).scenery
         return scenery.object_names if scenery else ()
+
+    def shapes(self, time_s: float = 0.0) -> tuple[Shape, ...]:
+        """Compute the shapes of the scene's objects at an instant of rig time: name, label, mesh, pose in the world.
+
+        Args:
+            time_s: Seconds of rig time.
+
+        Returns:
+            One for each object, in the order of ``object_names``; objects that another simulator moves are left out.
+
+        Raises:
+            AssetError: a file of the scene cannot be used.
+            ConfigError: the rig's vehicle is flown by a controller.
+            ValueError: the time is before 0.
+        """
+        time_ns, _ = _stretch(time_s, time_s)
+        scenery = self._offline(0).scenery
+        return shapes_at(scenery.objects, time_ns) if scenery else ()
 
     def sensor_pose(self, time_s: float, sensor: str | None = None) -> Pose:
         """Compute the pose of a lidar in the world at an instant of rig time.

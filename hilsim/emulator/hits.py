@@ -10,7 +10,7 @@ from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.frames import Vector
-from hilsim.render.surfaces import mirrored_share, returned
+from hilsim.render.surfaces import mirrored_share, place_on_object, returned
 from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, uniform
 from hilsim.scene.materials import Optic
@@ -48,20 +48,15 @@ NEAREST_HIT_M = 0.01
 @kernel
 def _opening(
     seed: np.uint64,
-    material: int,
     porosity: float,
     gap_m: float,
-    origin_m: npt.NDArray[np.float64],
-    direction: npt.NDArray[np.float32],
-    ray: int,
-    range_m: float,
+    place_m: Vector,
 ) -> float:
-    """1 where a ray goes through an opening of a porous surface, 0 where it meets it: openings are cells of the world, always the same ones."""
+    """1 where a ray goes through an opening of a porous surface, 0 where it meets it: openings are cells of the object, always the same ones."""
     cell = 0
-    for axis in range(3):
-        place = math.floor((origin_m[ray, axis] + range_m * direction[ray, axis]) / gap_m + GAP_SHIFT)
-        cell = (cell << 21) ^ (place & 0x1FFFFF)
-    return 1.0 if uniform(seed, material, cell, _GAP) < porosity else 0.0
+    for along_m in place_m:
+        cell = (cell << 21) ^ (math.floor(along_m / gap_m + GAP_SHIFT) & 0x1FFFFF)
+    return 1.0 if uniform(seed, 0, cell, _GAP) < porosity else 0.0
 
 
 @kernel
@@ -151,7 +146,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
     share, travelled_m, range_m = rays.share, rays.travelled_m, rays.range_m
     instance, triangle, cosine = rays.instance, rays.triangle, rays.cosine
-    material, optics, tile_count = world.material, world.optics, world.tile_count
+    material, optics = world.material, world.optics
     hit_count, value, what = hits.hit_count, hits.value, hits.what
     room = value.shape[1]
     seed = plan.response.seed
@@ -164,8 +159,9 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         if row < 0:
             continue
         porosity, gap_m = float(optics[material[row], _POROSITY]), float(optics[material[row], _GAP_SIZE])
-        if porosity > 0.0 and gap_m > 0.0 and instance[ray] < tile_count:
-            porosity = _opening(seed, material[row], porosity, gap_m, origin_m, direction, ray, float(range_m[ray]))
+        if porosity > 0.0 and gap_m > 0.0:
+            place_m = place_on_object(world, instance[ray], row, time_ns[ray], origin_m, direction, ray, float(range_m[ray]))
+            porosity = _opening(seed, porosity, gap_m, place_m)
         surface = material[row]
         if share[ray] == 0.0 and (porosity > 0.0 or optics[surface, _TRANSMISSION] > 0.0):
             continue  # the receiver's axis; it sees through
@@ -175,7 +171,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         firing = firing_of[ray]
         at = hit_count[firing]
         if at < room and porosity < 1.0:
-            light = returned(world, optics, surface, instance[ray], time_ns[ray], cosine[ray], origin_m, direction, ray, float(range_m[ray]))
+            light = returned(world, optics, surface, instance[ray], row, time_ns[ray], cosine[ray], origin_m, direction, ray, float(range_m[ray]))
             value[firing, at, RANGE] = hit_m
             value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * (1.0 - mirror) * (1.0 - mirror) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine[ray]

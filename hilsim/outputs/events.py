@@ -1,6 +1,6 @@
 """Events that outputs take: packets, scans and poses of a source, in the order of time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.api.packet import Packet
+from hilsim.assembly.shapes import Shape
 from hilsim.errors import HilsimError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose
@@ -117,7 +118,33 @@ class Fix:
     longitude_deg: float
 
 
-Event = Packet | OutputScan | BodyPose | Fix
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SceneShapes:
+    """Objects of the scene: all at first, afterwards those that have moved.
+
+    Attributes:
+        stamp_ns: UTC.
+        shapes: The objects.
+    """
+
+    stamp_ns: int
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StateReport:
+    """State of a daemon: its sensors, their timing, its health.
+
+    Attributes:
+        stamp_ns: UTC.
+        state: As ``hilsim control ADDRESS state`` gives it, with ``health``.
+    """
+
+    stamp_ns: int
+    state: Mapping[str, object]
+
+
+Event = Packet | OutputScan | BodyPose | Fix | SceneShapes | StateReport
 
 
 @dataclass(kw_only=True)

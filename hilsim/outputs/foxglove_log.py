@@ -14,7 +14,7 @@ import numpy as np
 from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
-from hilsim.outputs.events import BodyPose, Event, Fix, OutputScan, SourceInfo
+from hilsim.outputs.events import BodyPose, Event, Fix, OutputScan, SceneShapes, SourceInfo, StateReport
 from hilsim.outputs.ros import BODY, WORLD, cloud_points, frame, level_ranges, offsets, topic_name
 from hilsim.version import __version__
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 FRAME_ENCODING, PAYLOAD_ENCODING = "hilsim.ethernet_frame", "hilsim.udp_payload"
 """Encodings of messages that are packets."""
+STATE = "/hilsim/state"
+"""Topic of a daemon's state, as JSON."""
 BACKLOG = 8
 """Messages that wait for a client that reads slowly: its memory stays at some scans."""
 
@@ -84,13 +86,14 @@ class FoxgloveLog:
                     altitude=math.nan,
                 )
                 self._log(f"/{topic_name(event.sensor)}/fix", "LocationFix", fix, event.stamp_ns)
-
-    def state(self, stamp_ns: int, state: dict[str, object]) -> None:
-        """Log a daemon's state."""
-        channel = self._channels.get("/hilsim/state") or self._made(
-            "/hilsim/state", self._foxglove.Channel("/hilsim/state", message_encoding="json", context=self._context)
-        )
-        channel.log(state, log_time=stamp_ns)
+            case SceneShapes():
+                self._shapes(event)
+            case StateReport():
+                channel = self._channels.get(STATE) or self._made(
+                    STATE, self._foxglove.Channel(STATE, message_encoding="json", context=self._context)
+                )
+                channel.log(json.dumps(event.state, default=str).encode(), log_time=event.stamp_ns)
+                self.messages += 1
 
     def close(self) -> None:
         """The context's file or server is closed by whoever made it."""
@@ -170,6 +173,26 @@ class FoxgloveLog:
         self._transform(body.stamp_ns, WORLD, BODY, body.pose)
         pose = self._foxglove.messages.PoseInFrame(timestamp=self._time(body.stamp_ns), frame_id=WORLD, pose=self._pose(body.pose))
         self._log("/pose", "PoseInFrame", pose, body.stamp_ns)
+
+    def _shapes(self, scene: SceneShapes) -> None:
+        messages = self._foxglove.messages
+        colour = messages.Color(r=0.6, g=0.6, b=0.6, a=1.0)
+        entities = []
+        for shape in scene.shapes:
+            points = [messages.Point3(x=x, y=y, z=z) for x, y, z in shape.vertices_m.tolist()]
+            surface = messages.TriangleListPrimitive(
+                pose=self._pose(shape.pose), points=points, color=colour, indices=shape.triangles.reshape(-1).tolist()
+            )
+            entities.append(
+                messages.SceneEntity(
+                    timestamp=self._time(scene.stamp_ns),
+                    frame_id=WORLD,
+                    id=shape.name,
+                    triangles=[surface],
+                    metadata=[messages.KeyValuePair(key="label", value=str(shape.label))],
+                )
+            )
+        self._log("/scene", "SceneUpdate", messages.SceneUpdate(entities=entities), scene.stamp_ns)
 
     def _packet(self, packet: Packet) -> None:
         encoding = FRAME_ENCODING if packet.headers else PAYLOAD_ENCODING

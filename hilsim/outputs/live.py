@@ -7,16 +7,17 @@ import numpy as np
 
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import normalise
-from hilsim.outputs.events import OutputScan, SourceInfo, output_points
+from hilsim.outputs.events import OutputScan, SourceInfo, StateReport, output_points
 from hilsim.outputs.sources import SENSOR_FROM_ROS, return_types, utc_ns
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan
 from hilsim.view.feed.base import Feed
 
 _PAUSE_S = 0.005
+_STATE_S = 1.0
 
 
-class LiveScans:
-    """Scans of all sensors of a feed, in the order in which they are complete.
+class LiveEvents:
+    """Scans of all sensors of a feed, in the order in which they are complete, and once a second the state of a daemon.
 
     Attributes:
         skipped: Scans that were gone before they could be taken.
@@ -40,9 +41,13 @@ class LiveScans:
                 found.append(_output_scan(scan))
         return sorted(found, key=lambda scan: scan.stamp_ns)
 
-    def __iter__(self) -> Iterator[OutputScan]:
-        """Wait for scans for ever."""
+    def __iter__(self) -> Iterator[OutputScan | StateReport]:
+        """Wait for events for ever."""
+        reported_s = float("-inf")
         while True:
+            if time.monotonic() - reported_s >= _STATE_S and (state := self._feed.status()) is not None:
+                reported_s = time.monotonic()
+                yield StateReport(stamp_ns=time.time_ns(), state=state)
             some = self.take()
             yield from some
             if not some:

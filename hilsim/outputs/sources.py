@@ -20,7 +20,8 @@ from hilsim.errors import CaptureError
 from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
-from hilsim.outputs.events import LAST, SECOND, STRONGEST, UNKNOWN, BodyPose, Event, Fix, OutputScan, SourceInfo, output_points
+from hilsim.limits import VIEW_TRIANGLES
+from hilsim.outputs.events import LAST, SECOND, STRONGEST, UNKNOWN, BodyPose, Event, Fix, OutputScan, SceneShapes, SourceInfo, output_points
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
@@ -33,6 +34,8 @@ _NEAR_NS = 30_000_000_000
 """Most by which the clock of a sensor that counts UTC differs from the host's; beyond, it counts something else."""
 _POSE_NS = 20_000_000
 """Time between the poses of a rig's body."""
+_SHAPES_NS = 100_000_000
+"""Time between the poses of a rig's moving objects."""
 _PACKETS_AT_ONCE = 1024
 _TYPES_BY_MODE = {
     "unknown": np.array([UNKNOWN], np.uint8),
@@ -46,13 +49,16 @@ SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
 """A sensor's ROS axes (x forward, y left) in its sensor frame (x right, y forward)."""
 
 
-def rig_events(rig: Rig, duration_s: float, *, with_packets: bool, threads: int | None = None) -> tuple[SourceInfo, Iterator[Event]]:
+def rig_events(
+    rig: Rig, duration_s: float, *, with_packets: bool, with_shapes: bool = False, threads: int | None = None
+) -> tuple[SourceInfo, Iterator[Event]]:
     """Events of a rig within ``duration_s`` of rig time, with ground truth.
 
     Args:
         rig: The rig.
         duration_s: Length of rig time.
         with_packets: Whether packets are among the events, which renders them once more.
+        with_shapes: Whether the scene's objects are among the events.
         threads: Number of rendering threads; None: one a core.
 
     Raises:
@@ -68,6 +74,8 @@ def rig_events(rig: Rig, duration_s: float, *, with_packets: bool, threads: int 
         is_simulated=True,
     )
     streams = [_rig_scans(emulator, duration_s), _rig_poses(emulator, duration_s)]
+    if with_shapes:
+        streams.append(_rig_shapes(emulator, duration_s, info))
     if with_packets:
         streams.append(_rig_packets(emulator, duration_s))
     return info, (event for _, _, event in heapq.merge(*(_ranked(stream, rank) for rank, stream in enumerate(streams)), key=lambda each: each[:2]))
@@ -137,6 +145,22 @@ def _moving(stamp_ns: int, pose: Pose, around: tuple[Pose, Pose, Pose]) -> BodyP
         rates_radps=(x / (2.0 * half_s), y / (2.0 * half_s), z / (2.0 * half_s)),
         force_mps2=Pose(orientation=pose.orientation).inverse().transform((fx, fy, fz)),
     )
+
+
+def _rig_shapes(emulator: Emulator, duration_s: float, info: SourceInfo) -> Iterator[tuple[int, Event]]:
+    """All objects at the beginning, then ten times a second those that move; the largest are left out where there are too many triangles."""
+    shapes, left, hidden = emulator.shapes(), VIEW_TRIANGLES.bound, set()
+    for place in sorted(range(len(shapes)), key=lambda place: len(shapes[place].triangles)):
+        left -= len(shapes[place].triangles)
+        if left < 0:
+            hidden.add(place)
+    if hidden:
+        info.remarks.append(f"{len(hidden)} objects of the scene have too many triangles to be written")
+    for time_ns in range(0, round(duration_s * 1e9), _SHAPES_NS):
+        now = emulator.shapes(time_ns / 1e9) if time_ns else shapes
+        shown = tuple(shape for place, shape in enumerate(now) if place not in hidden and not (time_ns and shape.is_still))
+        if shown:
+            yield time_ns, SceneShapes(stamp_ns=emulator.utc_epoch_ns + time_ns, shapes=shown)
 
 
 def _rig_packets(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, Event]]:

@@ -63,21 +63,31 @@ def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float) -> float:
 
 
 @kernel
-def _on_object(world: World, instance: int, time_ns: int, place_m: Vector) -> Vector:
-    """A place of the world in the frame of the mover there, or as it is for what stands still."""
+def place_on_object(
+    world: World,
+    instance: int,
+    triangle: int,
+    time_ns: int,
+    origin_m: npt.NDArray[np.float64],
+    direction: npt.NDArray[np.float32],
+    ray: int,
+    range_m: float,
+) -> Vector:
+    """Place (m) that a ray meets, in the frame of the object there: the same one whether the object stands still or moves."""
     mover = instance - world.tile_count
-    if mover < 0:
-        return place_m
-    (x, y, z), turn = mover_pose(world, mover, time_ns)
-    return rotate(conjugate(turn), (place_m[0] - x, place_m[1] - y, place_m[2] - z))
-
-
-@kernel
-def _shade(world: World, surface: int, instance: int, time_ns: int, place_m: Vector) -> float:
-    """Factor of a textured surface's reflectivity at a place of the world."""
-    x, y, z = _on_object(world, instance, time_ns, place_m)
-    deviation = texture_noise(x, y, z, float(world.optics[surface, _TEXTURE_SIZE]))
-    return max(0.0, 1.0 + float(world.optics[surface, _TEXTURE]) * deviation)
+    if mover >= 0:
+        (x, y, z), turn = mover_pose(world, mover, time_ns)
+    else:
+        row = world.owner[triangle]
+        position_m, orientation = world.object_position_m[row], world.object_orientation[row]
+        x, y, z = position_m[0], position_m[1], position_m[2]
+        turn = (orientation[0], orientation[1], orientation[2], orientation[3])
+    place_m = (
+        origin_m[ray, 0] + range_m * direction[ray, 0] - x,
+        origin_m[ray, 1] + range_m * direction[ray, 1] - y,
+        origin_m[ray, 2] + range_m * direction[ray, 2] - z,
+    )
+    return rotate(conjugate(turn), place_m)
 
 
 @inlined_kernel
@@ -102,6 +112,7 @@ def returned(
     optics: npt.NDArray[np.float32],
     surface: int,
     instance: int,
+    triangle: int,
     time_ns: int,
     cosine: float,
     origin_m: npt.NDArray[np.float64],
@@ -112,8 +123,7 @@ def returned(
     """Light that a surface returns of a ray, relative to a white matt wall that the ray meets squarely, without its mirror image."""
     reflectivity = float(optics[surface, _REFLECTIVITY]) * _lit(float(optics[surface, _GLOSS]), cosine)
     if optics[surface, _TEXTURE] > 0.0:
-        x = origin_m[ray, 0] + range_m * direction[ray, 0]
-        y = origin_m[ray, 1] + range_m * direction[ray, 1]
-        z = origin_m[ray, 2] + range_m * direction[ray, 2]
-        reflectivity *= _shade(world, surface, instance, time_ns, (x, y, z))
+        x, y, z = place_on_object(world, instance, triangle, time_ns, origin_m, direction, ray, range_m)
+        deviation = texture_noise(x, y, z, float(optics[surface, _TEXTURE_SIZE]))
+        reflectivity *= max(0.0, 1.0 + float(optics[surface, _TEXTURE]) * deviation)
     return reflectivity

@@ -86,6 +86,8 @@ class World(NamedTuple):
         key_orientation: ``float64[q, 4]``, orientations of the keys.
         live: Keys that are written while the world is rendered.
         object_label: ``uint8[o]``, label of each object.
+        object_position_m: ``float64[o, 3]``, where the frame of each object in tiles is; movers have their keys.
+        object_orientation: ``float64[o, 4]``, its orientation, world from object.
         reflectivity: ``uint8[r]``, code of each material.
         optics: ``float32[r, 9]``, properties of each material, columns by ``Optic``.
         is_opaque: Whether no light goes on from any material, through it or by its mirror image.
@@ -116,6 +118,8 @@ class World(NamedTuple):
     key_orientation: npt.NDArray[np.float64]
     live: LiveKeys
     object_label: npt.NDArray[np.uint8]
+    object_position_m: npt.NDArray[np.float64]
+    object_orientation: npt.NDArray[np.float64]
     reflectivity: npt.NDArray[np.uint8]
     optics: npt.NDArray[np.float32]
     is_opaque: bool
@@ -239,6 +243,7 @@ class WorldParts:
             nodes = empty_nodes(self.node_count)
             np.concatenate([np.zeros((0, 16), dtype=np.float32), *self.nodes], out=nodes)
         optics = [material.optics for material in self.materials]
+        poses = [thing.placement if isinstance(thing.placement, Pose) else Pose() for thing in objects]
         return World(
             origin_m=origin_m,
             tile_count=tile_count,
@@ -255,6 +260,8 @@ class WorldParts:
             instance_object=np.array([*(-1 for _ in range(tile_count)), *(mover.object_id for mover in movers)], dtype=np.int32),
             live=self.live,
             object_label=np.array([thing.label for thing in objects], dtype=np.uint8),
+            object_position_m=np.array([pose.position_m for pose in poses], dtype=np.float64).reshape(-1, 3),
+            object_orientation=np.array([pose.orientation for pose in poses], dtype=np.float64).reshape(-1, 4),
             reflectivity=np.array([material.reflectivity for material in self.materials], dtype=np.uint8),
             optics=np.array(optics, dtype=np.float32).reshape(-1, len(Optic)),
             is_opaque=not any(material.lets_light_on for material in self.materials),

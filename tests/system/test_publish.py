@@ -8,9 +8,13 @@ import struct
 import subprocess
 import sys
 import time
+from collections import defaultdict
 
 import pytest
 import websockets
+
+from tests.system.conftest import sensor_table
+from tests.system.test_changes import CONTROL
 
 pytestmark = [pytest.mark.system, pytest.mark.cold]
 DOMAIN = "87"
@@ -47,24 +51,23 @@ def recorded(tmp_path):
     return capture
 
 
-async def heard(url):
-    """Number of messages of each channel, until each has some."""
-    topics, counts, asked_s = {}, {}, 0.0
+async def heard(url, fewest=FEWEST):
+    """Messages of each of three channels, until each has some."""
+    topics, found, asked_s = {}, defaultdict(list), 0.0
     async with asyncio.timeout(120), websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None) as socket:
-        while len(counts) < 3 or min(counts.values()) < FEWEST:
+        while len(found) < 3 or min(map(len, found.values())) < fewest:
             with contextlib.suppress(TimeoutError):
                 message = await asyncio.wait_for(socket.recv(), 1.0)
                 if isinstance(message, str):
                     text = json.loads(message)
                     topics |= {each["id"]: each["topic"] for each in text.get("channels", ()) if text["op"] == "advertise"}
                 elif message[0] == 1:
-                    topic = topics[struct.unpack("<I", message[1:5])[0]]
-                    counts[topic] = counts.get(topic, 0) + 1
+                    found[topics[struct.unpack("<I", message[1:5])[0]]].append(message[13:])  # behind the channel and the time
             if time.monotonic() > asked_s + 0.5:  # again: the server advertises a channel a moment before it accepts a subscription
                 asked_s = time.monotonic()
-                missing = [{"id": channel, "channelId": channel} for channel, topic in topics.items() if topic not in counts]
+                missing = [{"id": channel, "channelId": channel} for channel, topic in topics.items() if topic not in found]
                 await socket.send(json.dumps({"op": "subscribe", "subscriptions": missing}))
-    return counts
+    return found
 
 
 def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
@@ -74,8 +77,8 @@ def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
     publisher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert subscriber.stdout.readline() == "ready\n"
-        counts = asyncio.run(heard(publisher.stdout.readline().strip()))
-        assert set(counts) == {"/tf", "/lidar_127_0_1_201/points", "/lidar_127_0_1_201/scan"}
+        found = asyncio.run(heard(publisher.stdout.readline().strip()))
+        assert set(found) == {"/tf", "/lidar_127_0_1_201/points", "/lidar_127_0_1_201/scan"}
         output, _ = subscriber.communicate(timeout=120)
         assert (subscriber.returncode, output) == (0, "lidar_127_0_1_201\n")
         publisher.send_signal(signal.SIGTERM)
@@ -85,3 +88,18 @@ def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
             process.kill()
             process.wait()
             process.stdout.close()
+
+
+def test_the_state_of_a_daemon_is_among_the_channels(daemon, rig, receiver, tmp_path):
+    running = daemon(rig(sensor_table("front", receiver().port, receiver().port), CONTROL))
+    command = [sys.executable, "-m", "hilsim", "publish", str(tmp_path / "control"), "--foxglove", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as publisher:
+        try:
+            heard_of = asyncio.run(heard(publisher.stdout.readline().strip(), fewest=2))
+        finally:
+            publisher.terminate()
+    assert set(heard_of) == {"/tf", "/front/points", "/hilsim/state"}
+    first, second = (json.loads(message) for message in heard_of["/hilsim/state"][:2])
+    assert 0.0 < first["rig_s"] < second["rig_s"]
+    assert second["health"]["level"] in {"healthy", "degraded"}
+    assert running.stop()[0] == 0

@@ -74,7 +74,7 @@ def export(
         )
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
-    info, events, is_rig = _source(source, settings, sensor, duration_s, with_packets=with_packets)
+    info, events, is_rig = _source(source, settings, sensor, duration_s, with_packets=with_packets, with_shapes=kind == "mcap")
     from hilsim.outputs.making import make_output  # noqa: PLC0415 - imports kernels
 
     made = make_output(kind, output, info, layout=layout, storage=storage, in_one=in_one, with_packets=with_packets, with_laser_scans=laser_scan)
@@ -121,14 +121,15 @@ def export(
 
 
 def _source(
-    source: str, settings: tuple[str, ...], sensor: str, duration_s: float | None, *, with_packets: bool
+    source: str, settings: tuple[str, ...], sensor: str, duration_s: float | None, *, with_packets: bool, with_shapes: bool
 ) -> "tuple[SourceInfo, Iterator[Event], bool]":
     from hilsim.outputs.sources import capture_events, rig_events  # noqa: PLC0415 - imports kernels
 
     if Path(source).suffix in {".toml", *SDF_SUFFIXES} or not Path(source).exists():
         if sensor:
             raise click.UsageError("--sensor is for captures: choose a rig's sensors with --set")
-        info, events = rig_events(loaded(rig_path(source), changes(settings)), duration_s or _RIG_S, with_packets=with_packets)
+        rig = loaded(rig_path(source), changes(settings))
+        info, events = rig_events(rig, duration_s or _RIG_S, with_packets=with_packets, with_shapes=with_shapes)
         return info, events, True
     if settings:
         raise click.UsageError("--set is for rigs: a capture has no keys")

@@ -58,7 +58,7 @@ def publish(
     It is a process of its own that follows the packets which left: the wire does not notice it.
     """
     from hilsim.outputs.events import SourceInfo  # noqa: PLC0415 - slow to import
-    from hilsim.outputs.live import LiveScans  # noqa: PLC0415 - imports kernels
+    from hilsim.outputs.live import LiveEvents  # noqa: PLC0415 - imports kernels
 
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a daemon's control socket, http://HOST:PORT or a capture) or --listen HOST:PORT")
@@ -73,9 +73,9 @@ def publish(
         signal.signal(number, signal.default_int_handler)
     feed = _feed(source, listen, token_file, objects_hz)
     try:
-        for scan in LiveScans(feed, info):
+        for event in LiveEvents(feed, info):
             for output in outputs:
-                output.write(scan)
+                output.write(event)
     except KeyboardInterrupt:
         pass
     finally:

@@ -322,7 +322,7 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
         at = hit_count[firing]
         if at < room and porosity < 1.0:
             value[firing, at, RANGE] = hit_m
-            light = returned(world, optics, surface, instance[ray], time_ns[ray], cosine, origin_m, direction, ray, ray_m)
+            light = returned(world, optics, surface, instance[ray], row, time_ns[ray], cosine, origin_m, direction, ray, ray_m)
             value[firing, at, ENERGY] = share * (1.0 - porosity) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine
             value[firing, at, RETRO] = optics[surface, _RETRO]

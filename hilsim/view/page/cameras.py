@@ -75,7 +75,6 @@ class Cameras:
             home = client.gui.add_button("behind the sensor")
             top = client.gui.add_button("top view")
         camera = _Camera(client=client, mode=mode, sensor=sensor)
-        self._cameras[client.client_id] = camera
 
         @mode.on_update
         def _(event: object) -> None:
@@ -92,7 +91,8 @@ class Cameras:
             del event
             self._from_above(camera)
 
-        self.go_home(client.client_id)
+        self._go_home(camera)
+        self._cameras[client.client_id] = camera
 
     def disconnect(self, client_id: int) -> None:
         """Forget a browser that has left."""
@@ -126,8 +126,12 @@ class Cameras:
     def go_home(self, client_id: int) -> None:
         """Move a browser's camera behind the chosen sensor."""
         camera = self._cameras.get(client_id)
-        pose = None if camera is None else self._poses().get(camera.sensor.value)
-        if camera is not None and pose is not None:
+        if camera is not None:
+            self._go_home(camera)
+
+    def _go_home(self, camera: _Camera) -> None:
+        pose = self._poses().get(camera.sensor.value)
+        if pose is not None:
             self._behind(camera, pose)
             camera.last, camera.followed = pose.position.copy(), camera.sensor.value
 

@@ -60,6 +60,18 @@ def test_a_texture_goes_along_with_its_object(vlp16):
     assert first == pytest.approx(second, rel=1e-4)
 
 
+@pytest.mark.parametrize("finish", [{"texture": 0.4, "texture_m": 0.2}, {"porosity": 0.5, "gap_m": 0.2}])
+def test_texture_and_openings_are_the_same_whether_the_object_stands_still_or_moves(vlp16, finish):
+    mesh = Mesh.uniform([(0.0, -60, -60), (0.0, 60, -60), (0.0, 60, 60), (0.0, -60, 60)], [[0, 1, 2], [0, 2, 3]], diffuse(50, **finish))
+    seen = []
+    for step in range(40):
+        pose = Pose(position_m=(10.0, 0.31 * step, -0.17 * step), orientation=about_axis((0.0, 0.0, 1.0), 0.02 * step))
+        hits = [energies([SceneObject(mesh=mesh, placement=placement)], level(vlp16)) for placement in (pose, fixed_track(pose))]
+        np.testing.assert_allclose(*hits, rtol=1e-4)
+        seen.append(hits[0][:, 1].sum())
+    assert np.std(seen) > 0.1 * np.mean(seen)
+
+
 @pytest.mark.parametrize(("angle_deg", "light"), [(0.0, 0.4), (10.0, 0.2 * math.cos(math.radians(10)) + 0.2 * math.cos(math.radians(20)) ** 20)])
 def test_gloss_brightens_what_is_met_squarely(vlp16, angle_deg, light):
     (range_m, energy) = energies([wall(10.0, diffuse(40, gloss=0.5), angle_deg=angle_deg)], level(vlp16))[0]

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import trimesh
 from click.testing import CliRunner
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 from mcap.reader import make_reader
 from rosbags.highlevel import AnyReader
 
@@ -49,6 +52,13 @@ size_m = [1.0, 60.0, 12.0]
 material = "plaster"
 """
 WALL_X_M = 110.0
+MOVER = """
+[[scene.box]]
+name = "cart"
+size_m = [1.0, 1.0, 1.0]
+[scene.box.motion]
+waypoints = [{ time_s = 0.0, position_m = [105.0, 50.0, 0.0] }, { time_s = 1.0, position_m = [115.0, 50.0, 0.0] }]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +286,32 @@ def test_an_mcap_file_has_each_packet_and_the_bytes_of_each_cloud(folder, rig, c
         for cloud, scan in zip(clouds, expected, strict=True):
             assert in_ros(scan.points)[0].astype("<f4").tobytes() in cloud
             assert len(cloud) > 32 * scan.points.size
+
+
+def decoded(channel, schema, data):
+    """A message of an MCAP file, by the schema in it."""
+    files = FileDescriptorSet.FromString(schema.data)
+    pool = DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+    assert channel.message_encoding == "protobuf"
+    return GetMessageClass(pool.FindMessageTypeByName(schema.name)).FromString(data)
+
+
+def test_an_mcap_file_shows_each_object_once_and_again_where_it_has_moved(folder):
+    path, moving = folder / "scene.mcap", folder / "moving"
+    moving.mkdir()
+    rig = write_rig(moving, RIG + MOVER)
+    ran("export", rig, "-o", path, "--duration-s", 0.25, "--no-packets")
+    with path.open("rb") as file:
+        updates = [decoded(channel, schema, message.data) for schema, channel, message in make_reader(file).iter_messages(topics=["/scene"])]
+    assert [[entity.id for entity in update.entities] for update in updates] == [["wall", "cart"], ["cart"], ["cart"]]
+    for step, update in enumerate(updates):
+        surface = update.entities[-1].triangles[0]
+        assert surface.pose.position.x == pytest.approx(105.0 + step)
+        assert len(surface.indices) == 36
+    wall = updates[0].entities[0].triangles[0]
+    assert {wall.pose.position.x + point.x for point in wall.points} == {110.0, 111.0}
 
 
 @pytest.mark.parametrize("between", ["x.mcap", "bag"])
