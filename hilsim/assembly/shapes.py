@@ -38,7 +38,10 @@ def shapes_at(objects: Sequence[SceneObject], time_ns: int) -> tuple[Shape, ...]
     for thing in objects:
         if isinstance(thing.placement, LivePlacement):
             continue
-        is_still = isinstance(thing.placement, Pose)
-        pose = thing.placement if isinstance(thing.placement, Pose) else Pose(*track_state(thing.placement, time_ns))
-        found.append(Shape(thing.name, thing.label, thing.mesh.vertices_m, thing.mesh.triangles, pose, is_still))
+        if isinstance(thing.placement, Pose):
+            pose = thing.placement
+        else:
+            position_m, orientation = track_state(thing.placement, time_ns)
+            pose = Pose(position_m=position_m, orientation=orientation)
+        found.append(Shape(thing.name, thing.label, thing.mesh.vertices_m, thing.mesh.triangles, pose, isinstance(thing.placement, Pose)))
     return tuple(found)
