@@ -34,29 +34,32 @@ retime = "none"
 mount_position_m = [0.0, 0.0, 1.7]
 """
 OBJECTS = """
+[scene.materials]
+even = { reflectivity = 35 }
+
 [[scene.box]]
 name = "wall"
-material = "concrete"
+material = "even"
 size_m = [0.2, 6.0, 3.0]
 position_m = [7.0, 1.0, 1.5]
 
 [[scene.box]]
 name = "car"
-material = "paint_red"
+material = "even"
 size_m = [4.2, 1.8, 1.5]
 position_m = [-9.0, 4.0, 0.75]
 rotation_deg = [0.0, 0.0, 30.0]
 
 [[scene.cylinder]]
 name = "pole"
-material = "concrete"
+material = "even"
 radius_m = 0.3
 height_m = 3.0
 position_m = [1.0, -4.0, 1.5]
 
 [[scene.box]]
 name = "far house"
-material = "concrete"
+material = "even"
 size_m = [8.0, 30.0, 20.0]
 position_m = [10.0, -70.0, 10.0]
 """
