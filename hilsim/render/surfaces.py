@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
-from hilsim.geometry.frames import Vector
+from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.render.movers import mover_pose
 from hilsim.scene.materials import Optic
@@ -62,6 +62,12 @@ def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float) -> float:
     return _TO_DEVIATION * (_cell_noise(u, v, w) + 0.5 * _cell_noise(_FINER * u, _FINER * v, _FINER * w))
 
 
+@inlined_kernel
+def _within(position_m: Vector, turn: Quaternion, place_m: Vector) -> Vector:
+    """A place in a frame that is at another one's ``position_m``."""
+    return rotate(conjugate(turn), (place_m[0] - position_m[0], place_m[1] - position_m[1], place_m[2] - position_m[2]))
+
+
 @kernel
 def place_on_object(
     world: World,
@@ -74,20 +80,19 @@ def place_on_object(
     range_m: float,
 ) -> Vector:
     """Place (m) that a ray meets, in the frame of the object there: the same one whether the object stands still or moves."""
-    mover = instance - world.tile_count
-    if mover >= 0:
-        (x, y, z), turn = mover_pose(world, mover, time_ns)
-    else:
-        row = world.owner[triangle]
-        position_m, orientation = world.object_position_m[row], world.object_orientation[row]
-        x, y, z = position_m[0], position_m[1], position_m[2]
-        turn = (orientation[0], orientation[1], orientation[2], orientation[3])
     place_m = (
-        origin_m[ray, 0] + range_m * direction[ray, 0] - x,
-        origin_m[ray, 1] + range_m * direction[ray, 1] - y,
-        origin_m[ray, 2] + range_m * direction[ray, 2] - z,
+        origin_m[ray, 0] + range_m * direction[ray, 0],
+        origin_m[ray, 1] + range_m * direction[ray, 1],
+        origin_m[ray, 2] + range_m * direction[ray, 2],
     )
-    return rotate(conjugate(turn), place_m)
+    row = world.owner[triangle]
+    if instance >= world.tile_count:
+        row = world.instance_object[instance]
+        position_m, turn = mover_pose(world, instance - world.tile_count, time_ns)
+        place_m = _within(position_m, turn, place_m)
+    x, y, z = world.object_position_m[row, 0], world.object_position_m[row, 1], world.object_position_m[row, 2]
+    orientation = world.object_orientation[row]
+    return _within((x, y, z), (orientation[0], orientation[1], orientation[2], orientation[3]), place_m)
 
 
 @inlined_kernel

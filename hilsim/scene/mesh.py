@@ -1,6 +1,6 @@
 """Triangle meshes as callers and files provide them: the input of ``scene.world.build_world``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,14 @@ class Mesh:
         triangles: ``int32[m, 3]``, rows of ``vertices_m``; either winding, rays hit both sides.
         material: ``int32[m]``, row of ``materials`` for each triangle.
         materials: Materials used, at least one.
+        frame: Pose of the frame to which textures and openings belong: that of the shape before it was placed.
     """
 
     vertices_m: npt.NDArray[np.float64]
     triangles: npt.NDArray[np.int32]
     material: npt.NDArray[np.int32]
     materials: tuple[Material, ...]
+    frame: Pose = field(default_factory=Pose)
 
     def __post_init__(self) -> None:
         vertices = np.ascontiguousarray(self.vertices_m, dtype=np.float64)
@@ -63,9 +65,8 @@ class Mesh:
         """The same triangles in the parent frame, where this mesh's frame has ``pose``."""
         if pose == Pose():
             return self
-        return Mesh(
-            self.vertices_m @ matrix_from_quaternion(pose.orientation).T + np.array(pose.position_m), self.triangles, self.material, self.materials
-        )
+        vertices_m = self.vertices_m @ matrix_from_quaternion(pose.orientation).T + np.array(pose.position_m)
+        return Mesh(vertices_m, self.triangles, self.material, self.materials, pose @ self.frame)
 
 
 def areas_m2(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -86,8 +86,8 @@ class World(NamedTuple):
         key_orientation: ``float64[q, 4]``, orientations of the keys.
         live: Keys that are written while the world is rendered.
         object_label: ``uint8[o]``, label of each object.
-        object_position_m: ``float64[o, 3]``, where the frame of each object in tiles is; movers have their keys.
-        object_orientation: ``float64[o, 4]``, its orientation, world from object.
+        object_position_m: ``float64[o, 3]``, position of each object's texture: in the world of one in tiles, in a mover's own frame of a mover.
+        object_orientation: ``float64[o, 4]``, its orientation.
         reflectivity: ``uint8[r]``, code of each material.
         optics: ``float32[r, 9]``, properties of each material, columns by ``Optic``.
         is_opaque: Whether no light goes on from any material, through it or by its mirror image.
@@ -243,7 +243,11 @@ class WorldParts:
             nodes = empty_nodes(self.node_count)
             np.concatenate([np.zeros((0, 16), dtype=np.float32), *self.nodes], out=nodes)
         optics = [material.optics for material in self.materials]
-        poses = [thing.placement if isinstance(thing.placement, Pose) else Pose() for thing in objects]
+        moving = {mover.object_id for mover in movers}
+        poses = [
+            thing.placement @ thing.mesh.frame if isinstance(thing.placement, Pose) and number not in moving else thing.mesh.frame
+            for number, thing in enumerate(objects)
+        ]
         return World(
             origin_m=origin_m,
             tile_count=tile_count,

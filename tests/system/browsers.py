@@ -1,6 +1,7 @@
 """A real browser, without a screen: Debian's Chromium, driven by playwright."""
 
 import io
+import os
 import shutil
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,8 @@ from playwright.async_api import async_playwright
 _PROGRAMS = ("chromium-headless-shell", "chromium")
 _ARGUMENTS = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 """WebGL by the processor."""
+PICTURES = "HILSIM_PICTURES"
+"""Environment variable: the folder to which tests write the pictures of the documentation."""
 PATIENCE_MS = 120_000
 """On a busy machine a page takes more than a minute."""
 
@@ -33,7 +36,8 @@ async def browser():
 @asynccontextmanager
 async def window(opened, width=1000, height=1400):
     """A window of its own, with its own cookies. Requests to anywhere but this machine fail the test."""
-    context = await opened.new_context(viewport={"width": width, "height": height})
+    scale = 1.0 if PICTURES in os.environ else 0.5  # the processor draws each pixel
+    context = await opened.new_context(viewport={"width": width, "height": height}, device_scale_factor=scale)
     context.set_default_timeout(PATIENCE_MS)
     asked = []
     context.on("request", lambda request: asked.append(request.url))

@@ -39,29 +39,35 @@ position_port = {position_port}
 CONTROL = '[control]\nsocket = "control"\n'
 
 
-def sensor(name, data_port, position_port, keys="", mount="[0.0, 0.0, 0.0]", host=201):
+def sensor(name, data_port, position_port, keys="sub_rays = 1", mount="[0.0, 0.0, 0.0]", host=201):
     return FREE_CLOCK.format(name=name, data_port=data_port, position_port=position_port, keys=keys, mount=mount, host=host)
 
 
 def payloads(path, port):
     """UDP payloads of a capture to a port, in their order."""
+    return payloads_by_port(path)[port]
+
+
+def payloads_by_port(path):
+    """UDP payloads of a capture by their destination's port, in their order."""
     found = defaultdict(list)
     with path.open("rb") as file:
         for _, frame in dpkt.pcap.UniversalReader(file):
             datagram = dpkt.ethernet.Ethernet(frame).data.data
             found[datagram.dport].append(bytes(datagram.data))
-    return found[port]
+    return found
 
 
 def await_payloads(path, ports, more_than):
     """Wait until a capture that grows has more than some payloads to each port: a busy machine sends a part of them."""
     deadline_s = time.monotonic() + 120.0
     while True:
+        time.sleep(1.0)
         with contextlib.suppress(dpkt.NeedData):  # its last record is half written
-            if all(len(payloads(path, port)) > more_than for port in ports):
+            found = payloads_by_port(path)
+            if all(len(found[port]) > more_than for port in ports):
                 return
         assert time.monotonic() < deadline_s
-        time.sleep(0.2)
 
 
 def ask_one_by_one(path, changes):
@@ -135,7 +141,7 @@ drive = {{ waypoints_m = [[4.0, 0.0], [0.0, 4.0]], columns = 60 }}
 [[rover]]
 number = 2
 network = {{ source = "{address}", destination = "{address}" }}
-drive = {{ steered_by = "buttons", position_m = [0.0, -4.0, 0.0], lidar = {{ profile = "vlp16" }} }}
+drive = {{ steered_by = "buttons", position_m = [0.0, -4.0, 0.0], lidar = {{ profile = "vlp16", sub_rays = 1 }} }}
 """
 
 
