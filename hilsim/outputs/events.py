@@ -23,8 +23,6 @@ OUTPUT_DTYPE = np.dtype(
         ("intensity", "u1"),
         ("return_type", "u1"),
         ("ring", "<u2"),
-        ("azimuth", "<f4"),
-        ("elevation", "<f4"),
         ("range", "<f4"),
         ("offset_ns", "<i8"),
         ("label", "<i2"),
@@ -40,8 +38,6 @@ Attributes:
     intensity: Byte of the packet.
     return_type: ``ReturnCode``.
     ring: Laser, counted from the lowest elevation (a Cepton-style sensor: the packet's channel).
-    azimuth: Radians, counter-clockwise from forward, -pi to pi.
-    elevation: Radians, up.
     range: Metres from the sensor's origin.
     offset_ns: Time of the firing from the scan's stamp.
     label: Label of the object in the ground truth; -1 without an object, or where no truth is known.
@@ -206,12 +202,13 @@ def completed(output: Output, path: Path) -> Iterator[Output]:
 def output_points(points: npt.NDArray[Any], stamp_ns: int, return_type: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     """Points of ``hilsim.scans.points`` (x right, y forward) as ``OUTPUT_DTYPE``; ``stamp_ns`` is the zero of ``offset_ns``, in the points' own time."""
     made = np.zeros(points.size, OUTPUT_DTYPE)
-    x, y, z = (points[axis].astype(np.float64) for axis in "xyz")
     made["x"], made["y"], made["z"] = points["y"], -points["x"], points["z"]
     made["intensity"], made["ring"], made["return_type"] = points["intensity"], points["ring"], return_type
-    made["azimuth"] = np.arctan2(-x, y)
-    made["elevation"] = np.arctan2(z, np.hypot(x, y))
-    made["range"] = points["range"] if "range" in (points.dtype.names or ()) else np.sqrt(x * x + y * y + z * z)
+    if "range" in (points.dtype.names or ()):
+        made["range"] = points["range"]
+    else:
+        x, y, z = (points[axis].astype(np.float64) for axis in "xyz")
+        made["range"] = np.sqrt(x * x + y * y + z * z)
     made["offset_ns"] = points["time"] - stamp_ns
     has_truth = "label" in (points.dtype.names or ())
     made["label"] = points["label"] if has_truth else -1

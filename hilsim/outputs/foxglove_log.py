@@ -138,7 +138,7 @@ class FoxgloveLog:
 
     def _scan(self, scan: OutputScan) -> None:
         messages = self._foxglove.messages
-        points = cloud_points(scan, "xyzircaedt")
+        points = cloud_points(scan, "xyzircdt")
         kinds = {
             "<f4": messages.PackedElementFieldNumericType.Float32,
             "|u1": messages.PackedElementFieldNumericType.Uint8,

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
@@ -20,7 +21,8 @@ from hilsim.protocols.recognise import PacketKind, recognise
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-Layout = Literal["xyzirt", "xyzircaedt"]
+Layout = Literal["xyzirt", "xyzircaedt", "xyzircdt"]
+"""Names of point layouts; the last one, for Foxglove, is the second without the angles."""
 WORLD, BODY = "map", "base_link"
 """Frames of the world and of what carries the sensors."""
 _BEAMS = 1800
@@ -41,6 +43,7 @@ _XYZIRCAEDT = np.dtype(
         ("time_stamp", "<u4"),
     ]
 )
+_XYZIRCDT = np.dtype([field for field in _XYZIRCAEDT.descr if field[0] not in {"azimuth", "elevation"}])
 _KINDS = {"<f4": _FLOAT32, "|u1": _UINT8, "<u2": _UINT16, "<u4": _UINT32}
 _PACKET = "builtin_interfaces/Time stamp\nuint8[1206] data\n"
 _SCAN = "std_msgs/Header header\nvelodyne_msgs/VelodynePacket[] packets\n"
@@ -299,23 +302,32 @@ def cloud_points(scan: OutputScan, layout: Layout) -> Any:
         made["time"] = points["offset_ns"] / 1e9
         made["ring"] = points["ring"]
     else:
-        made = np.zeros(points.size, _XYZIRCAEDT)
-        made["return_type"], made["channel"] = points["return_type"], points["ring"]
-        made["azimuth"], made["elevation"], made["distance"] = points["azimuth"], points["elevation"], points["range"]
+        made = np.zeros(points.size, _XYZIRCAEDT if layout == "xyzircaedt" else _XYZIRCDT)
+        made["return_type"], made["channel"], made["distance"] = points["return_type"], points["ring"], points["range"]
+        if layout == "xyzircaedt":
+            made["azimuth"], made["elevation"] = angles_rad(points)
         made["time_stamp"] = np.clip(points["offset_ns"], 0, 0xFFFFFFFF)
     for name in ("x", "y", "z", "intensity"):
         made[name] = points[name]
     return made
 
 
+def angles_rad(points: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Azimuth, counter-clockwise from forward, and elevation of ``OUTPUT_DTYPE[n]``."""
+    x, y, z = (points[axis].astype(np.float64) for axis in "xyz")
+    return np.arctan2(y, x), np.arctan2(z, np.hypot(x, y))
+
+
 def level_ranges(scan: OutputScan) -> tuple[Any, Any]:
     """``float32[1800]`` level ranges of the laser nearest to the horizon, counter-clockwise from behind, infinite without a return; and intensities."""
     points = scan.points
     rings, inverse = np.unique(points["ring"], return_inverse=True)
-    mean = np.bincount(inverse, np.abs(points["elevation"])) / np.bincount(inverse)
-    level = points[points["ring"] == rings[np.argmin(mean)]]
+    azimuth, elevation = angles_rad(points)
+    mean = np.bincount(inverse, np.abs(elevation)) / np.bincount(inverse)
+    is_level = points["ring"] == rings[np.argmin(mean)]
+    level = points[is_level]
     ranges, intensities = np.full(_BEAMS, np.inf, np.float32), np.zeros(_BEAMS, np.float32)
-    beam = np.floor((level["azimuth"] + math.pi) * _BEAMS / (2.0 * math.pi)).astype(np.int64) % _BEAMS
+    beam = np.floor((azimuth[is_level] + math.pi) * _BEAMS / (2.0 * math.pi)).astype(np.int64) % _BEAMS
     flat = np.hypot(level["x"], level["y"])
     order = np.argsort(-flat, kind="stable")  # the nearest of a beam is written last
     ranges[beam[order]], intensities[beam[order]] = flat[order], level["intensity"][order]

@@ -34,6 +34,7 @@ _GAP_NS = 300_000_000
 _FLAGS = (0xEE, 0xDD, 0xCC, 0xBB)
 _STDV = np.frombuffer(b"STDV", np.uint8)
 _HOUR_NS = 3_600_000_000_000
+_NEVER = 1 << 62
 
 PoseOf = Callable[[str, int], tuple[tuple[float, float, float], tuple[float, float, float, float]]]
 """Function that gives the position and orientation of a sensor at a UTC instant."""
@@ -144,8 +145,9 @@ class SensorStream:
         payloads = [payload for payload, _ in (*leading, *some)]
         batch = _joined(payloads)
         decoded = decode_cepton(batch) if self._geometry is None else decode_velodyne(batch, self._geometry)
+        begin = int(np.searchsorted(decoded["packet"], len(leading)))  # they come packet by packet
+        decoded = decoded[begin:]
         packet = decoded["packet"].astype(np.int64) - len(leading)
-        decoded, packet = decoded[packet >= 0], packet[packet >= 0]
         azimuth = self._count(payloads, len(leading))
         numbered = self._turns.number(azimuth, packet, decoded)
         decoded["packet"] = packet + self.packets
@@ -173,10 +175,16 @@ class SensorStream:
 
     def _give(self, complete: int) -> None:
         """Publish the scans before a turn, and remove them from what is held."""
-        while self._payloads and (turn := min(self._payloads[0][2], int(self._held.turn.min(initial=1 << 62)))) < complete:
-            mine = self._held.turn == turn
-            points = self._held.points[mine]
-            self._held = _Held(self._held.points[~mine], self._held.turn[~mine])
+        held, turns = self._held
+        if (turns[1:] < turns[:-1]).any():  # lasers of one firing look into two turns
+            order = np.argsort(turns, kind="stable")
+            held, turns = held[order], turns[order]
+        packet = held["packet"].astype(np.int64)
+        needed_from = np.append(np.minimum.accumulate(packet[::-1])[::-1], _NEVER)
+        given = 0
+        while self._payloads and (turn := min(self._payloads[0][2], int(turns[given]) if given < turns.size else _NEVER)) < complete:
+            until = int(np.searchsorted(turns, turn, side="right"))
+            points, given = held[given:until], until
             begin = self._first
             last = max((at for at, packet in enumerate(self._payloads) if packet[2] <= turn), default=0)
             if points.size:
@@ -187,13 +195,13 @@ class SensorStream:
                 self._publish_scan(points, begin, packets)
             else:
                 self.losses.cut_scans += 1
-            needed = int(self._held.points["packet"].min(initial=(1 << 32) - 1))
-            while self._payloads and self._payloads[0][2] <= turn and self._first < needed:
+            while self._payloads and self._payloads[0][2] <= turn and self._first < needed_from[given]:
                 self._payloads.popleft()
                 self._first += 1
             if self._payloads and self._payloads[0][2] <= turn:  # it has points of the next turn
                 payload, stamp_ns, _ = self._payloads[0]
                 self._payloads[0] = (payload, stamp_ns, turn + 1)
+        self._held = _Held(held[given:], turns[given:])
 
     def _publish_scan(self, decoded: npt.NDArray[Any], begin: int, packets: list[tuple[bytes, int, int]]) -> None:
         stamp_ns = np.array([stamp for _, stamp, _ in packets], np.int64)
