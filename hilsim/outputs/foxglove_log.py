@@ -15,6 +15,7 @@ from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.outputs.events import BodyPose, Event, Fix, OutputScan, SceneShapes, SourceInfo, StateReport
+from hilsim.outputs.foxglove_layout import SCENE, STATE, layout_of
 from hilsim.outputs.ros import BODY, WORLD, cloud_points, frame, level_ranges, offsets, topic_name
 from hilsim.version import __version__
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 FRAME_ENCODING, PAYLOAD_ENCODING = "hilsim.ethernet_frame", "hilsim.udp_payload"
 """Encodings of messages that are packets."""
-STATE = "/hilsim/state"
-"""Topic of a daemon's state, as JSON."""
 BACKLOG = 8
 """Messages that wait for a client that reads slowly: its memory stays at some scans."""
 
@@ -50,7 +49,15 @@ class FoxgloveLog:
         messages: Messages logged.
     """
 
-    def __init__(self, context: "foxglove.Context", info: SourceInfo, *, with_packets: bool = True, with_laser_scans: bool = False) -> None:
+    def __init__(
+        self,
+        context: "foxglove.Context",
+        info: SourceInfo,
+        *,
+        with_packets: bool = True,
+        with_laser_scans: bool = False,
+        layout_file: Path | None = None,
+    ) -> None:
         """Create a log without channels; they are made for the first message of each.
 
         Args:
@@ -58,12 +65,14 @@ class FoxgloveLog:
             info: Description of the source.
             with_packets: Whether packets are logged.
             with_laser_scans: Whether a LaserScan of the laser nearest to the horizon is made of each scan.
+            layout_file: File for a layout that shows the sensors, written when one is new; None: none.
         """
         self._foxglove = require_foxglove()
         self._context, self._info = context, info
         self._with_packets, self._with_laser_scans = with_packets, with_laser_scans
         self._channels: dict[str, Any] = {}
-        self._placed: set[str] = set()
+        self._placed: dict[str, None] = {}
+        self._layout_file = layout_file
         self.messages = 0
 
     def write(self, event: Event) -> None:
@@ -133,8 +142,13 @@ class FoxgloveLog:
         if not self._info.has_body:
             self._transform(scan.stamp_ns, WORLD, frame(scan.sensor), scan.pose or Pose())
         elif scan.sensor not in self._placed:
-            self._placed.add(scan.sensor)
             self._transform(scan.stamp_ns, BODY, frame(scan.sensor), self._info.mounts.get(scan.sensor, Pose()))
+
+        if scan.sensor not in self._placed:
+            self._placed[scan.sensor] = None
+            if self._layout_file is not None:
+                layout = layout_of(tuple(self._placed), BODY if self._info.has_body else WORLD)
+                self._layout_file.write_text(json.dumps(layout, indent=2) + "\n")
 
     def _scan(self, scan: OutputScan) -> None:
         messages = self._foxglove.messages
@@ -192,7 +206,7 @@ class FoxgloveLog:
                     metadata=[messages.KeyValuePair(key="label", value=str(shape.label))],
                 )
             )
-        self._log("/scene", "SceneUpdate", messages.SceneUpdate(entities=entities), scene.stamp_ns)
+        self._log(SCENE, "SceneUpdate", messages.SceneUpdate(entities=entities), scene.stamp_ns)
 
     def _packet(self, packet: Packet) -> None:
         encoding = FRAME_ENCODING if packet.headers else PAYLOAD_ENCODING
@@ -218,7 +232,9 @@ class FoxgloveLog:
 class McapFile(FoxgloveLog):
     """A log in a file."""
 
-    def __init__(self, path: Path, info: SourceInfo, *, with_packets: bool = True, with_laser_scans: bool = False) -> None:
+    def __init__(
+        self, path: Path, info: SourceInfo, *, with_packets: bool = True, with_laser_scans: bool = False, layout_file: Path | None = None
+    ) -> None:
         """Create the file, in place of one that is there.
 
         Raises:
@@ -231,7 +247,7 @@ class McapFile(FoxgloveLog):
             self._writer = foxglove.open_mcap(path, allow_overwrite=True, context=context, writer_options=options)
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"{path}: must be a file that can be created, got {error}") from error
-        super().__init__(context, info, with_packets=with_packets, with_laser_scans=with_laser_scans)
+        super().__init__(context, info, with_packets=with_packets, with_laser_scans=with_laser_scans, layout_file=layout_file)
 
     def close(self) -> None:
         """Write the index, and what is known of the source."""
@@ -253,7 +269,7 @@ class FoxgloveServer(FoxgloveLog):
         port: Port in use.
     """
 
-    def __init__(self, host: str, port: int, info: SourceInfo, *, with_laser_scans: bool = False) -> None:
+    def __init__(self, host: str, port: int, info: SourceInfo, *, with_laser_scans: bool = False, layout_file: Path | None = None) -> None:
         """Begin to listen.
 
         Args:
@@ -261,6 +277,7 @@ class FoxgloveServer(FoxgloveLog):
             port: TCP port; 0: any.
             info: Description of the source.
             with_laser_scans: As for ``FoxgloveLog``.
+            layout_file: As for ``FoxgloveLog``.
 
         Raises:
             ConfigError: the package is missing, or the port is in use or not permitted.
@@ -272,7 +289,7 @@ class FoxgloveServer(FoxgloveLog):
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"{host}:{port}: must be a TCP port that is free and permitted, got {error}") from error
         self.port: int = self._server.port
-        super().__init__(context, info, with_packets=False, with_laser_scans=with_laser_scans)
+        super().__init__(context, info, with_packets=False, with_laser_scans=with_laser_scans, layout_file=layout_file)
 
     def close(self) -> None:
         """Close the port and the connections."""

@@ -24,6 +24,7 @@ def make_output(
     in_one: bool = False,
     with_packets: bool = True,
     with_laser_scans: bool = False,
+    layout_file: Path | None = None,
 ) -> Output:
     """Make an output.
 
@@ -36,6 +37,7 @@ def make_output(
         in_one: Whether all scans of a point cloud go into one file.
         with_packets: Whether packets are written where the format has them.
         with_laser_scans: Whether laser scans are written where the format has them.
+        layout_file: File for Foxglove's layout; None: none.
 
     Raises:
         ConfigError: a package is missing, or the place cannot be used.
@@ -44,7 +46,7 @@ def make_output(
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"{path}: the folder {path.absolute().parent} must exist")
     makers: dict[str, Callable[[], Output]] = {
-        "mcap": lambda: McapFile(path, info, with_packets=with_packets, with_laser_scans=with_laser_scans),
+        "mcap": lambda: McapFile(path, info, with_packets=with_packets, with_laser_scans=with_laser_scans, layout_file=layout_file),
         "ros2": lambda: RosBag(path, info, storage=storage, layout=layout, with_packets=with_packets, with_laser_scans=with_laser_scans),
         "kitti": lambda: KittiFolder(path),
         "nuscenes": lambda: NuscenesFolder(path, info),

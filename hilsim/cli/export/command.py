@@ -49,6 +49,12 @@ Examples:
 @click.option("--storage", type=click.Choice(["mcap", "sqlite3"]), default="mcap", show_default=True, help="Storage of a ROS 2 bag.")
 @click.option("--no-packets", is_flag=True, help="Leave the packets themselves out of an MCAP file or a bag.")
 @click.option("--laser-scan", is_flag=True, help="Also write the laser nearest to the horizon as a LaserScan (MCAP, bags).")
+@click.option(
+    "--foxglove-layout",
+    "layout_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write a layout for Foxglove or Lichtblick that shows the sensors.",
+)
 @click.option("--sensor", default="", help="Address of the only sensor of a capture to export.")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=None, help="Length to export.  [default: 10 s of a rig, all of a capture]")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
@@ -62,22 +68,29 @@ def export(
     storage: Literal["mcap", "sqlite3"],
     no_packets: bool,
     laser_scan: bool,
+    layout_file: Path | None,
     sensor: str,
     duration_s: float | None,
     as_json: bool,
 ) -> None:
     """Write the scans, packets and poses of SOURCE (a rig or a capture) in a format of other tools: point clouds, MCAP, ROS 2 bags, labelled data sets."""
-    kind = format_name or output.suffix.removeprefix(".").lower()
-    if kind not in FORMATS:
-        raise click.UsageError(
-            f"--format must be given where OUTPUT does not end in {', '.join('.' + name for name in (*CLOUDS, 'mcap'))}, got {output}"
-        )
+    kind = _kind(format_name, output, layout_file)
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
     info, events, is_rig = _source(source, settings, sensor, duration_s, with_packets=with_packets, with_shapes=kind == "mcap")
     from hilsim.outputs.making import make_output  # noqa: PLC0415 - imports kernels
 
-    made = make_output(kind, output, info, layout=layout, storage=storage, in_one=in_one, with_packets=with_packets, with_laser_scans=laser_scan)
+    made = make_output(
+        kind,
+        output,
+        info,
+        layout=layout,
+        storage=storage,
+        in_one=in_one,
+        with_packets=with_packets,
+        with_laser_scans=laser_scan,
+        layout_file=layout_file,
+    )
     scans, packets, begun_s = 0, 0, time.monotonic()
     from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
     from hilsim.outputs.events import OutputScan, completed  # noqa: PLC0415
@@ -118,6 +131,18 @@ def export(
     click.echo(f"{output}: {scans:,} scans of {', '.join(info.mounts)}" + (f", {packets:,} packets" if with_packets else ""))
     for remark in info.remarks:
         click.echo(f"note: {remark}", err=True)
+
+
+def _kind(format_name: str | None, output: Path, layout_file: Path | None) -> str:
+    """The format by its name or by the output's suffix."""
+    kind = format_name or output.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise click.UsageError(
+            f"--format must be given where OUTPUT does not end in {', '.join('.' + name for name in (*CLOUDS, 'mcap'))}, got {output}"
+        )
+    if layout_file is not None and kind != "mcap":
+        raise click.UsageError(f"--foxglove-layout is for MCAP files, got the format {kind}")
+    return kind
 
 
 def _source(

@@ -3,6 +3,7 @@
 import os
 import signal
 from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -32,6 +33,12 @@ Examples:
 @click.option("--domain", type=click.IntRange(0, 232), default=None, help="ROS_DOMAIN_ID.  [default: that of the environment, else 0]")
 @click.option("--layout", type=click.Choice(["xyzirt", "xyzircaedt"]), default="xyzirt", show_default=True, help="Points of ROS 2 clouds.")
 @click.option("--laser-scan", is_flag=True, help="Also publish the laser nearest to the horizon as a LaserScan.")
+@click.option(
+    "--foxglove-layout",
+    "layout_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write a layout for Foxglove or Lichtblick that shows the sensors.",
+)
 @click.option("--expose", is_flag=True, help="Permit an address of --foxglove that other machines reach: everybody there can read the clouds.")
 @click.option(
     "--objects-hz",
@@ -50,6 +57,7 @@ def publish(
     domain: int | None,
     layout: Literal["xyzirt", "xyzircaedt"],
     laser_scan: bool,
+    layout_file: Path | None,
     expose: bool,
     objects_hz: float,
 ) -> None:
@@ -64,10 +72,12 @@ def publish(
         raise click.UsageError("give either SOURCE (a daemon's control socket, http://HOST:PORT or a capture) or --listen HOST:PORT")
     if foxglove is None and not ros2:
         raise click.UsageError("give --foxglove HOST:PORT, --ros2, or both")
+    if layout_file is not None and foxglove is None:
+        raise click.UsageError("--foxglove-layout is for --foxglove")
     if foxglove is not None and not expose and not ip_address(foxglove[0]).is_loopback:
         raise click.BadParameter(f"must be a loopback address without --expose, got {foxglove[0]}", param_hint="--foxglove")
     info = SourceInfo(name=source or f"udp:{(listen or ('', 0))[0]}:{(listen or ('', 0))[1]}", has_body=False)
-    outputs = _outputs(info, foxglove, _domain(domain) if ros2 else None, layout, with_laser_scans=laser_scan)
+    outputs = _outputs(info, foxglove, _domain(domain) if ros2 else None, layout, with_laser_scans=laser_scan, layout_file=layout_file)
     os.nice(_NICE)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
@@ -85,7 +95,13 @@ def publish(
 
 
 def _outputs(
-    info: "SourceInfo", foxglove: Address | None, domain: int | None, layout: Literal["xyzirt", "xyzircaedt"], *, with_laser_scans: bool
+    info: "SourceInfo",
+    foxglove: Address | None,
+    domain: int | None,
+    layout: Literal["xyzirt", "xyzircaedt"],
+    *,
+    with_laser_scans: bool,
+    layout_file: Path | None,
 ) -> "list[Output]":
     """The chosen outputs; the address of Foxglove's is printed."""
     outputs: list[Output] = []
@@ -96,7 +112,7 @@ def _outputs(
     if foxglove is not None:
         from hilsim.outputs.foxglove_log import FoxgloveServer  # noqa: PLC0415 - an extra
 
-        server = FoxgloveServer(*foxglove, info, with_laser_scans=with_laser_scans)
+        server = FoxgloveServer(*foxglove, info, with_laser_scans=with_laser_scans, layout_file=layout_file)
         outputs.append(server)
         click.echo(f"ws://{foxglove[0]}:{server.port}")
     return outputs

@@ -302,7 +302,7 @@ def test_an_mcap_file_shows_each_object_once_and_again_where_it_has_moved(folder
     path, moving = folder / "scene.mcap", folder / "moving"
     moving.mkdir()
     rig = write_rig(moving, RIG + MOVER)
-    ran("export", rig, "-o", path, "--duration-s", 0.25, "--no-packets")
+    ran("export", rig, "-o", path, "--duration-s", 0.25, "--no-packets", "--foxglove-layout", moving / "layout.json")
     with path.open("rb") as file:
         updates = [decoded(channel, schema, message.data) for schema, channel, message in make_reader(file).iter_messages(topics=["/scene"])]
     assert [[entity.id for entity in update.entities] for update in updates] == [["wall", "cart"], ["cart"], ["cart"]]
@@ -310,6 +310,12 @@ def test_an_mcap_file_shows_each_object_once_and_again_where_it_has_moved(folder
         surface = update.entities[-1].triangles[0]
         assert surface.pose.position.x == pytest.approx(105.0 + step)
         assert len(surface.indices) == 36
+    layout = json.loads((moving / "layout.json").read_text())
+    with path.open("rb") as file:
+        topics = {channel.topic for channel in make_reader(file).get_summary().channels.values()}
+    (shown,) = [config["topics"] for panel, config in layout["configById"].items() if panel.startswith("3D!")]
+    assert {topic for topic, state in shown.items() if state["visible"]} == topics - {"/tf", "/pose"} == {"/scene", "/left/points", "/right/points"}
+    assert {layout["layout"][side] for side in ("first", "second")} == set(layout["configById"])
     wall = updates[0].entities[0].triangles[0]
     assert {wall.pose.position.x + point.x for point in wall.points} == {110.0, 111.0}
 
