@@ -9,7 +9,7 @@ import hilsim
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.random_edits import MAP_PORT, MAP_POSITION_PORT, PLAIN_PORT, PLAIN_POSITION_PORT, random_edit, write_all_three
 from tests.support import write_rig
-from tests.system.test_changes import CONTROL, payloads
+from tests.system.test_changes import CONTROL, payloads, stopped_s
 
 pytestmark = pytest.mark.system
 
@@ -40,14 +40,14 @@ def test_lived_edits_and_their_saved_script_give_the_same_packets(daemon, tmp_pa
     for _ in range(EDITS):
         random_edit(rng, session)
     control = hilsim.connect(tmp_path / "control")
-    script, lived_s = session.save_script("edits.toml"), control.state()["rig_s"]
+    script = session.save_script("edits.toml")
     kinds = {change["kind"] for change in control.script()}
     assert kinds == {"add", "move", "travel", "remove"}
     assert hilsim.edit(path, control).objects().keys() == {thing.live_name for thing in session.objects().values()}
-    assert running.stop()[0] == 0
+    lived_s = stopped_s(running, control)
     session.save_as("saved.toml")
     hilsim.load_rig(tmp_path / "saved.toml")
-    hilsim.record(path, tmp_path / "played.pcap", duration_s=lived_s + 3.0, script=script)
+    hilsim.record(path, tmp_path / "played.pcap", duration_s=lived_s, script=script)
     for port in (plain.port, mapped.port, recorded.port):
         lived, played = payloads(tmp_path / "lived.pcap", port), payloads(tmp_path / "played.pcap", port)
         assert len(lived) > 100

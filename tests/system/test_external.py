@@ -17,7 +17,7 @@ from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, p
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.support import write_rig
 from tests.system.conftest import SCENE
-from tests.system.test_changes import payloads, sensor
+from tests.system.test_changes import payloads, sensor, stopped_s
 
 pytestmark = pytest.mark.system
 
@@ -108,14 +108,14 @@ def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packet
     sender.stop()
     until(lambda: control.state()["external"]["state"] == "silent")
     time.sleep(0.5)
-    lived_s, stalls = control.state()["rig_s"], control.state()["external"]["stalls"]
-    assert running.stop()[0] == 0
+    stalls = control.state()["external"]["stalls"]
+    lived_s = stopped_s(running, control)
     assert state["poses"] > 400
     assert state["lost_messages"] > 0
     for event in ("external.following", "external.silent"):
         assert event in running.text()
     replayed = write_rig(tmp_path, SCENE + MOVED.format(listen=listen, keys='time = "replay"\nfile = "keys"') + sensors, "replayed.toml")
-    hilsim.record(replayed, tmp_path / "played.pcap", duration_s=lived_s + 1.0)
+    hilsim.record(replayed, tmp_path / "played.pcap", duration_s=lived_s)
     different = 0
     for of in (front.port, rear.port):
         lived, played = payloads(tmp_path / "lived.pcap", of), payloads(tmp_path / "played.pcap", of)
