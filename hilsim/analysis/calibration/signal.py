@@ -18,7 +18,11 @@ _MOST_OTHERS = 40
 _BYTE_EDGES = np.array([0.0, 1.5, 3.5, 6.5, 10.5, 15.5, 20.5, 30.5, 40.5, 55.5, 70.5, 85.5, 98.5])
 _FEWEST_PAIRS = 300
 _SAME_RANGE_M = 0.05
-_CLIPS, _CLIP_SD, _LEAST_CLIP = 4, 4.0, 0.7
+_EVEN_BYTES, _EVEN_RATIO = 2.0, 0.1
+"""Change of the mean byte over two cells of a surface: noise of a short capture, and texture."""
+_CLIPS, _CLIP_SD = 4, 4.0
+_LEAST_CLIP = 1.7
+"""Bytes of a laser come in steps of up to 3.3, most of them equal on dark surfaces: a limit of 4 times this keeps two steps."""
 _FEWEST_CODES = 24
 _MOST_CODES = 100
 _PARITY_SHARE = 0.75
@@ -72,13 +76,27 @@ def _pairs(visits: Visits) -> tuple[Ints, Ints]:
     return first, first + 1
 
 
+def _byte_steps(visits: Visits) -> tuple[Doubles, Doubles]:
+    """Steps of the byte from turn to turn, and the mean byte of each step's cell.
+
+    The mean of the cell, not of the one pair, which would put large and small steps of one surface into different rows. Cells whose neighbours on either
+    side have other bytes lie at the border of two surfaces, of which different turns meet different shares; they are left out.
+    """
+    before, after = _pairs(visits)
+    size = (int(visits.cell.max(initial=0)) // visits.cells + 1) * visits.cells
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(visits.cell, visits.reflectivity, size) / np.bincount(visits.cell, minlength=size)
+    of_laser = mean.reshape(-1, visits.cells)
+    change = np.abs(np.roll(of_laser, 1, axis=1) - np.roll(of_laser, -1, axis=1)).ravel()
+    is_even = change <= _EVEN_BYTES + _EVEN_RATIO * mean  # False beside a cell without a return
+    kept = is_even[visits.cell[before]]
+    before, after = before[kept], after[kept]
+    return mean[visits.cell[before]], (visits.reflectivity[after] - visits.reflectivity[before]).astype(np.float64)
+
+
 def learn_byte_noise(visits: Sequence[Visits], learned: Learned) -> None:
     """Learn the standard deviation of the byte from returns of one direction after each other."""
-    means, steps = [], []
-    for part in visits:
-        before, after = _pairs(part)
-        means.append((part.reflectivity[before] + part.reflectivity[after]) / 2.0)
-        steps.append((part.reflectivity[after] - part.reflectivity[before]).astype(np.float64))
+    means, steps = zip(*map(_byte_steps, visits), strict=True)
     mean, step = np.concatenate(means), np.concatenate(steps)
     row = np.digitize(mean, _BYTE_EDGES) - 1
     points: list[list[float]] = []

@@ -25,22 +25,23 @@ FLOOR = ((0, 0, -1.6), (30, 30, 0.4), 30)
 LINK = bytes.fromhex("ffffffffffff6076881000aa0800") + bytes(28)
 
 
-def room():
-    """An empty room; the upper lasers see over the walls."""
+def room(bytes_=None):
+    """An empty room; the upper lasers see over the walls. ``bytes_`` are those of the four walls and the floor."""
+    surfaces = [*WALLS, FLOOR]
     return build_world(
         [
             SceneObject(mesh=box(size, Material(name="wall", reflectivity=byte)), placement=Pose(position_m=place))
-            for place, size, byte in [*WALLS, FLOOR]
+            for (place, size, _), byte in zip(surfaces, bytes_ or [byte for *_, byte in surfaces], strict=True)
         ]
     )
 
 
-def emulated(unit=None, *, track=None, seed=11, **setup):
+def emulated(unit=None, *, track=None, seed=11, bytes_=None, **setup):
     """Emulator of a drawn or learned unit in the room."""
     flow = Flow(name="lidar/data", source="192.168.1.201", source_port=2368, destination="192.168.1.77", destination_port=2368)
     setting = dataclasses.replace(lidar_setting(SPEC, unit="drawn", **setup), unit=unit or UnitSpec())
     platform = build_platform(track or fixed_track(Pose(position_m=(0.3, 0.2, 0.0))))
-    return LidarEmulator(setting=setting, world=room(), platform=platform, seed=seed, utc_epoch_ns=0, data_flow=flow, position_flow=flow)
+    return LidarEmulator(setting=setting, world=room(bytes_), platform=platform, seed=seed, utc_epoch_ns=0, data_flow=flow, position_flow=flow)
 
 
 def datagrams(lidar, packets, source="192.168.1.201"):

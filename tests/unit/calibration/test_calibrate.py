@@ -75,6 +75,21 @@ def test_a_recording_of_a_learned_unit_gives_it_back(found):
 
 
 @compiled_only
+def test_a_recording_gives_the_byte_noise_of_the_unit_back_on_dark_surfaces_too():
+    def known(byte):
+        """Standard deviation of a mean laser: noise, and steps between its bytes."""
+        return np.hypot(0.6 + 0.03 * np.asarray(byte), SPEC.signal.byte_step / 12.0**0.5)
+
+    bytes_ = (2.0, 10.0, 30.0, 90.0)
+    unit = UnitSpec(byte_noise=tuple(zip(bytes_, known(bytes_), strict=True)))
+    learned = learned_from(emulated(unit, bytes_=[60, 5, 14, 85, 30]), 2 * PACKETS).learned.keys["byte_noise"]
+    byte, sd = np.array(learned).T
+    assert (byte < 6).any()
+    assert (byte > 70).any()
+    np.testing.assert_allclose(sd, known(byte), rtol=0.15)
+
+
+@compiled_only
 def test_each_figure_is_in_the_table_the_file_and_the_json_with_its_samples_or_a_reason(found):
     text, lines, parts = unit_toml(found, "0"), "\n".join(line for line, _ in render_lines(found)), to_json(found)
     for figure in found.figures:
