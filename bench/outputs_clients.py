@@ -72,7 +72,7 @@ async def subscribe_foxglove(url, topic, *, stalls):
     async with websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None, max_queue=1 if stalls else 16) as socket:
         _say("ready")
         while not over.is_set():
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, websockets.ConnectionClosed):
                 message = await asyncio.wait_for(socket.recv(), 0.2)
                 if isinstance(message, str):
                     text = json.loads(message)

@@ -38,13 +38,13 @@ def judge_nuscenes(folder):
         if not sample["next"]:
             break
         sample = data.get("sample", sample["next"])
+    with contextlib.redirect_stdout(io.StringIO()):
+        data.list_scenes()
     yield f"nuScenes: {len(data.scene)} scene of {samples} samples, {points} points"
-    with contextlib.redirect_stdout(io.StringIO()) as text:
+    with contextlib.redirect_stdout(io.StringIO()):
         data.list_lidarseg_categories(sort_by="count")
-    found = [
-        line.split("n_points")[0].strip() for line in text.getvalue().splitlines() if "n_points=" in line and "n_points=            0" not in line
-    ]
-    yield f"nuScenes: classes with points: {', '.join(found)}"
+    names = sorted({data.lidarseg_idx2name_mapping[number] for number in np.unique(labels).tolist()})
+    yield f"nuScenes: classes of the last scan: {', '.join(names)}"
     merged, _ = LidarPointCloud.from_file_multisweep(data, sample, "LIDAR_TOP", "LIDAR_TOP", nsweeps=3)
     yield f"nuScenes: {merged.nbr_points()} points of three sweeps in one frame"
     token = data.sample[0]["data"]["LIDAR_TOP"]

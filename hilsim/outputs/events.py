@@ -157,6 +157,7 @@ class SourceInfo:
         models: Model of each sensor, as far as it is known.
         objects: Names of the objects of the ground truth, by instance; empty without.
         labels: Label of each object.
+        has_street_labels: Whether the labels 1 to 8 are the demo street's.
         is_simulated: Whether there is a ground truth, and time is rig time.
         has_body: Whether the pose of what carries the sensors is among the events; else scans have the sensors' own, as far as they are known.
         remarks: Sentences on what is not as in a source that knows everything.
@@ -167,6 +168,7 @@ class SourceInfo:
     models: dict[str, str] = field(default_factory=dict)
     objects: tuple[str, ...] = ()
     labels: tuple[int, ...] = ()
+    has_street_labels: bool = False
     is_simulated: bool = False
     has_body: bool = True
     remarks: list[str] = field(default_factory=list)

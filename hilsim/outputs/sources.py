@@ -71,6 +71,7 @@ def rig_events(
         mounts={lidar.name: lidar.setup.body_from_sensor @ SENSOR_FROM_ROS for lidar in rig.lidars},
         models={lidar.name: lidar.spec.model for lidar in rig.lidars},
         objects=emulator.object_names(),
+        has_street_labels=rig.spec.scene.generator == "street",
         is_simulated=True,
     )
     streams = [_rig_scans(emulator, duration_s), _rig_poses(emulator, duration_s)]
