@@ -2,7 +2,7 @@
 
     python bench/bench_outputs.py dataset dds foxglove slow folders [--seconds N] [--seeds 100] [--judge PYTHON] [--json]
 
-- ``dataset``: 200 recordings (0.2 s of rig time, two variants, 100 seeds) by one worker, then by two; processor seconds are those of all processes.
+- ``dataset``: 200 recordings (0.2 s of rig time, two variants, 100 seeds) by one worker and by two in turn; processor seconds are those of all processes.
 - ``dds``, ``foxglove``: ``hilsim publish`` follows a daemon with about 30,000 points a scan at 10 Hz, and a client in another process reads for 60 s. The
   publisher reports what it sent and skipped in its whole life; the client's process has a few less if it is found later. A scan is lost if its stamp is missing
   between two that the client received, from 3 s after the first one on; ``steps`` counts the scans by the distance to the one before, in periods.
@@ -18,6 +18,7 @@ import itertools
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,33 +65,42 @@ def children_s():
     return used.ru_utime + used.ru_stime
 
 
-def measure_dataset(options):
-    """Wall and processor seconds of the same data set by one worker and by two."""
+def measure_dataset(seeds, turns):
+    """Wall and processor seconds of the same data set by one worker and by two, in turn."""
     rows, digests = [], set()
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        for seeds, workers in ((1, 1), (options.seeds, 1), (options.seeds, 2)):  # the first one compiles
-            specification, output = place / "town.toml", place / f"town-{seeds}-{workers}"
-            specification.write_text(dataset_specification(seeds))
-            load, used_s, begun_s = os.getloadavg()[0], children_s(), time.monotonic()
-            command = [*HILSIM, "dataset", str(specification), "-o", str(output), "--workers", str(workers), "--json"]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            took_s, used_s = time.monotonic() - begun_s, children_s() - used_s
-            if seeds == options.seeds and not any(row["workers"] == workers for row in rows):
-                digests.add(digest_of(output))
-                rows.append(
-                    {
-                        "workers": workers,
-                        "recordings": 2 * seeds,
-                        "wall_s": round(took_s, 1),
-                        "cpu_s": round(used_s, 1),
-                        "load_before": round(load, 1),
-                        "load_after": round(os.getloadavg()[0], 1),
-                    }
-                )
+        render_dataset(Path(name) / "first", 1, 1)  # compiles
+        for turn in range(turns):
+            for workers in (1, 2):
+                output = Path(name) / f"town-{turn}-{workers}"
+                rows.append(render_dataset(output, seeds, workers))
                 print(f"  {rows[-1]}", flush=True)
-    one, two = rows
-    return {"rows": rows, "wall_ratio": round(one["wall_s"] / two["wall_s"], 2), "same_bytes": len(digests) == 1}
+                digests.add(digest_of(output))
+                shutil.rmtree(output)
+    wall_s, cpu_s = ({workers: sum(row[key] for row in rows if row["workers"] == workers) for workers in (1, 2)} for key in ("wall_s", "cpu_s"))
+    return {
+        "rows": rows,
+        "wall_ratio": round(wall_s[1] / wall_s[2], 2),
+        "cpu_ratio": round(2.0 * cpu_s[1] / cpu_s[2], 2),  # the wall ratio on two cores without other work, where a worker fills one core
+        "same_bytes": len(digests) == 1,
+    }
+
+
+def render_dataset(output, seeds, workers):
+    """Render into a folder, and measure."""
+    specification = output.with_suffix(".toml")
+    specification.write_text(dataset_specification(seeds))
+    load, used_s, begun_s = os.getloadavg()[0], children_s(), time.monotonic()
+    command = [*HILSIM, "dataset", str(specification), "-o", str(output), "--workers", str(workers), "--json"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return {
+        "workers": workers,
+        "recordings": 2 * seeds,
+        "wall_s": round(time.monotonic() - begun_s, 1),
+        "cpu_s": round(children_s() - used_s, 1),
+        "load_before": round(load, 1),
+        "load_after": round(os.getloadavg()[0], 1),
+    }
 
 
 class Client:
@@ -292,7 +302,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--seconds", type=float, help="of a live part; 60, and 600 for slow, by default")
-    parser.add_argument("--turns", type=int, default=3, help="of stretches of lateness")
+    parser.add_argument("--turns", type=int, default=3, help="of one worker and two, and of stretches of lateness")
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--judge", default=sys.executable, help="Python interpreter with the devkits")
     parser.add_argument("--json", action="store_true", help="print one line of JSON at the end")
@@ -302,7 +312,7 @@ def main():
     for part in options.parts:
         seconds = options.seconds or SECONDS.get(part, 0.0)
         if part == "dataset":
-            found[part] = measure_dataset(options)
+            found[part] = measure_dataset(options.seeds, options.turns)
         elif part == "slow":
             found[part] = measure_slow(seconds, options.turns)
         elif part == "folders":

@@ -39,6 +39,7 @@ def subscribe_dds(domain, topic, *, stalls):
     """Read a topic as CycloneDDS delivers it; returns stamps and points of a scan."""
     from cyclonedds.core import Policy, Qos  # noqa: PLC0415 - an extra
     from cyclonedds.domain import DomainParticipant  # noqa: PLC0415
+    from cyclonedds.internal import InvalidSample  # noqa: PLC0415
     from cyclonedds.sub import DataReader  # noqa: PLC0415
     from cyclonedds.topic import Topic  # noqa: PLC0415
     from cyclonedds.util import duration  # noqa: PLC0415
@@ -54,6 +55,8 @@ def subscribe_dds(domain, topic, *, stalls):
     _say("ready")
     while not over.is_set():
         for message in reader.take(10):
+            if isinstance(message, InvalidSample):  # the writer is gone
+                continue
             if not stamps:
                 _say("first")
             stamps.append(message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec)
@@ -69,10 +72,14 @@ async def subscribe_foxglove(url, topic, *, stalls):
     import websockets  # noqa: PLC0415 - an extra
 
     over, stamps, channels, size, asked_s = _until_end_of_input(), [], set(), 0, 0.0
-    async with websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None, max_queue=1 if stalls else 16) as socket:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(contextlib.suppress(websockets.ConnectionClosed))  # the publisher is gone
+        socket = await stack.enter_async_context(
+            websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None, max_queue=1 if stalls else 16)
+        )
         _say("ready")
         while not over.is_set():
-            with contextlib.suppress(TimeoutError, websockets.ConnectionClosed):
+            with contextlib.suppress(TimeoutError):
                 message = await asyncio.wait_for(socket.recv(), 0.2)
                 if isinstance(message, str):
                     text = json.loads(message)

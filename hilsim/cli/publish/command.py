@@ -63,6 +63,7 @@ def publish(
     from hilsim.outputs.events import OutputScan, SourceInfo  # noqa: PLC0415 - slow to import
     from hilsim.outputs.live import LiveEvents  # noqa: PLC0415 - imports kernels
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
+    from hilsim.view import memory  # noqa: PLC0415
 
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a daemon's control socket, http://HOST:PORT or a capture) or --listen HOST:PORT")
@@ -70,6 +71,7 @@ def publish(
         raise click.UsageError("give --foxglove HOST:PORT, --ros2, or both")
     if foxglove is not None and not expose and not ip_address(foxglove[0]).is_loopback:
         raise click.BadParameter(f"must be a loopback address without --expose, got {foxglove[0]}", param_hint="--foxglove")
+    memory.return_large_arrays()
     info = SourceInfo(name=source or f"udp:{(listen or ('', 0))[0]}:{(listen or ('', 0))[1]}", has_body=False)
     outputs = _outputs(info, foxglove, _domain(domain) if ros2 else None, layout, with_laser_scans=laser_scan)
     os.nice(_NICE)
