@@ -74,7 +74,8 @@ class KittiFolder:
     def _labels(self, scan: OutputScan) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         label, instance = scan.points["label"].astype(np.int64), scan.points["instance"].astype(np.int64)
         kind = np.where(instance >= 0, np.clip(classes_of(label, self._classes), 0, _MOST_CLASS), _UNLABELLED)
-        return (kind | np.where(instance >= 0, instance + 1 & 0xFFFF, 0) << 16).astype("<u4")
+        found: np.ndarray[tuple[int], np.dtype[np.uint32]] = (kind | np.where(instance >= 0, instance + 1 & 0xFFFF, 0) << 16).astype("<u4")
+        return found
 
     def close(self) -> None:
         """Write poses, times and calibrations."""
