@@ -4,8 +4,8 @@
 
 - ``dataset``: 200 recordings (0.2 s of rig time, two variants, 100 seeds) by one worker and by two in turn; processor seconds are those of all processes.
 - ``dds``, ``foxglove``: ``hilsim publish`` follows a daemon with about 30,000 points a scan at 10 Hz, and a client in another process reads for 60 s. The
-  publisher reports what it sent and skipped in its whole life; the client's process has a few less if it is found later. A scan is lost if its stamp is missing
-  between two that the client received, from 3 s after the first one on; ``steps`` counts the scans by the distance to the one before, in periods.
+  publisher reports what it sent and skipped in its whole life; the client's process has a few less if it is found later. A scan is lost if
+  fewer came than the span of stamps has periods, from 3 s after the first one on; ``steps`` counts the scans by the distance to the one before, in periods.
 - ``slow``: the same publisher for ten minutes with clients of both kinds: one that never reads, one whose process is stopped, and one that is killed each 10 s.
   Then stretches of the daemon's lateness without the publisher and with it take turns.
 - ``folders``: what ``hilsim export`` writes is loaded by the devkits of nuScenes and KITTI, which the Python environment of ``--judge`` has.
@@ -183,7 +183,7 @@ def measure_reading(kind, seconds):
         "sent": said["scans"],
         "received": len(heard["stamps_ns"]),
         "settled": len(stamps),
-        "lost": sum(step - 1 for step in steps if step > 1),
+        "lost": sum(steps) + 1 - len(stamps),
         "steps": dict(sorted(Counter(steps).items())),
         "publisher": said,
         "publisher_cpu_ratio": round(cpu, 2),
