@@ -48,6 +48,8 @@ Attributes:
     instance: Number of the object; -1 likewise.
 """
 
+HOUR_NS = 3_600_000_000_000
+"""Nanoseconds of an hour."""
 UNKNOWN, LAST, STRONGEST, SECOND = 0, 1, 3, 7
 """Values of ``return_type``, as Autoware's ``ReturnType`` has them."""
 
@@ -205,6 +207,22 @@ def completed(output: Output, path: Path) -> Iterator[Output]:
     output.close()
 
 
+def first_time_ns(points: npt.NDArray[Any], *, counts_hours: bool) -> int:
+    """Time of the first firing of a scan's points; 0 without points.
+
+    Args:
+        points: Points of ``hilsim.scans.points``.
+        counts_hours: Whether their times begin again at 0 with each full hour, which may be within the scan.
+    """
+    times = points["time"]
+    if not times.size:
+        return 0
+    first_ns = int(times.min())
+    if counts_hours and int(times.max()) - first_ns > HOUR_NS // 2:
+        first_ns = int(times[times > first_ns + HOUR_NS // 2].min())
+    return first_ns
+
+
 def output_points(points: npt.NDArray[Any], stamp_ns: int, return_type: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     """Points of ``hilsim.scans.points`` (x right, y forward) as ``OUTPUT_DTYPE``; ``stamp_ns`` is the zero of ``offset_ns``, in the points' own time."""
     made = np.zeros(points.size, OUTPUT_DTYPE)
@@ -214,7 +232,8 @@ def output_points(points: npt.NDArray[Any], stamp_ns: int, return_type: npt.NDAr
     made["azimuth"] = np.arctan2(-x, y)
     made["elevation"] = np.arctan2(z, np.hypot(x, y))
     made["range"] = points["range"] if "range" in (points.dtype.names or ()) else np.sqrt(x * x + y * y + z * z)
-    made["offset_ns"] = points["time"] - stamp_ns
+    offset_ns = points["time"] - stamp_ns
+    made["offset_ns"] = offset_ns + np.where(offset_ns < -HOUR_NS // 2, HOUR_NS, 0)
     has_truth = "label" in (points.dtype.names or ())
     made["label"] = points["label"] if has_truth else -1
     made["instance"] = points["instance"] if has_truth else -1

@@ -19,6 +19,7 @@ import hilsim
 from hilsim.api.packet import read_capture
 from hilsim.cli import cli
 from hilsim.outputs.classes import NUSCENES, NUSCENES_NAMES, SEMANTIC_KITTI, classes_of
+from hilsim.outputs.events import first_time_ns, output_points
 from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
 from hilsim.scene.street.street import StreetLabel
@@ -206,6 +207,16 @@ def test_a_data_set_has_nuscenes_tables_whose_tokens_lead_to_each_other(folder, 
         assert sensor["channel"] in {"LIDAR_TOP", "LIDAR_LEFT", "LIDAR_RIGHT"}
         assert abs(mount["translation"][1]) == 0.5
     assert [row["index"] for row in tables["category"]] == list(range(32))
+
+
+def test_a_scan_across_the_full_hour_begins_before_it():
+    hour_ns = 3_600_000_000_000
+    points = np.zeros(4, [(name, "<f4") for name in "xyz"] + [("intensity", "u1"), ("ring", "<u2"), ("time", "<i8")])
+    points["time"] = [hour_ns - 40_000_000, hour_ns - 1_000_000, 1_000_000, 30_000_000]
+    first_ns = first_time_ns(points, counts_hours=True)
+    assert utc_ns(first_ns, 1000 * hour_ns + 50_000_000, counts_hours=True) == (1000 * hour_ns - 40_000_000, True)
+    assert output_points(points, first_ns, np.zeros(1, np.uint8))["offset_ns"].tolist() == [0, 39_000_000, 41_000_000, 70_000_000]
+    assert first_time_ns(points, counts_hours=False) == 1_000_000
 
 
 def test_labels_of_the_street_become_the_classes_of_published_data_sets():
