@@ -44,6 +44,8 @@ Attributes:
     instance: Number of the object; -1 likewise.
 """
 
+HOUR_NS = 3_600_000_000_000
+"""Nanoseconds of an hour."""
 UNKNOWN, LAST, STRONGEST, SECOND = 0, 1, 3, 7
 """Values of ``return_type``, as Autoware's ``ReturnType`` has them."""
 
@@ -153,6 +155,7 @@ class SourceInfo:
         models: Model of each sensor, as far as it is known.
         objects: Names of the objects of the ground truth, by instance; empty without.
         labels: Label of each object.
+        has_street_labels: Whether the labels 1 to 8 are the demo street's.
         is_simulated: Whether there is a ground truth, and time is rig time.
         has_body: Whether the pose of what carries the sensors is among the events; else scans have the sensors' own, as far as they are known.
         remarks: Sentences on what is not as in a source that knows everything.
@@ -163,6 +166,7 @@ class SourceInfo:
     models: dict[str, str] = field(default_factory=dict)
     objects: tuple[str, ...] = ()
     labels: tuple[int, ...] = ()
+    has_street_labels: bool = False
     is_simulated: bool = False
     has_body: bool = True
     remarks: list[str] = field(default_factory=list)
@@ -199,6 +203,22 @@ def completed(output: Output, path: Path) -> Iterator[Output]:
     output.close()
 
 
+def first_time_ns(points: npt.NDArray[Any], *, counts_hours: bool) -> int:
+    """Time of the first firing of a scan's points; 0 without points.
+
+    Args:
+        points: Points of ``hilsim.scans.points``.
+        counts_hours: Whether their times begin again at 0 with each full hour, which may be within the scan.
+    """
+    times = points["time"]
+    if not times.size:
+        return 0
+    first_ns = int(times.min())
+    if counts_hours and int(times.max()) - first_ns > HOUR_NS // 2:
+        first_ns = int(times[times > first_ns + HOUR_NS // 2].min())
+    return first_ns
+
+
 def output_points(points: npt.NDArray[Any], stamp_ns: int, return_type: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     """Points of ``hilsim.scans.points`` (x right, y forward) as ``OUTPUT_DTYPE``; ``stamp_ns`` is the zero of ``offset_ns``, in the points' own time."""
     made = np.zeros(points.size, OUTPUT_DTYPE)
@@ -209,7 +229,8 @@ def output_points(points: npt.NDArray[Any], stamp_ns: int, return_type: npt.NDAr
     else:
         x, y, z = (points[axis].astype(np.float64) for axis in "xyz")
         made["range"] = np.sqrt(x * x + y * y + z * z)
-    made["offset_ns"] = points["time"] - stamp_ns
+    offset_ns = points["time"] - stamp_ns
+    made["offset_ns"] = offset_ns + np.where(offset_ns < -HOUR_NS // 2, HOUR_NS, 0)
     has_truth = "label" in (points.dtype.names or ())
     made["label"] = points["label"] if has_truth else -1
     made["instance"] = points["instance"] if has_truth else -1

@@ -1,18 +1,22 @@
 """KITTI and SemanticKITTI folders: ``sequences/00/velodyne/000000.bin`` with labels, poses and calibration.
 
-Layout: semantic-kitti's README and the wiki of its point labeler. A scan's points are as they were measured, not corrected for the sensor's motion;
+Layout: semantic-kitti's README and the wiki of its point labeler; poses are also in KITTI's folder ``poses``. A scan's points are as they were measured, not corrected for the sensor's motion;
 KITTI's own are. Poses are those of the sensor; ``calib.txt`` has an identity for the camera, so that poses in the frame of a camera are those of the sensor.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.outputs.classes import classes_of
 from hilsim.outputs.events import Event, OutputScan
 
+NO_CLASSES: Mapping[int, int] = MappingProxyType({})
 _UNLABELLED, _MOST_CLASS = 0, 0xFFFF
 _IDENTITY = "1 0 0 0 0 1 0 0 0 0 1 0"
 _BYTE_OF_WHITE = 100.0
@@ -26,12 +30,12 @@ class KittiFolder:
         files: Scans written.
     """
 
-    def __init__(self, path: Path, *, classes: dict[int, int] | None = None) -> None:
+    def __init__(self, path: Path, *, classes: Mapping[int, int] = NO_CLASSES) -> None:
         """Write into a folder.
 
         Args:
             path: The folder; made if needed.
-            classes: Class of each label of the rig; None: the label itself.
+            classes: Class of a label of the rig, where it is not the label itself.
 
         Raises:
             ConfigError: it has sequences already.
@@ -69,16 +73,18 @@ class KittiFolder:
 
     def _labels(self, scan: OutputScan) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         label, instance = scan.points["label"].astype(np.int64), scan.points["instance"].astype(np.int64)
-        kind = label if self._classes is None else np.array([self._classes.get(int(value), _UNLABELLED) for value in label], np.int64)
-        kind = np.where(instance >= 0, np.clip(kind, 0, _MOST_CLASS), _UNLABELLED)
-        return (kind | np.where(instance >= 0, instance + 1 & 0xFFFF, 0) << 16).astype("<u4")
+        kind = np.where(instance >= 0, np.clip(classes_of(label, self._classes), 0, _MOST_CLASS), _UNLABELLED)
+        found: np.ndarray[tuple[int], np.dtype[np.uint32]] = (kind | np.where(instance >= 0, instance + 1 & 0xFFFF, 0) << 16).astype("<u4")
+        return found
 
     def close(self) -> None:
         """Write poses, times and calibrations."""
         for sensor, (times, poses) in self._rows.items():
             folder = self._path / "sequences" / f"{self._sequences[sensor]:02d}"
             (folder / "times.txt").write_text("\n".join(times) + "\n")
-            (folder / "poses.txt").write_text("\n".join(poses) + "\n")
+            for place in (folder / "poses.txt", self._path / "poses" / f"{self._sequences[sensor]:02d}.txt"):
+                place.parent.mkdir(exist_ok=True)
+                place.write_text("\n".join(poses) + "\n")
             (folder / "calib.txt").write_text("".join(f"{name}: {_IDENTITY}\n" for name in ("P0", "P1", "P2", "P3", "Tr")))
         names = "".join(f"{number:02d} {sensor}\n" for sensor, number in self._sequences.items())
         (self._path / "sensors.txt").write_text(names)

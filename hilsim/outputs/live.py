@@ -7,7 +7,7 @@ import numpy as np
 
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import normalise
-from hilsim.outputs.events import OutputScan, SourceInfo, StateReport, output_points
+from hilsim.outputs.events import HOUR_NS, OutputScan, SourceInfo, StateReport, first_time_ns, output_points
 from hilsim.outputs.sources import SENSOR_FROM_ROS, return_types, utc_ns
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan
 from hilsim.view.feed.base import Feed
@@ -56,8 +56,9 @@ class LiveEvents:
 
 def _output_scan(scan: Scan) -> OutputScan:
     points = scan.points
-    first_ns = int(points["time"].min()) if points.size else 0
-    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=first_ns < 2 * 3_600_000_000_000)
+    counts_hours = not points.size or int(points["time"].max()) < 2 * HOUR_NS
+    first_ns = first_time_ns(points, counts_hours=counts_hours)
+    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=counts_hours)
     made = output_points(points, first_ns, return_types(points))
     if scan.label is not None and scan.instance is not None:
         made["label"], made["instance"] = scan.label, scan.instance

@@ -13,10 +13,10 @@ import numpy as np
 
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
+from hilsim.outputs.classes import NUSCENES, NUSCENES_NAMES, classes_of
 from hilsim.outputs.events import Event, OutputScan, SourceInfo
 
 _FIRST_CHANNEL = "LIDAR_TOP"
-_NONE = "noise"
 
 
 def _token(*parts: object) -> str:
@@ -132,10 +132,15 @@ class NuscenesFolder:
     def _write_labels(self, scan: OutputScan, token: str) -> None:
         folder = self._path / "lidarseg" / self._version
         folder.mkdir(parents=True, exist_ok=True)
-        kinds = np.where(scan.points["instance"] >= 0, np.clip(scan.points["label"], 0, 255), 0).astype(np.uint8)
+        classes = classes_of(scan.points["label"], NUSCENES if self._info.has_street_labels else {})
+        kinds = np.where(scan.points["instance"] >= 0, np.clip(classes, 0, 255), 0).astype(np.uint8)
         self._used |= set(np.unique(kinds).tolist())
         (folder / f"{token}_lidarseg.bin").write_bytes(kinds.tobytes())
         self._tables["lidarseg"].append({"token": token, "sample_data_token": token, "filename": f"lidarseg/{self._version}/{token}_lidarseg.bin"})
+
+    def _others(self) -> list[int]:
+        """Labels that are no class of nuScenes; the devkit needs a colour map with their names."""
+        return sorted(number for number in self._used if number >= len(NUSCENES_NAMES))
 
     def close(self) -> None:
         """Write the tables."""
@@ -151,8 +156,8 @@ class NuscenesFolder:
             "description": "emulated by hilsim" if self._info.is_simulated else "from a capture",
         }
         categories = [
-            {"token": _token("category", number), "name": _NONE if number == 0 else f"label.{number}", "description": "", "index": number}
-            for number in range(max(self._used, default=0) + 1)
+            {"token": _token("category", number), "name": title, "description": "", "index": number}
+            for number, title in (*enumerate(NUSCENES_NAMES), *((number, f"label.{number}") for number in self._others()))
         ]
         tables: dict[str, list[dict[str, Any]]] = {
             **self._tables,

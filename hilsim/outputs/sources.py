@@ -21,7 +21,21 @@ from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
 from hilsim.limits import VIEW_TRIANGLES
-from hilsim.outputs.events import LAST, SECOND, STRONGEST, UNKNOWN, BodyPose, Event, Fix, OutputScan, SceneShapes, SourceInfo, output_points
+from hilsim.outputs.events import (
+    HOUR_NS,
+    LAST,
+    SECOND,
+    STRONGEST,
+    UNKNOWN,
+    BodyPose,
+    Event,
+    Fix,
+    OutputScan,
+    SceneShapes,
+    SourceInfo,
+    first_time_ns,
+    output_points,
+)
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
@@ -29,7 +43,6 @@ from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.scans.scan import Scan, ScanPackets
 from hilsim.scans.streams import SensorStreams
 
-_HOUR_NS = 3_600_000_000_000
 _NEAR_NS = 30_000_000_000
 """Most by which the clock of a sensor that counts UTC differs from the host's; beyond, it counts something else."""
 _POSE_NS = 20_000_000
@@ -71,6 +84,7 @@ def rig_events(
         mounts={lidar.name: lidar.setup.body_from_sensor @ SENSOR_FROM_ROS for lidar in rig.lidars},
         models={lidar.name: lidar.spec.model for lidar in rig.lidars},
         objects=emulator.object_names(),
+        has_street_labels=rig.spec.scene.generator == "street",
         is_simulated=True,
     )
     streams = [_rig_scans(emulator, duration_s), _rig_poses(emulator, duration_s)]
@@ -245,8 +259,9 @@ def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
         types = _TYPES_BY_MODE["dual" if mode is not None and mode.is_dual else "last" if mode is ReturnMode.LAST else "strongest"]
     elif points["return"].any():
         types = _TYPES_BY_MODE["cepton_dual"]
-    first_ns = int(points["time"].min()) if points.size else 0
-    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=len(packets.payloads[0]) == DATA_PACKET_SIZE)
+    counts_hours = len(packets.payloads[0]) == DATA_PACKET_SIZE
+    first_ns = first_time_ns(points, counts_hours=counts_hours)
+    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=counts_hours)
     return OutputScan(
         sensor=scan.sensor,
         number=scan.number,
@@ -272,8 +287,8 @@ def utc_ns(sensor_ns: int, host_ns: int, *, counts_hours: bool) -> tuple[int, bo
     """
     stamp_ns = sensor_ns
     if counts_hours:
-        hour_ns = host_ns // _HOUR_NS * _HOUR_NS
-        stamp_ns = min((hour_ns + step * _HOUR_NS + sensor_ns for step in (-1, 0, 1)), key=lambda each: abs(each - host_ns))
+        hour_ns = host_ns // HOUR_NS * HOUR_NS
+        stamp_ns = min((hour_ns + step * HOUR_NS + sensor_ns for step in (-1, 0, 1)), key=lambda each: abs(each - host_ns))
     return (stamp_ns, True) if abs(stamp_ns - host_ns) <= _NEAR_NS else (host_ns, False)
 
 

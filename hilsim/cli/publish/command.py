@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+import structlog
 
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.errors import ConfigError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hilsim.outputs.events import Output, SourceInfo
     from hilsim.view.feed.base import Feed
 
+log = structlog.get_logger("hilsim")
 _NICE = 10
 _EXAMPLES = """\b
 Examples:
@@ -63,10 +65,13 @@ def publish(
 ) -> None:
     """Publish the scans of SOURCE (a daemon or a capture) or of a UDP port, live, for Foxglove and as ROS 2 topics, until Ctrl-C.
 
-    It is a process of its own that follows the packets which left: the wire does not notice it.
+    It is a process of its own that follows the packets which left: the wire does not notice it. At the end it logs how many scans it published, and how many
+    were gone before it took them.
     """
-    from hilsim.outputs.events import SourceInfo  # noqa: PLC0415 - slow to import
+    from hilsim.outputs.events import OutputScan, SourceInfo  # noqa: PLC0415 - slow to import
     from hilsim.outputs.live import LiveEvents  # noqa: PLC0415 - imports kernels
+    from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
+    from hilsim.view import memory  # noqa: PLC0415
 
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a daemon's control socket, http://HOST:PORT or a capture) or --listen HOST:PORT")
@@ -76,18 +81,22 @@ def publish(
         raise click.UsageError("--foxglove-layout is for --foxglove")
     if foxglove is not None and not expose and not ip_address(foxglove[0]).is_loopback:
         raise click.BadParameter(f"must be a loopback address without --expose, got {foxglove[0]}", param_hint="--foxglove")
+    memory.return_large_arrays()
     info = SourceInfo(name=source or f"udp:{(listen or ('', 0))[0]}:{(listen or ('', 0))[1]}", has_body=False)
     outputs = _outputs(info, foxglove, _domain(domain) if ros2 else None, layout, with_laser_scans=laser_scan, layout_file=layout_file)
     os.nice(_NICE)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    configure_logging()
     feed = _feed(source, listen, token_file, objects_hz)
+    events, scans = LiveEvents(feed, info), 0
     try:
-        for event in LiveEvents(feed, info):
+        for event in events:
             for output in outputs:
                 output.write(event)
+            scans += isinstance(event, OutputScan)
     except KeyboardInterrupt:
-        pass
+        log.info("publish.stopped", scans=scans, skipped=events.skipped)
     finally:
         feed.close()
         for output in outputs:

@@ -18,8 +18,11 @@ from rosbags.highlevel import AnyReader
 import hilsim
 from hilsim.api.packet import read_capture
 from hilsim.cli import cli
+from hilsim.outputs.classes import NUSCENES, NUSCENES_NAMES, SEMANTIC_KITTI, classes_of
+from hilsim.outputs.events import first_time_ns, output_points
 from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
+from hilsim.scene.street.street import StreetLabel
 from tests.support import write_rig
 
 SECONDS = 0.45
@@ -173,6 +176,7 @@ def test_a_labelled_sequence_has_kittis_layout(folder, rig, scans):
             np.testing.assert_array_equal(labels & 0xFFFF, np.where(scan.points["instance"] >= 0, scan.points["label"], 0))
             np.testing.assert_array_equal((labels >> 16) - 1, np.where(scan.points["instance"] >= 0, scan.points["instance"], -1).astype("<u4"))
         poses = np.loadtxt(sequence / "poses.txt").reshape(-1, 3, 4)
+        assert (folder / "kitti" / "poses" / f"{by_name[name]}.txt").read_text() == (sequence / "poses.txt").read_text()
         assert len(poses) == len(np.loadtxt(sequence / "times.txt")) == len(expected)
         np.testing.assert_allclose(poses, np.broadcast_to(np.eye(3, 4), poses.shape), atol=1e-9)
         assert set((sequence / "calib.txt").read_text().split()[::13]) == {"P0:", "P1:", "P2:", "P3:", "Tr:"}
@@ -195,11 +199,45 @@ def test_a_data_set_has_nuscenes_tables_whose_tokens_lead_to_each_other(folder, 
         sensor = by_token["sensor"][by_token["calibrated_sensor"][row["calibrated_sensor_token"]]["sensor_token"]]
         points = np.fromfile(folder / "nuscenes" / row["filename"], "<f4").reshape(-1, 5)
         (labels,) = (each for each in tables["lidarseg"] if each["sample_data_token"] == row["token"])
-        assert np.fromfile(folder / "nuscenes" / labels["filename"], np.uint8).size == len(points) > 1000
+        found = np.fromfile(folder / "nuscenes" / labels["filename"], np.uint8)
+        assert found.size == len(points) > 1000
+        assert set(np.unique(found)) <= {0, 7}
         pose, mount = by_token["ego_pose"][row["ego_pose_token"]], by_token["calibrated_sensor"][row["calibrated_sensor_token"]]
         np.testing.assert_allclose(pose["translation"], [100.0, 50.0, 1.0], atol=1e-9)
         assert sensor["channel"] in {"LIDAR_TOP", "LIDAR_LEFT", "LIDAR_RIGHT"}
         assert abs(mount["translation"][1]) == 0.5
+    assert [row["index"] for row in tables["category"]] == list(range(32))
+
+
+def test_a_scan_across_the_full_hour_begins_before_it():
+    hour_ns = 3_600_000_000_000
+    points = np.zeros(4, [(name, "<f4") for name in "xyz"] + [("intensity", "u1"), ("ring", "<u2"), ("time", "<i8")])
+    points["time"] = [hour_ns - 40_000_000, hour_ns - 1_000_000, 1_000_000, 30_000_000]
+    first_ns = first_time_ns(points, counts_hours=True)
+    assert utc_ns(first_ns, 1000 * hour_ns + 50_000_000, counts_hours=True) == (1000 * hour_ns - 40_000_000, True)
+    assert output_points(points, first_ns, np.zeros(1, np.uint8))["offset_ns"].tolist() == [0, 39_000_000, 41_000_000, 70_000_000]
+    assert first_time_ns(points, counts_hours=False) == 1_000_000
+
+
+def test_labels_of_the_street_become_the_classes_of_published_data_sets():
+    labels = np.array([0, StreetLabel.GROUND, StreetLabel.CAR, StreetLabel.PERSON, 25], np.int16)
+    assert classes_of(labels, SEMANTIC_KITTI).tolist() == [0, 40, 10, 30, 25]
+    names = [NUSCENES_NAMES[number] for number in classes_of(labels, NUSCENES)]
+    assert names == ["noise", "flat.driveable_surface", "vehicle.car", "human.pedestrian.adult", "flat.other"]
+    assert set(SEMANTIC_KITTI) == set(NUSCENES) == set(StreetLabel)
+
+
+def test_a_label_beyond_nuscenes_classes_gets_a_category_of_its_own(tmp_path):
+    path = write_rig(tmp_path, RIG.replace("label = 7", "label = 40"))
+    ran("export", path, "-o", tmp_path / "many", "--format", "nuscenes", "--duration-s", "0.15")
+    last = json.loads((tmp_path / "many" / "v1.0-mini" / "category.json").read_text())[-1]
+    assert (last["index"], last["name"]) == (40, "label.40")
+
+
+def test_a_recording_of_the_street_has_semantic_kittis_classes(tmp_path):
+    ran("export", "demo", "-o", tmp_path / "town", "--format", "kitti", "--duration-s", "0.15", "--set", "sensor.roof.sub_rays=1")
+    labels = np.fromfile(tmp_path / "town" / "sequences" / "00" / "labels" / "000000.label", "<u4") & 0xFFFF
+    assert {10, 40, 48, 50} <= set(np.unique(labels)) <= {0, *SEMANTIC_KITTI.values()}
 
 
 def bag_messages(path):
