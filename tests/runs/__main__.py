@@ -68,10 +68,12 @@ LANES = (
     (
         Group("kernels as Python", ("make", "--no-print-directory", "kernels-as-python")),
         Group("streams", (*_PYTEST, *_IN_TWO, *_STREAMS)),
-        Group("pages", (*_PYTEST, *_PAGES)),
     ),
     (Group("flights", (*_PYTEST, *_FLIGHTS)), Group("peers", (*_PYTEST, *_PEERS))),
-    (Group("programs", (*_PYTEST, *_IN_TWO, "tests/system", *_ignoring((*_FLIGHTS, *_PAGES)))),),
+    (
+        Group("programs", (*_PYTEST, *_IN_TWO, "tests/system", *_ignoring((*_FLIGHTS, *_PAGES)))),
+        Group("pages", (*_PYTEST, *_PAGES)),
+    ),
 )
 """Groups one after the other within a lane, lanes beside each other.
 
