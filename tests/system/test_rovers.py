@@ -402,7 +402,7 @@ def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, sta
         decimation = {{ beam_step = 4 }}
         """
     )
-    offline = by_port(record_offline(rig, tmp_path / "offline.pcap", "--duration-s", "6"))
+    offline = by_port(record_offline(rig, tmp_path / "offline.pcap", "--duration-s", "20"))
     heard, running = station(4), daemon(rig)
     seen = 0
     while seen < 3:
