@@ -101,7 +101,7 @@ class FoxgloveLog:
                 channel = self._channels.get(STATE) or self._made(
                     STATE, self._foxglove.Channel(STATE, message_encoding="json", context=self._context)
                 )
-                channel.log(json.dumps(event.state, default=str).encode(), log_time=event.stamp_ns)
+                channel.log(json.dumps(event.state).encode(), log_time=event.stamp_ns)
                 self.messages += 1
 
     def close(self) -> None:

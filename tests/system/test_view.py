@@ -88,17 +88,16 @@ async def test_a_browser_shows_what_the_demo_sends():
                     await shown.locator("[role=option]:visible", has_text="height").first.dispatch_event("click")
                     await shown.get_by_text(re.compile(r"colours: -?\d+ to \d+ m")).wait_for()
                     await shown.locator(".mantine-Notification-closeButton").first.dispatch_event("click")
-                    if _PICTURES in os.environ:
-                        daemon.send_signal(signal.SIGSTOP)  # a browser that draws scan after scan without a graphics card takes no pictures
-                        write_picture(await pixels(shown), Path(os.environ[_PICTURES], "view.png"))
+                    daemon.send_signal(signal.SIGSTOP)  # a browser that draws scan after scan without a graphics card takes no pictures
+                    picture = await pixels(shown)
             finally:
                 daemon.kill()
                 daemon.stderr.read()
-
-
-def write_picture(picture, path):
     assert len(np.unique(picture[:, : picture.shape[1] * 2 // 3].reshape(-1, 3), axis=0)) > 50
-    Image.fromarray(picture).resize((960, 560), Image.Resampling.LANCZOS).quantize(128).save(path, optimize=True)
+    if _PICTURES in os.environ:
+        Image.fromarray(picture).resize((960, 560), Image.Resampling.LANCZOS).quantize(128).save(
+            Path(os.environ[_PICTURES], "view.png"), optimize=True
+        )
 
 
 def _children(pid):

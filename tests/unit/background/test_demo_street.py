@@ -132,7 +132,7 @@ def test_with_the_sensors_own_noise_the_map_lies_on_the_street(beside, analytic)
     errors = (formed.distance_mm - mean_mm.reshape(shape))[formed.used & has_one_surface.reshape(shape)]
     assert errors.size > 15_000
     is_near = abs(errors) < 50.0  # the others see through a hedge, or a walker who stood there
-    assert is_near.mean() > 0.995
+    assert is_near.mean() > 0.997
     assert abs(errors[is_near].mean()) < 1.0
     assert np.mean(abs(errors) < 10.0) > 0.98
 
