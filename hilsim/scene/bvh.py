@@ -1,4 +1,4 @@
-"""Bounding volume hierarchy over boxes: binned surface-area heuristic (Wald 2007), built in one kernel.
+"""Bounding volume hierarchy over boxes: binned surface-area heuristic (Wald 2007), built in one kernel; the lower levels of a large one on all cores.
 
 A node is 64 bytes, one cache line, in one block of memory with two views: ``float32[n, 16]`` (bounds) and ``int32[n, 16]`` (links):
 
@@ -14,6 +14,7 @@ columns  meaning
 In a tree of few boxes a node may have no second child: its box is a point that no ray reaches, and its leaf is empty.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ _SAH_DEPTH = 36
 _BOXES_MAX = 1 << 28  # four bits of a leaf's link are its size and sign; 36 + 28 levels fit the stack
 _NOWHERE = np.float32(1e17)  # a coordinate that no ray reaches; times the greatest reciprocal of a direction (1e20) it is still a float32
 _FAR = np.float32(3e38)
+_PARTS = 8
+_PARTS_MAX = _PARTS * STACK_SIZE  # a level has fewer than ``_PARTS`` nodes with more rows than a part
+_ROWS_FOR_THREADS = 1 << 15
 
 
 class Tree(NamedTuple):
@@ -185,41 +189,41 @@ def _partition(
 
 @kernel
 def _build(
-    boxes: npt.NDArray[np.float32], leaf_size: int, bounds: npt.NDArray[np.float32], links: npt.NDArray[np.int32], order: npt.NDArray[np.int32]
-) -> tuple[int, int]:
-    """Fill nodes and ``order``, sorting ``boxes`` in place; returns (nodes used, depth)."""
+    boxes: npt.NDArray[np.float32],
+    order: npt.NDArray[np.int32],
+    rows: tuple[int, int],
+    depth: int,
+    leaf_size: int,
+    grain: int,
+    bounds: npt.NDArray[np.float32],
+    links: npt.NDArray[np.int32],
+    later: npt.NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Build the tree of a range of rows, more than a leaf's, sorting ``boxes`` and ``order`` in place.
+
+    Ranges of at most ``grain`` rows that need nodes of their own are left out and listed in ``later`` ``int64[n, 5]``: first row, end row, depth, parent
+    node, slot of the parent. ``depth`` is the root's level. Returns (nodes used, deepest level, number of ranges left out).
+    """
     bins = np.empty((3, _BINS, 6), dtype=np.float32)
     counts = np.empty((3, _BINS), dtype=np.int64)
     right = np.empty(_BINS, dtype=np.float32)
     box = np.empty(6, dtype=np.float32)
-    waiting = np.empty((2 * STACK_SIZE + 2, 5), dtype=np.int64)  # first row, end row, depth, parent, slot
-    for row in range(boxes.shape[0]):
-        order[row] = row
-    count = boxes.shape[0]
-    if count <= leaf_size:
-        _link_child(bounds, links, _FIRST, _FIRST, boxes, _FIRST, count)
-        _link_child(bounds, links, _FIRST, _SECOND, boxes, count, count)
-        return 1, 1
-    used = _FIRST
-    deepest = 0
+    waiting = np.empty((2 * STACK_SIZE + 2, 5), dtype=np.int64)  # as ``later``
+    used, deepest, left_out = _FIRST, _FIRST, _FIRST
     top = 1
-    waiting[0, 0] = 0
-    waiting[0, 1] = count
-    waiting[0, 2] = 1
-    waiting[0, 3] = -1
-    waiting[0, 4] = 0
+    waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3], waiting[0, 4] = rows[0], rows[1], depth, -1, 0
     while top > 0:
         top -= 1
         begin = waiting[top, 0]
         end = waiting[top, 1]
-        depth = waiting[top, 2]
+        level = waiting[top, 2]
         node = used
         used += 1
-        deepest = max(deepest, depth)
+        deepest = max(deepest, level)
         if waiting[top, 3] >= 0:
             links[waiting[top, 3], 12 + waiting[top, 4]] = node
         middle = (begin + end) // 2
-        if depth < _SAH_DEPTH:
+        if level < _SAH_DEPTH:
             axis, split, low, scale = _best_split(boxes, begin, end, bins, counts, right, box)
             if axis >= 0:
                 middle = _partition(boxes, order, begin, end, axis, split, low, scale)
@@ -228,14 +232,64 @@ def _build(
         for slot in (1, 0):
             first = begin if slot == 0 else middle
             last = middle if slot == 0 else end
-            if last - first > leaf_size:
-                waiting[top, 0] = first
-                waiting[top, 1] = last
-                waiting[top, 2] = depth + 1
-                waiting[top, 3] = node
-                waiting[top, 4] = slot
+            if last - first <= leaf_size:
+                continue
+            if last - first <= grain:
+                entry = later[left_out]
+                left_out += 1
+            else:
+                entry = waiting[top]
                 top += 1
-    return used, deepest
+            entry[0], entry[1], entry[2], entry[3], entry[4] = first, last, level + 1, node, slot
+    return used, deepest, left_out
+
+
+class _Part(NamedTuple):
+    """Tree of a range of rows.
+
+    Attributes:
+        bounds: Nodes; leaves have rows of the whole.
+        depth: Deepest level.
+        later: ``int64[n, 5]``, ranges left out, as in ``_build``.
+    """
+
+    bounds: npt.NDArray[np.float32]
+    depth: int
+    later: npt.NDArray[np.int64]
+
+
+def _part(boxes: npt.NDArray[np.float32], order: npt.NDArray[np.int32], rows: tuple[int, int], depth: int, leaf_size: int, grain: int = 0) -> _Part:
+    """Build the tree of a range of rows, but for ranges of at most ``grain`` rows."""
+    memory = empty_nodes(rows[1] - rows[0])
+    later = np.empty((_PARTS_MAX, 5), dtype=np.int64)
+    used, deepest, left_out = _build(boxes, order, rows, depth, leaf_size, grain, memory, memory.view(np.int32), later)
+    return _Part(memory[:used], deepest, later[:left_out])
+
+
+def _built(boxes: npt.NDArray[np.float32], leaf_size: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], int]:
+    """Nodes, order and depth of the tree of ``boxes``, which are sorted in place: first the upper levels, then what is below them, on all cores."""
+    count = len(boxes)
+    order = np.arange(count, dtype=np.int32)
+    if count <= leaf_size:
+        bounds = empty_nodes(1)
+        _link_child(bounds, bounds.view(np.int32), 0, 0, boxes, 0, count)
+        _link_child(bounds, bounds.view(np.int32), 0, 1, boxes, count, count)
+        return bounds, order, 1
+    top = _part(boxes, order, (0, count), 1, leaf_size, count // _PARTS if count >= _ROWS_FOR_THREADS else 0)
+    ranges = top.later.tolist()
+    if not ranges:
+        return top.bounds, order, top.depth
+    with ThreadPoolExecutor(thread_name_prefix="tree") as pool:
+        parts = list(pool.map(lambda each: _part(boxes, order, (each[0], each[1]), each[2], leaf_size), ranges))
+    root = len(top.bounds)
+    for (_, _, _, parent, slot), part in zip(ranges, parts, strict=True):
+        links = part.bounds.view(np.int32)[:, 12:14]
+        links += np.where(links >= 0, root, 0)
+        top.bounds.view(np.int32)[parent, 12 + slot] = root
+        root += len(part.bounds)
+    bounds = empty_nodes(root)
+    np.concatenate([top.bounds, *(part.bounds for part in parts)], out=bounds)
+    return bounds, order, max(part.depth for part in (top, *parts))
 
 
 def build_tree(boxes: npt.NDArray[np.float32], leaf_size: int = 4) -> Tree:
@@ -250,12 +304,9 @@ def build_tree(boxes: npt.NDArray[np.float32], leaf_size: int = 4) -> Tree:
         raise ValueError(f"leaf_size must be 1 to {LEAF_SIZE_MAX}, got {leaf_size}")
     if not (np.abs(boxes) < _NOWHERE / 4).all():
         raise ValueError("boxes must be finite")
-    memory = empty_nodes(max(1, len(boxes)))
-    order = np.empty(len(boxes), dtype=np.int32)
-    used, depth = _build(np.array(boxes, dtype=np.float32, order="C"), leaf_size, memory, memory.view(np.int32), order)
+    bounds, order, depth = _built(np.array(boxes, dtype=np.float32, order="C"), leaf_size)
     if depth > STACK_SIZE:
         raise ValueError(f"tree must be at most {STACK_SIZE} deep, got {depth}")
-    bounds = memory[:used]
     return Tree(bounds, bounds.view(np.int32), order, depth)
 
 

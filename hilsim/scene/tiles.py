@@ -101,14 +101,19 @@ def extent(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]
 
 def grid_centre(corners_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Centre of all triangles, in whole metres: the origin of the grid of tiles."""
-    low, high = extent(corners_m)
-    middle: npt.NDArray[np.float64] = np.rint(0.5 * (low + high))
+    return _centre(*extent(corners_m))
+
+
+def _centre(low_m: npt.NDArray[np.float64], high_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    middle: npt.NDArray[np.float64] = np.rint(0.5 * (low_m + high_m))
     return middle
 
 
-def fits_one_tile(corners_m: npt.NDArray[np.float64]) -> bool:
-    """Whether all triangles ``float64[m, 3, 3]`` are exact relative to ``grid_centre``."""
-    return bool(np.abs(np.array(extent(corners_m)) - grid_centre(corners_m)).max() <= EXACT_M)
+def sole_tile_centre(corners_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    """Centre of the one tile of all triangles ``float64[m, 3, 3]``; None if they need several, since one would not be exact."""
+    low, high = extent(corners_m)
+    centre = _centre(low, high)
+    return centre if max((high - centre).max(), (centre - low).max()) <= EXACT_M else None
 
 
 def tile_centres(corners_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -54,7 +54,7 @@ from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec, TerrainSpec
 from hilsim.scene.specs import BUILT_IN_MATERIALS
-from hilsim.scene.tiles import cut_long_edges, fits_one_tile, snap
+from hilsim.scene.tiles import cut_long_edges, snap, sole_tile_centre
 from hilsim.sdf.reading import read_sdf
 from hilsim.sdf.specs import SdfShape
 from hilsim.telemetry.server import serve_metrics
@@ -151,7 +151,7 @@ def _vehicle_profile(data: bytes, folder: Path) -> None:
 def _cut(mesh: Mesh) -> None:
     """What a world does to a mesh first; its trees are kernels, which take their time as Python."""
     corners_m = snap(mesh.vertices_m[mesh.triangles])
-    if not fits_one_tile(corners_m):
+    if sole_tile_centre(corners_m) is None:
         cut_long_edges(corners_m, np.arange(len(corners_m)))
 
 

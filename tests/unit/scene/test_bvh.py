@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hilsim.scene import bvh
 from hilsim.scene.bvh import STACK_SIZE, build_tree
 
 
@@ -87,3 +88,19 @@ def test_boxes_that_are_not_numbers_are_refused():
 def test_a_leaf_larger_than_its_link_can_say_is_refused():
     with pytest.raises(ValueError, match="leaf_size must be 1 to 7, got 8"):
         build_tree(random_boxes(1, 9), leaf_size=8)
+
+
+def nodes_below(tree, node):
+    """Boxes and leaves of a node and of all below it, whatever the numbers of the nodes."""
+    links = [int(link) for link in tree.links[node, 12:14]]
+    return [tree.bounds[node, :12].tolist(), *(link if link < 0 else nodes_below(tree, link) for link in links)]
+
+
+def test_a_tree_that_is_built_in_parts_is_the_tree_built_at_once(monkeypatch):
+    boxes = random_boxes(5, 3000)
+    whole = build_tree(boxes)
+    monkeypatch.setattr(bvh, "_ROWS_FOR_THREADS", 1000)
+    parts = build_tree(boxes)
+    np.testing.assert_array_equal(parts.order, whole.order)
+    assert parts.depth == whole.depth
+    assert nodes_below(parts, 0) == nodes_below(whole, 0)
