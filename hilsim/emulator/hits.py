@@ -10,7 +10,7 @@ from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.frames import Vector
-from hilsim.render.surfaces import mirrored_share, place_on_object, returned
+from hilsim.render.surfaces import mirrored_share, place_on_mover, returned, within
 from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, uniform
 from hilsim.scene.materials import Optic
@@ -31,7 +31,8 @@ from hilsim.sensor.echoes import (
 
 _GAP = constant(Purpose.GAP)
 _POROSITY, _TRANSMISSION, _GAP_SIZE = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.GAP)
-_RETRO, _MIRROR = constant(Optic.RETRO), constant(Optic.MIRROR)
+_RETRO, _MIRROR, _GLOSS = constant(Optic.RETRO), constant(Optic.MIRROR), constant(Optic.GLOSS)
+_REFLECTIVITY, _TEXTURE, _TEXTURE_SIZE = constant(Optic.REFLECTIVITY), constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
 _SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(OverlayRule.NEAREST)
 
 
@@ -112,9 +113,9 @@ def _mirrored(world: World, rays: Rays, ray: int) -> Vector:
 
 
 @inlined_kernel
-def _onward(optics: npt.NDArray[np.float32], surface: int, mirror: float, porosity: float, share: float, travelled_m: float) -> tuple[float, float]:
+def _onward(transmission: float, straight: float, mirror: float, porosity: float, share: float, travelled_m: float) -> tuple[float, float]:
     """Shares of the light that go on through a surface, and from its mirror image."""
-    through = float(optics[surface, _TRANSMISSION]) * (1.0 - mirror) / max(1.0 - float(optics[surface, _MIRROR]), 1e-6)
+    through = transmission * (1.0 - mirror) / max(1.0 - straight, 1e-6)
     passing = share * (porosity + (1.0 - porosity) * through * through)
     thrown = share * (1.0 - porosity) * mirror * mirror
     # Behind the first surface a ray goes one way alone, the brighter one: else a ray between two panes would become sixteen.
@@ -141,12 +142,13 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     Returns:
         Number of rays that continue.
     """
-    # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.
+    # Taken out of the loop: each look into a tuple inside, and each array passed on, would count references with an atomic instruction.
     sub_rays = plan.beam.share.size
     origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
     share, travelled_m, range_m = rays.share, rays.travelled_m, rays.range_m
     instance, triangle, cosine = rays.instance, rays.triangle, rays.cosine
-    material, optics = world.material, world.optics
+    material, optics, owner, tile_count = world.material, world.optics, world.owner, world.tile_count
+    position_m, orientation = world.object_position_m, world.object_orientation
     hit_count, value, what = hits.hit_count, hits.value, hits.what
     room = value.shape[1]
     seed = plan.response.seed
@@ -158,20 +160,34 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
             continue
         if row < 0:
             continue
-        porosity, gap_m = float(optics[material[row], _POROSITY]), float(optics[material[row], _GAP_SIZE])
-        if porosity > 0.0 and gap_m > 0.0:
-            place_m = place_on_object(world, instance[ray], row, time_ns[ray], origin_m, direction, ray, float(range_m[ray]))
-            porosity = _opening(seed, porosity, gap_m, place_m)
         surface = material[row]
-        if share[ray] == 0.0 and (porosity > 0.0 or optics[surface, _TRANSMISSION] > 0.0):
+        porosity, gap_m = float(optics[surface, _POROSITY]), float(optics[surface, _GAP_SIZE])
+        has_gaps, texture = porosity > 0.0 and gap_m > 0.0, float(optics[surface, _TEXTURE])
+        x_m = y_m = z_m = 0.0
+        if has_gaps or texture > 0.0:
+            away_m = float(range_m[ray])
+            x_m = origin_m[ray, 0] + away_m * direction[ray, 0]
+            y_m = origin_m[ray, 1] + away_m * direction[ray, 1]
+            z_m = origin_m[ray, 2] + away_m * direction[ray, 2]
+            if instance[ray] >= tile_count:
+                x_m, y_m, z_m = place_on_mover(world, instance[ray], time_ns[ray], x_m, y_m, z_m)
+            else:
+                thing = owner[row]
+                turn = (orientation[thing, 0], orientation[thing, 1], orientation[thing, 2], orientation[thing, 3])
+                x_m, y_m, z_m = within((position_m[thing, 0], position_m[thing, 1], position_m[thing, 2]), turn, (x_m, y_m, z_m))
+        if has_gaps:
+            porosity = _opening(seed, porosity, gap_m, (x_m, y_m, z_m))
+        transmission, straight = float(optics[surface, _TRANSMISSION]), float(optics[surface, _MIRROR])
+        if share[ray] == 0.0 and (porosity > 0.0 or transmission > 0.0):
             continue  # the receiver's axis; it sees through
-        mirror = mirrored_share(optics, surface, cosine[ray])
+        mirror = mirrored_share(straight, cosine[ray])
         hit_m = travelled_m[ray] + range_m[ray]
         far_m = max(hit_m, NEAREST_HIT_M)
         firing = firing_of[ray]
         at = hit_count[firing]
         if at < room and porosity < 1.0:
-            light = returned(world, optics, surface, instance[ray], row, time_ns[ray], cosine[ray], origin_m, direction, ray, float(range_m[ray]))
+            reflectivity, gloss, size_m = float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), float(optics[surface, _TEXTURE_SIZE])
+            light = returned(reflectivity, gloss, cosine[ray], texture, size_m, x_m, y_m, z_m)
             value[firing, at, RANGE] = hit_m
             value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * (1.0 - mirror) * (1.0 - mirror) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine[ray]
@@ -180,7 +196,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
             what[firing, at, INSTANCE] = instance[ray]
             what[firing, at, TRIANGLE] = row
             hit_count[firing] = at + 1
-        passing, thrown = _onward(optics, surface, mirror, porosity, share[ray], travelled_m[ray])
+        passing, thrown = _onward(transmission, straight, mirror, porosity, share[ray], travelled_m[ray])
         if passing * sub_rays >= FAINTEST_SHARE:
             ahead = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
             _go_on(rays, ray, ahead, passing, sub_ray[ray], beyond, going_on)

@@ -7,17 +7,12 @@ sensor, which is twice the incidence. The texture is a noise of two octaves in c
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel
+from hilsim.compilation.jit import inlined_kernel, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.render.movers import mover_pose
-from hilsim.scene.materials import Optic
 from hilsim.scene.world import World
-
-_TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
-_GLOSS, _MIRROR, _REFLECTIVITY = constant(Optic.GLOSS), constant(Optic.MIRROR), constant(Optic.REFLECTIVITY)
 
 _GLOSS_EXPONENT = 20
 """Exponent of the lobe, which has half its height at 15 degrees; recommended, unproven (car paints have narrower ones)."""
@@ -63,36 +58,19 @@ def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float) -> float:
 
 
 @inlined_kernel
-def _within(position_m: Vector, turn: Quaternion, place_m: Vector) -> Vector:
-    """A place in a frame that is at another one's ``position_m``."""
+def within(position_m: Vector, turn: Quaternion, place_m: Vector) -> Vector:
+    """A place in a frame that is at ``position_m`` of the place's own frame, turned by ``turn``."""
     return rotate(conjugate(turn), (place_m[0] - position_m[0], place_m[1] - position_m[1], place_m[2] - position_m[2]))
 
 
 @kernel
-def place_on_object(
-    world: World,
-    instance: int,
-    triangle: int,
-    time_ns: int,
-    origin_m: npt.NDArray[np.float64],
-    direction: npt.NDArray[np.float32],
-    ray: int,
-    range_m: float,
-) -> Vector:
-    """Place (m) that a ray meets, in the frame of the object there: the same one whether the object stands still or moves."""
-    place_m = (
-        origin_m[ray, 0] + range_m * direction[ray, 0],
-        origin_m[ray, 1] + range_m * direction[ray, 1],
-        origin_m[ray, 2] + range_m * direction[ray, 2],
-    )
-    row = world.owner[triangle]
-    if instance >= world.tile_count:
-        row = world.instance_object[instance]
-        position_m, turn = mover_pose(world, instance - world.tile_count, time_ns)
-        place_m = _within(position_m, turn, place_m)
+def place_on_mover(world: World, instance: int, time_ns: int, x_m: float, y_m: float, z_m: float) -> Vector:
+    """A place (m) on a moving object, in the object's frame: the one that the place has when the object stands still."""
+    row = world.instance_object[instance]
+    position_m, turn = mover_pose(world, instance - world.tile_count, time_ns)
     x, y, z = world.object_position_m[row, 0], world.object_position_m[row, 1], world.object_position_m[row, 2]
     orientation = world.object_orientation[row]
-    return _within((x, y, z), (orientation[0], orientation[1], orientation[2], orientation[3]), place_m)
+    return within((x, y, z), (orientation[0], orientation[1], orientation[2], orientation[3]), within(position_m, turn, (x_m, y_m, z_m)))
 
 
 @inlined_kernel
@@ -105,30 +83,18 @@ def _lit(gloss: float, cosine: float) -> float:
 
 
 @inlined_kernel
-def mirrored_share(optics: npt.NDArray[np.float32], surface: int, cosine: float) -> float:
-    """Share of a ray's light that a surface reflects as a mirror, one way."""
-    straight = float(optics[surface, _MIRROR])
+def mirrored_share(straight: float, cosine: float) -> float:
+    """Share of a ray's light that a surface reflects as a mirror, one way; ``straight`` is that of a ray that meets it squarely."""
     return straight + (1.0 - straight) * (1.0 - min(cosine, 1.0)) ** 5 if straight > 0.0 else 0.0
 
 
 @inlined_kernel
-def returned(
-    world: World,
-    optics: npt.NDArray[np.float32],
-    surface: int,
-    instance: int,
-    triangle: int,
-    time_ns: int,
-    cosine: float,
-    origin_m: npt.NDArray[np.float64],
-    direction: npt.NDArray[np.float32],
-    ray: int,
-    range_m: float,
-) -> float:
-    """Light that a surface returns of a ray, relative to a white matt wall that the ray meets squarely, without its mirror image."""
-    reflectivity = float(optics[surface, _REFLECTIVITY]) * _lit(float(optics[surface, _GLOSS]), cosine)
-    if optics[surface, _TEXTURE] > 0.0:
-        x, y, z = place_on_object(world, instance, triangle, time_ns, origin_m, direction, ray, range_m)
-        deviation = texture_noise(x, y, z, float(optics[surface, _TEXTURE_SIZE]))
-        reflectivity *= max(0.0, 1.0 + float(optics[surface, _TEXTURE]) * deviation)
-    return reflectivity
+def returned(reflectivity: float, gloss: float, cosine: float, texture: float, texture_size_m: float, x_m: float, y_m: float, z_m: float) -> float:
+    """Light that a surface returns of a ray, relative to a white matt wall that the ray meets squarely, without its mirror image.
+
+    The place is that of ``place_on_mover``, or the same of what stands still; it does not matter without a texture.
+    """
+    light = reflectivity * _lit(gloss, cosine)
+    if texture > 0.0:
+        light *= max(0.0, 1.0 + texture * texture_noise(x_m, y_m, z_m, texture_size_m))
+    return light

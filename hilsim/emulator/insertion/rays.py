@@ -18,7 +18,7 @@ from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.geometry.tracks import PoseTrack, track_state
 from hilsim.render.movers import mover_sphere
 from hilsim.render.packets import cast_packets, packets_of
-from hilsim.render.surfaces import returned
+from hilsim.render.surfaces import place_on_mover, returned
 from hilsim.scene.materials import Optic
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
@@ -27,6 +27,8 @@ from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
 
 _LAYERS, _CEPTON = constant(LAYERS), constant(Family.CEPTON)
 _RETRO, _POROSITY, _TRANSMISSION = constant(Optic.RETRO), constant(Optic.POROSITY), constant(Optic.TRANSMISSION)
+_TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
+_REFLECTIVITY, _GLOSS = constant(Optic.REFLECTIVITY), constant(Optic.GLOSS)
 _HALF_TURN_CDEG, _QUARTER_RAD, _ROUNDING_RAD = 0.5 * TURN_CDEG, 0.5 * math.pi, 1e-6
 
 
@@ -322,7 +324,18 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
         at = hit_count[firing]
         if at < room and porosity < 1.0:
             value[firing, at, RANGE] = hit_m
-            light = returned(world, optics, surface, instance[ray], row, time_ns[ray], cosine, origin_m, direction, ray, ray_m)
+            texture, x_m, y_m, z_m = float(optics[surface, _TEXTURE]), 0.0, 0.0, 0.0
+            if texture > 0.0:
+                x_m, y_m, z_m = place_on_mover(
+                    world,
+                    instance[ray],
+                    time_ns[ray],
+                    origin_m[ray, 0] + ray_m * direction[ray, 0],
+                    origin_m[ray, 1] + ray_m * direction[ray, 1],
+                    origin_m[ray, 2] + ray_m * direction[ray, 2],
+                )
+            reflectivity, gloss, size_m = float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), float(optics[surface, _TEXTURE_SIZE])
+            light = returned(reflectivity, gloss, cosine, texture, size_m, x_m, y_m, z_m)
             value[firing, at, ENERGY] = share * (1.0 - porosity) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine
             value[firing, at, RETRO] = optics[surface, _RETRO]
