@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.overlay import Backdrop, OverlayRule
@@ -127,7 +126,7 @@ def _onward(transmission: float, straight: float, mirror: float, porosity: float
 
 
 @stage_kernel
-def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:
+def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:  # noqa: C901, PLR0915 - one loop over rays: a call with arrays costs as much as the rest of a ray
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 
     Args:
