@@ -26,7 +26,7 @@ class DataBlock:
         frames: ``int64[n]``, frame numbers.
         host_stamp_ns: ``int64[n]``, capture times.
         run: Packets and the steps between them; a packet's predecessor is the one judged before it.
-        azimuth: ``int64[n, m]``, azimuth of each group of firings with its own azimuth (m = 12, dual 6), 0.01 deg.
+        azimuth: ``int64[n, m]``, azimuth of each group of firings with its own azimuth (m = 12, dual 6; VLS-128 3, dual 1), 0.01 deg.
         is_next: ``bool[n]``, whether a packet is exactly one cycle after its predecessor.
         motion: Motion of the head during the block.
     """
@@ -49,15 +49,21 @@ class DataBlock:
 
     @property
     def distance(self) -> npt.NDArray[np.uint16]:
-        """Raw distances, ``uint16[n, 12, 32]``."""
-        distance: npt.NDArray[np.uint16] = self.run.packets["blocks"]["channels"]["distance"]
+        """Raw distances of the blocks that hold firings, ``uint16[n, 12, 32]``; ``uint16[n, 8, 32]`` of a VLS-128's dual packets."""
+        distance: npt.NDArray[np.uint16] = self.records["distance"]
         return distance
 
     @property
     def reflectivity(self) -> npt.NDArray[np.uint8]:
-        """Reflectivities, ``uint8[n, 12, 32]``."""
-        reflectivity: npt.NDArray[np.uint8] = self.run.packets["blocks"]["channels"]["reflectivity"]
+        """Reflectivities, as ``distance``."""
+        reflectivity: npt.NDArray[np.uint8] = self.records["reflectivity"]
         return reflectivity
+
+    @property
+    def records(self) -> npt.NDArray[Any]:
+        """Channel records of the blocks that hold firings, as ``distance``."""
+        records: npt.NDArray[Any] = self.run.packets["blocks"]["channels"][:, : self.model.used_blocks(is_dual=self.is_dual)]
+        return records
 
     def place(self, row: int, byte_offset: int | None = None) -> Place:
         """Place of packet ``row`` of this block."""

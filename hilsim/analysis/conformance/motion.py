@@ -98,16 +98,17 @@ class Head:
         """
         groups = azimuth.shape[1]
         inside = wrapped_cdeg(np.diff(azimuth, axis=1).astype(np.float64))
-        rate = self._local_rates(inside, groups / cycle_us)
+        rate = self._local_rates(inside if groups > 1 else self._between(azimuth[:, 0], step_us, cycle_us), groups / cycle_us)
         step_cdeg = rate * cycle_us / groups
         excess = wrapped_cdeg(inside - step_cdeg[:, None])
         is_leap = np.abs(excess) > LEAP_CDEG
         leap_cdeg = np.where(is_leap, excess % TURN_CDEG, 0.0).sum(axis=1)
         stamped = azimuth[:, -1 if stamps_last else 0]
-        before, knows = self._predecessors(stamped, azimuth[:, -1], leap_cdeg, is_leap.argmax(axis=1), cycle_us)
+        column = is_leap.argmax(axis=1) if groups > 1 else np.zeros(len(azimuth), dtype=np.int64)
+        before, knows = self._predecessors(stamped, azimuth[:, -1], leap_cdeg, column, cycle_us)
         stamped_before, end_before, leap_before, column_before, cycle_before = before
         if stamps_last:
-            leap_before, column_before = leap_cdeg, is_leap.argmax(axis=1)
+            leap_before, column_before = leap_cdeg, column
         self._seen.note(azimuth)
         is_dark = self._seen.is_dark(end_before, azimuth[:, 0])
         is_unbroken = leap_before == 0.0
@@ -150,6 +151,15 @@ class Head:
             leap_cdeg=leap_before,
             is_backward=step_cdeg < -1.0,
         )
+
+    def _between(self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], cycle_us: float) -> npt.NDArray[np.float64]:
+        """Steps for each cycle since the former packet, ``float64[n, 1]``, for packets with one azimuth."""
+        first = azimuth[0] if self._before is None else self._before.azimuth
+        turned = wrapped_cdeg(np.diff(azimuth.astype(np.float64), prepend=first))
+        step = turned * cycle_us / np.where(step_us > 0, step_us, cycle_us)
+        if self._before is None and len(step) > 1:
+            step[0] = step[1]
+        return np.asarray(step[:, None])
 
     def _local_rates(self, inside: npt.NDArray[np.float64], per_us: float) -> npt.NDArray[np.float64]:
         """Rate around each packet, ``float64[n]``: the median of its neighbours' azimuth rates without leaps."""

@@ -132,7 +132,8 @@ class SensorCheck:
             return None
         model = self._factory.model or VLP_16
         cycle_us = model.cycle_us(is_dual=self._factory.is_dual)
-        azimuth = run.azimuth[:, :: 2 if self._factory.is_dual else len(model.flags)]
+        group = model.group_blocks(is_dual=self._factory.is_dual)
+        azimuth = run.azimuth[:, : model.used_blocks(is_dual=self._factory.is_dual) : group]
         return DataBlock(
             model=model,
             is_dual=self._factory.is_dual,

@@ -70,6 +70,14 @@ class Model:
         """Unit of the raw distance."""
         return round(self.geometry.distance_unit_mm)
 
+    def group_blocks(self, *, is_dual: bool) -> int:
+        """Number of consecutive blocks with one azimuth: one for each bank of lasers and return."""
+        return len(self.flags) * (2 if is_dual else 1)
+
+    def used_blocks(self, *, is_dual: bool) -> int:
+        """Number of a packet's first blocks that hold firings, in whole groups; the others are padding."""
+        return BLOCKS - BLOCKS % self.group_blocks(is_dual=is_dual)
+
     def cycle_us(self, *, is_dual: bool) -> float:
         """Time between packets; a dual packet holds half the firings, in whole firing sequences."""
         return self.packet_sequences // (2 if is_dual else 1) * self.sequence_ns / 1000.0
@@ -135,7 +143,7 @@ VLS_128_VARIANTS = tuple(
     )
     for sequence_ns in _VLS_128_SEQUENCES_NS
 )
-"""Judged in single return only: no capture of a dual one was found. Not among ``MODELS``: of its stream only the form is known."""
+"""Their dual packets are those that decoders read: no capture of one was found."""
 VLS_128 = VLS_128_VARIANTS[0]
 MODELS = (VLP_16, PUCK_HI_RES, VLP_32C, HDL_32E)
 BY_NAME = {model.name: model for model in (*MODELS, VLS_128)}

@@ -17,6 +17,7 @@ SPAN_NS = 2_000_000_000
         ("vlp32c", "VLP-32C", {"return_mode": "last", "rotation_rate_rpm": 300, "gps": None}),
         ("vls128", "VLS-128", {}),
         ("vls128", "VLS-128", {"return_mode": "last", "rotation_rate_rpm": 1200}),
+        ("vls128", "VLS-128", {"return_mode": "dual"}),
     ],
     ids=str,
 )

@@ -49,15 +49,15 @@ class AzimuthTopic:
         self.packets += len(azimuth)
         self._check_range(block, log)
         self._divisor = int(np.gcd.reduce(np.append(azimuth.ravel(), self._divisor)))
-        inside = wrapped_cdeg(np.diff(azimuth, axis=1))
-        is_leap = block.motion.is_leap
+        inside = wrapped_cdeg(np.diff(azimuth if self._groups > 1 else _followed(block), axis=1))
+        is_leap = block.motion.is_leap if self._groups > 1 else np.zeros(inside.shape, dtype=np.bool_)
         self._pauses += int(block.motion.is_pause.sum())
         self.longest_pause_us = max(self.longest_pause_us, int(block.run.step_us[block.motion.is_pause].max(initial=0)))
         self._is_open = bool(block.has_leap[-1])
         self._equal += int((inside == 0).sum())
         self._steps += inside.size
         self._gather(inside[~is_leap.any(axis=1) & (inside > 0).all(axis=1)])
-        self._gather_wraps(block, inside, is_leap)
+        self._gather_wraps(block)
         self._period_s = block.cycle_us * 1e-6 / azimuth.shape[1]
 
     def _check_range(self, block: DataBlock, log: FindingLog) -> None:
@@ -86,11 +86,12 @@ class AzimuthTopic:
         mean = inside.mean(axis=1, keepdims=True)
         self._outside += int(((inside < np.floor(mean)) | (inside > np.ceil(mean))).sum())
 
-    def _gather_wraps(self, block: DataBlock, inside: npt.NDArray[np.int64], is_leap: npt.NDArray[np.bool_]) -> None:
+    def _gather_wraps(self, block: DataBlock) -> None:
         if len(self._wraps) >= _MOST_WRAPS:
             return
         azimuth = block.azimuth
-        crossing = (np.diff(azimuth, axis=1) < 0) & (inside > 0) & ~is_leap
+        steps = np.diff(azimuth, axis=1)
+        crossing = (steps < 0) & (wrapped_cdeg(steps) > 0) & ~block.motion.is_leap
         within = [(int(row), int(column) + 1) for row, column in np.argwhere(crossing)]
         goes_on = block.is_next[1:] & ~block.motion.is_wrong[1:] & ~block.has_leap[:-1]
         between = np.flatnonzero((azimuth[1:, 0] < azimuth[:-1, -1]) & goes_on) + 1
@@ -181,5 +182,11 @@ class AzimuthTopic:
         columns = {column for column, _ in wraps}
         if len(wraps) < _FEWEST_WRAPS_FOR_TURN:
             log.skip(TURN, len(wraps), _FEWEST_WRAPS_FOR_TURN, of)
-        elif len(columns) == 1:
+        elif len(columns) == 1 and self._groups > 1:
             log.report(TURN, f"a turn's end must drift through the packet, got block {columns.pop()} in all of {len(wraps)} turns")
+
+
+def _followed(block: DataBlock) -> npt.NDArray[np.int64]:
+    """Azimuths of packets with one azimuth each, beside those of the packets that follow them by one cycle, ``int64[k, 2]``."""
+    azimuth = block.azimuth[:, 0]
+    return np.stack([azimuth[:-1], azimuth[1:]], axis=1)[block.is_next[1:] & ~block.motion.is_pause[1:]]

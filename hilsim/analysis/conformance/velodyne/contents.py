@@ -5,7 +5,6 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.protocols.velodyne.data import BLOCKS
 
 PACKET = Rule(id="returns.blank_packet", severity=Severity.WARNING, packets=3)
 COPIED = Rule(id="returns.copied", severity=Severity.ERROR, packets=2)
@@ -41,8 +40,8 @@ class ContentsTopic:
         self._waiting = rows[full[-1] :][:_MOST_WAITING] if len(full) else rows[:0]
 
     def _check_copies(self, block: DataBlock, log: FindingLog) -> None:
-        records = np.ascontiguousarray(block.run.packets["blocks"]["channels"]).view(np.uint8).reshape(len(block.frames), -1)
-        before = records[:1] if self._last is None else self._last
+        records = np.ascontiguousarray(block.records).view(np.uint8).reshape(len(block.frames), -1)
+        before = records[:1] if self._last is None or self._last.shape[1] != records.shape[1] else self._last
         same = (np.concatenate((before, records[:-1])) == records).all(axis=1)
         is_judged = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
         rows = np.flatnonzero(same & is_judged & block.run.knows_step & (block.run.step_us != 0))
@@ -56,7 +55,7 @@ class ContentsTopic:
     def _check_block_copies(block: DataBlock, records: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], log: FindingLog) -> None:
         """Report the first block (in dual mode: pair) of each packet that is a copy of the former one."""
         pair = 2 if block.is_dual else 1
-        groups = records.reshape(-1, records.shape[1] * pair // BLOCKS)
+        groups = records.reshape(-1, records.shape[1] * pair // block.distance.shape[1])
         previous = np.concatenate((before.reshape(-1, groups.shape[1])[-1:], groups[:-1]))
         is_judged = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _FEWEST_OF_BLOCK * pair
         same = ((groups == previous).all(axis=1) & is_judged).reshape(len(records), -1)

@@ -39,16 +39,12 @@ def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
     return within > 0.5 and between < 0.5
 
 
-def _name_unchecked(mode: int, product: int, flags: npt.NDArray[np.int64]) -> str:
+def _name_unchecked(product: int, flags: npt.NDArray[np.int64]) -> str:
     """Name with article of a sensor whose packets are not checked, empty for others."""
     is_64 = (flags[:, ::2] == _UPPER_BANK).all(axis=1) & (flags[:, 1::2] == _LOWER_BANK).all(axis=1)
     if float(is_64.mean()) > 0.5:
         return "an HDL-64E by its blocks' flags"  # its last two bytes contain its state in turn, not the model
-    if product == Product.VLS_128:
-        known = ReturnMode.find(mode)
-        is_paired = float((flags[:, 0] == flags[:, 1]).mean()) > 0.5  # else its banks are those of one return
-        return "a VLS-128 in dual return mode" if known and known.is_dual and is_paired else ""
-    name = OTHER_PRODUCTS.get(product)
+    name = None if product == Product.VLS_128 else OTHER_PRODUCTS.get(product)
     return f"product 0x{product:02x}, a {name}" if name else ""
 
 
@@ -95,7 +91,7 @@ class FactoryTopic:
         """
         is_new = (mode, product) != (self.mode, self.product)
         if is_new or len(azimuth) >= _FEWEST_FOR_STEP:
-            self.unchecked = _name_unchecked(mode, product, flags)
+            self.unchecked = _name_unchecked(product, flags)
         if self.unchecked:
             self.mode, self.product, self.model, self.is_dual = mode, product, None, False
             self._once(PRODUCT, -1, f"not checked further: {self.unchecked}", place._replace(byte_offset=1205), log, Severity.WARNING)
@@ -106,10 +102,11 @@ class FactoryTopic:
         if not is_new and len(azimuth) < _FEWEST_FOR_STEP:
             return
         if product == Product.VLS_128:
-            self._check_mode(mode, azimuth[:, ::4], place, log)
-            self.is_dual = False
-            step_us = median_step_us or VLS_128_VARIANTS[0].cycle_us(is_dual=False)
-            self.model = min(VLS_128_VARIANTS, key=lambda variant: abs(variant.cycle_us(is_dual=False) - step_us))
+            is_paired = float((flags[:, 0] == flags[:, 1]).mean()) > 0.5
+            self._check_mode(mode, azimuth[:, ::4], place, log, is_paired=is_paired)
+            usual_us = VLS_128_VARIANTS[0].cycle_us(is_dual=self.is_dual)
+            step_us = median_step_us or usual_us
+            self.model = min(VLS_128_VARIANTS, key=lambda variant: abs(variant.cycle_us(is_dual=self.is_dual) - step_us))
             return
         self._check_mode(mode, azimuth, place, log)
         self._find_model(product, median_step_us, place, log)
@@ -121,11 +118,12 @@ class FactoryTopic:
         if mode != self.mode and self.mode is not None:
             self._mode_changes.append((self.mode, mode, at))
 
-    def _check_mode(self, mode: int, azimuth: npt.NDArray[np.int64], place: Place, log: FindingLog) -> None:
-        pairs = has_pairs(azimuth)
+    def _check_mode(self, mode: int, azimuth: npt.NDArray[np.int64], place: Place, log: FindingLog, *, is_paired: bool | None = None) -> None:
+        """Judge the mode byte by whether blocks come in pairs: by their azimuths unless ``is_paired`` is given, as the flags of banks show it."""
+        pairs = has_pairs(azimuth) if is_paired is None else is_paired
         known = ReturnMode.find(mode)
         is_dual_mode = known is not None and known.is_dual
-        self.is_dual = pairs if len(azimuth) >= 2 else is_dual_mode
+        self.is_dual = pairs if len(azimuth) >= 2 or is_paired is not None else is_dual_mode
         at = place._replace(byte_offset=1204)
         if known is None:
             self._once(MODE, mode, f"the return mode must be {_DOCUMENTED}, got 0x{mode:02x}", at, log)

@@ -58,7 +58,7 @@ class MotionTopic:
         self._last = int(block.azimuth[-1, -1]), block.place(-1)._replace(packet_index=block.first_index + len(block.frames) - 1)
 
     def _leap(self, block: DataBlock, row: int) -> _Leap:
-        motion, per_azimuth = block.motion, 200 if block.is_dual else 100
+        motion, per_azimuth = block.motion, 100 * block.model.group_blocks(is_dual=block.is_dual)
         index = block.first_index + row
         if motion.is_backward[row]:
             return _Leap(index, f"azimuth must grow, got steps of {motion.step_cdeg[row]:.1f} hundredths of a degree", block.place(row, 2), 0.0)

@@ -29,7 +29,9 @@ class StructureTopic:
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Report every packet with a wrong flag at its first wrong block."""
         flags = block.run.packets["blocks"]["flag"]
-        due = np.resize(block.model.flags, BLOCKS)
+        due = np.zeros(BLOCKS, dtype=np.int64)  # of padding
+        used = block.model.used_blocks(is_dual=block.is_dual)
+        due[:used] = np.resize(np.repeat(block.model.flags, 2 if block.is_dual else 1), used)
         wrong = flags != due
         rows = np.flatnonzero(wrong.any(axis=1))
         first = wrong.argmax(axis=1)
