@@ -36,7 +36,10 @@ Mask = Any
 
 def fit_one_register() -> bool:
     """Whether sixteen ``float32`` fit one register of this CPU (AVX-512)."""
-    return bool(get_host_cpu_features().get("avx512f", False))
+    try:
+        return bool(get_host_cpu_features().get("avx512f", False))
+    except RuntimeError:  # LLVM cannot detect the features of this CPU
+        return False
 
 
 _INT, _LONG, _SHORT = ir.IntType(32), ir.IntType(64), ir.IntType(WIDTH)

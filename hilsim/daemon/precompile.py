@@ -48,7 +48,7 @@ _CHILD = "import gc, importlib, sys; gc.disable(); importlib.import_module(sys.a
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
 """Byte that a child writes for each compiled kernel."""
-_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNELS = 250, 120, 14, 25, 30
+_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNELS = 340, 120, 14, 25, 30
 """Approximate numbers of kernels, only for the progress display."""
 
 

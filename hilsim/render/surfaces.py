@@ -59,13 +59,13 @@ def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float) -> float:
 
 @inlined_kernel
 def within(position_m: Vector, turn: Quaternion, place_m: Vector) -> Vector:
-    """A place in a frame that is at ``position_m`` of the place's own frame, turned by ``turn``."""
+    """A place in the frame that has its origin at ``position_m`` and is turned by ``turn``."""
     return rotate(conjugate(turn), (place_m[0] - position_m[0], place_m[1] - position_m[1], place_m[2] - position_m[2]))
 
 
 @kernel
 def place_on_mover(world: World, instance: int, time_ns: int, x_m: float, y_m: float, z_m: float) -> Vector:
-    """A place (m) on a moving object, in the object's frame: the one that the place has when the object stands still."""
+    """A place (m) of the world on a moving object, in the object's frame, in which it is the same wherever the object is."""
     row = world.instance_object[instance]
     position_m, turn = mover_pose(world, instance - world.tile_count, time_ns)
     x, y, z = world.object_position_m[row, 0], world.object_position_m[row, 1], world.object_position_m[row, 2]
@@ -92,7 +92,7 @@ def mirrored_share(straight: float, cosine: float) -> float:
 def returned(reflectivity: float, gloss: float, cosine: float, texture: float, texture_size_m: float, x_m: float, y_m: float, z_m: float) -> float:
     """Light that a surface returns of a ray, relative to a white matt wall that the ray meets squarely, without its mirror image.
 
-    The place is that of ``place_on_mover``, or the same of what stands still; it does not matter without a texture.
+    ``x_m``, ``y_m`` and ``z_m`` are the place in the object's frame, which only a texture needs.
     """
     light = reflectivity * _lit(gloss, cosine)
     if texture > 0.0:

@@ -14,6 +14,7 @@ columns  meaning
 In a tree of few boxes a node may have no second child: its box is a point that no ray reaches, and its leaf is empty.
 """
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -32,7 +33,9 @@ _BOXES_MAX = 1 << 28  # four bits of a leaf's link are its size and sign; 36 + 2
 _NOWHERE = np.float32(1e17)  # a coordinate that no ray reaches; times the greatest reciprocal of a direction (1e20) it is still a float32
 _FAR = np.float32(3e38)
 _PARTS = 8
-_PARTS_MAX = _PARTS * STACK_SIZE  # a level has fewer than ``_PARTS`` nodes with more rows than a part
+_PARTS_MAX = (
+    _PARTS * STACK_SIZE
+)  # a level has fewer than ``_PARTS`` nodes with more rows than a part, and there is at most one part more than such nodes
 _ROWS_FOR_THREADS = 1 << 15
 
 
@@ -279,7 +282,7 @@ def _built(boxes: npt.NDArray[np.float32], leaf_size: int) -> tuple[npt.NDArray[
     ranges = top.later.tolist()
     if not ranges:
         return top.bounds, order, top.depth
-    with ThreadPoolExecutor(thread_name_prefix="tree") as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="tree") as pool:
         parts = list(pool.map(lambda each: _part(boxes, order, (each[0], each[1]), each[2], leaf_size), ranges))
     root = len(top.bounds)
     for (_, _, _, parent, slot), part in zip(ranges, parts, strict=True):

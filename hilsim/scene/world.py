@@ -126,7 +126,9 @@ class World(NamedTuple):
 def build_world(
     objects: Sequence[SceneObject], unseen: frozenset[int] = frozenset(), materials: Sequence[Material] = (), live: LiveKeys = NO_LIVE_KEYS
 ) -> World:
-    """Build the world of ``objects``, which takes about a second a million triangles on two cores. An object's id is its index; an empty sequence gives a world without echoes.
+    """Build the world of ``objects``, which takes about a second a million triangles on two cores.
+
+    An object's id is its index; an empty sequence gives a world without echoes.
 
     Args:
         objects: Objects of the world.

@@ -21,10 +21,8 @@ _INNER_SHARE, _OUTER_SHARE = 0.1, 0.25  # shares of its neighbours' firings with
 _FEWEST_PAIRS = 200  # pairs of returns of two lasers in one firing sequence
 _LEAST_SHARED = 0.25  # of the returns of either; common returns of a laser into the sky and one to the ground are random
 _FEWEST_LASERS = 8
-_MOST_FIRINGS, _LASERS_OF_MOST = (
-    4096,
-    32,
-)  # largest number of compared firings of a block, for as many lasers; fewer for more, as their pairs cost time
+_MOST_FIRINGS = 4096  # largest number of compared firings of a block
+_MOST_PAIRS = _MOST_FIRINGS * 32 * 32  # largest number of compared pairs of returns of a block: a VLS-128 has sixteen times as many as an HDL-32E
 _LEAST_REFLECTIVITY = 3  # rain, fog and snow return less, at random places; 4 to 15 % of the returns of the captures
 _LEAST_SHARE = 0.1  # share of a laser's firings with a return from which its reflectivities are judged; a rainy sky has fewer returns, all with 0
 _SAME = 0.99  # share of a laser's returns with one reflectivity; its neighbours' shares of their most frequent one are lower
@@ -117,7 +115,7 @@ class LasersTopic:
         if per_firing_deg > _SLOWEST_DEG:
             late = np.rint(np.array(arrangement.ahead_deg) / per_firing_deg).astype(np.int64)
             range_ = np.stack([np.roll(range_[:, laser], late[laser]) for laser in range(channels)], axis=1)
-        few = range_[:: max(1, len(range_) * channels * channels // (_MOST_FIRINGS * _LASERS_OF_MOST * _LASERS_OF_MOST))]
+        few = range_[:: max(1, len(range_) // _MOST_FIRINGS, len(range_) * channels * channels // _MOST_PAIRS)]
         for laser in range(channels):
             apart = np.minimum(np.abs(few - few[:, laser : laser + 1]), 1.0)
             self._unlike[0, laser] += np.nansum(apart, axis=0)
