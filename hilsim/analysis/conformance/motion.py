@@ -18,6 +18,8 @@ from hilsim.units import TURN_CDEG
 LEAP_CDEG = 10.0
 """Smallest leap: noise of readings and rate jitter together are at most 4.6 hundredths of a degree in six public captures at 600 to 1200 rpm."""
 _AROUND = 7  # packets on either side that give the rate: 20 ms of a VLP-16
+_AROUND_CYCLE_US = 1327.104  # a VLP-16's; packets with few azimuths, as a VLS-128's, are taken for as long
+_FEW_AZIMUTHS = 6
 _HISTORY = 2048  # number of packets whose rates give the drift of the speed
 _LEAST_RATE_JITTER = 0.003  # speed jitter within 25 packets, units at 600 rpm: 0.09 to 0.2 %
 _READING_CDEG = 1.5  # error of an angle between two azimuths; the few that a narrow view leaves in a packet give a coarse rate
@@ -79,6 +81,7 @@ class Head:
         self._before: _Before | None = None
         self._seen = SeenTurn()
         self._rates = np.zeros(0)  # rates of former packets, hundredths of a degree a microsecond
+        self._around = _AROUND
 
     def forget(self) -> None:
         """Forget the last packet, because the sensor's settings have changed."""
@@ -98,6 +101,8 @@ class Head:
         """
         groups = azimuth.shape[1]
         inside = wrapped_cdeg(np.diff(azimuth, axis=1).astype(np.float64))
+        if groups < _FEW_AZIMUTHS:
+            self._around = max(round(_AROUND * _AROUND_CYCLE_US / cycle_us), _AROUND)
         rate = self._local_rates(inside if groups > 1 else self._between(azimuth[:, 0], step_us, cycle_us), groups / cycle_us)
         step_cdeg = rate * cycle_us / groups
         excess = wrapped_cdeg(inside - step_cdeg[:, None])
@@ -153,30 +158,35 @@ class Head:
         )
 
     def _between(self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], cycle_us: float) -> npt.NDArray[np.float64]:
-        """Steps for each cycle since the former packet, ``float64[n, 1]``, for packets with one azimuth."""
+        """Steps since the former packet of packets with one azimuth, ``float64[n, 1]``; the usual one where that was not a cycle before."""
         first = azimuth[0] if self._before is None else self._before.azimuth
-        turned = wrapped_cdeg(np.diff(azimuth.astype(np.float64), prepend=first))
-        step = turned * cycle_us / np.where(step_us > 0, step_us, cycle_us)
-        if self._before is None and len(step) > 1:
-            step[0] = step[1]
-        return np.asarray(step[:, None])
+        step = wrapped_cdeg(np.diff(azimuth.astype(np.float64), prepend=first))
+        is_next = np.abs(step_us - cycle_us) <= STEP_TOLERANCE_US
+        is_next[0] &= self._before is not None
+        return np.asarray(np.where(is_next, step, np.median(step[is_next]) if is_next.any() else 0.0)[:, None])
 
     def _local_rates(self, inside: npt.NDArray[np.float64], per_us: float) -> npt.NDArray[np.float64]:
         """Rate around each packet, ``float64[n]``: the median of its neighbours' azimuth rates without leaps."""
         middle = usual_steps_cdeg(inside)[:, None]
         usual = np.abs(inside - middle) <= LEAP_CDEG
         own = np.where(usual, inside, 0.0).sum(axis=1) / np.maximum(usual.sum(axis=1), 1) * per_us
-        earlier = self._rates[-_AROUND:]
-        padded = np.pad(np.concatenate((earlier, own)), (_AROUND - len(earlier), _AROUND), mode="edge")
+        earlier = self._rates[-self._around :]
+        padded = np.pad(
+            np.concatenate((earlier, own)), (self._around - len(earlier), self._around), mode="reflect" if len(own) > self._around else "edge"
+        )
         self._rates = np.concatenate((self._rates, own))[-_HISTORY:]
-        return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * _AROUND + 1), axis=1))
+        return self._smooth(padded)
+
+    def _smooth(self, rates: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Usual rate around each but the first and last packets: the median, or of packets with few azimuths, whose rates are coarse, the mean."""
+        around = np.lib.stride_tricks.sliding_window_view(rates, 2 * self._around + 1)
+        return np.asarray(np.median(around, axis=1) if self._around == _AROUND else around.mean(axis=1))
 
     def _rate_jitter(self) -> float:
         """Relative drift of the speed so far."""
-        if len(self._rates) <= 2 * _AROUND:
+        if len(self._rates) <= 2 * self._around:
             return _LEAST_RATE_JITTER
-        smooth = np.median(np.lib.stride_tricks.sliding_window_view(self._rates, 2 * _AROUND + 1), axis=1)
-        low, middle, high = np.percentile(smooth, (1.0, 50.0, 99.0))
+        low, middle, high = np.percentile(self._smooth(self._rates), (1.0, 50.0, 99.0))
         return _LEAST_RATE_JITTER + float((high - low) / max(abs(middle), 1e-6))
 
     def _predecessors(

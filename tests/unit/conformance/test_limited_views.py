@@ -20,6 +20,10 @@ VIEWS = [
     ("vlp16", "dual", 600, (10, 300)),
     ("hdl32e", "dual", 1200, (10, 300)),  # stamps name the last firing
     ("hdl32e", "strongest", 1200, (0, 4)),
+    ("vlp32c", "strongest", 600, (10, 40)),  # lasers that look aside see parts of the wall at different times
+    ("vls128", "strongest", 600, (10, 40)),
+    ("vls128", "strongest", 300, (90, 270)),  # the rate by two steps a packet
+    ("vls128", "dual", 600, (10, 40)),  # one azimuth a packet
 ]
 
 

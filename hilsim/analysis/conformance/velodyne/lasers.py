@@ -7,7 +7,9 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.protocols.velodyne.models import BY_NAME, Model
+from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
 DEAD = Rule(id="returns.dead_laser", severity=Severity.WARNING, packets=84)
 CONSTANT = Rule(id="returns.constant_laser", severity=Severity.ERROR, packets=10)
@@ -32,7 +34,8 @@ _MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 
 _MOST_MISPLACED_BY_FEW = 0.5  # used if no lasers share a quarter of their returns: the others may see one surface by chance
 _LEAST_DIFFERENCE = 0.02
 _MOST_RESTLESS = 0.6
-_SLOWEST_DEG = 0.01  # per firing: a head that turns slower does not reach another laser's direction
+_SLOWEST_CDEG = 1.0  # per firing: a head that turns slower does not reach another laser's direction
+_MOST_ASIDE_CDEG = 50.0  # direction that a delayed firing may be off; farther is on the other side of a part of the turn without firings
 
 
 class _Arrangement(NamedTuple):
@@ -111,10 +114,12 @@ class LasersTopic:
         range_ = np.log(np.where(distance > 0, distance, np.nan).astype(np.float32))
         step = np.minimum(np.abs(np.diff(range_[: 2 * _MOST_FIRINGS], axis=0)), 1.0)
         self._restless += (np.nansum(step), np.isfinite(step).sum())
-        per_firing_deg = float(np.median(block.motion.step_cdeg)) / 100.0 * channels / 32.0
-        if per_firing_deg > _SLOWEST_DEG:
-            late = np.rint(np.array(arrangement.ahead_deg) / per_firing_deg).astype(np.int64)
-            range_ = np.stack([np.roll(range_[:, laser], late[laser]) for laser in range(channels)], axis=1)
+        firings = RECORDS_PER_BLOCK * len(block.model.flags) // channels  # firing sequences for each azimuth
+        per_firing_cdeg = float(np.median(block.motion.step_cdeg)) / firings
+        if per_firing_cdeg > _SLOWEST_CDEG:
+            late = np.rint(100.0 * np.array(arrangement.ahead_deg) / per_firing_cdeg).astype(np.int64)
+            azimuth = (block.azimuth[:, :, np.newaxis] + per_firing_cdeg * np.arange(firings)).ravel()
+            range_ = np.stack([_delayed(range_[:, laser], late[laser], azimuth, per_firing_cdeg) for laser in range(channels)], axis=1)
         few = range_[:: max(1, len(range_) // _MOST_FIRINGS, len(range_) * channels * channels // _MOST_PAIRS)]
         for laser in range(channels):
             apart = np.minimum(np.abs(few - few[:, laser : laser + 1]), 1.0)
@@ -218,6 +223,12 @@ class LasersTopic:
                     f"lasers that are neighbours by elevation must measure alike, got a mean difference of {100 * (smoothest + misplaced * (usual - smoothest)):.1f} %"
                     f" against {100 * usual:.1f} % between any two, and {100 * smoothest:.1f} % possible: {seems}",
                 )
+
+
+def _delayed(values: npt.NDArray[np.float32], by: int, azimuth: npt.NDArray[np.float64], per_firing_cdeg: float) -> npt.NDArray[np.float32]:
+    """Values ``float32[n]`` delayed by a number of firings, NaN where the head has not turned meanwhile as it does between firings."""
+    off = wrapped_cdeg(azimuth - np.roll(azimuth, by) - by * per_firing_cdeg)
+    return np.where(np.abs(off) <= _MOST_ASIDE_CDEG, np.roll(values, by), np.float32(np.nan))
 
 
 def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], order: npt.NDArray[np.int64]) -> bool:
