@@ -408,13 +408,14 @@ def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, sta
     while seen < 3:
         pose = heard.take("pose", 4)
         if (9004, pose[:8]) not in offline:
+            late_s = struct.unpack_from("<d", pose)[0]
             break
         assert offline[9004, pose[:8]] == [pose]
         chunk = heard.take_of(pose, "lidar", 4)
         assert chunk in offline[10_004, pose[:8]]
         assert len(offline[10_004, pose[:8]]) > 50
         seen += 1
-    assert seen == 3, "packets later than what was recorded: the machine was too slow to begin with them"
+    assert seen == 3, f"packet of {late_s} s, which is not among the 20 s that were recorded: the machine was too slow to begin with them"
     rig.write_text(rig.read_text() + "\n[weather]\nfog_visibility_m = 20.0\n")
     running.process.send_signal(signal.SIGHUP)
     running.await_log(r'"event": "rig\.reload_refused".*weather')
