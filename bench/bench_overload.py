@@ -1,6 +1,6 @@
 """Sensors on a machine that others use, and that stands still: what is sent, how late, and what others are left.
 
-    python bench/bench_overload.py [--seconds 8] [--settle 4] [--cases 1x7 6x1 8x1] [--loads idle busy standstill both] [--json FILE]
+    python bench/bench_overload.py [--seconds 8] [--settle 4] [--cases 1x7 6x1 8x1] [--loads idle busy standstill both] [--backend cpu] [--json FILE]
 
 A case is so many VLP-16s of so many rays a beam in the demo's street. *busy*: two ordinary processes that never rest; what they got is a share of a core, the least of both.
 *standstill*: on every core at once a process of SCHED_FIFO 99 works for 1 to 12 ms five times a second, as a host does that does not run its virtual machine. Figures are
@@ -30,14 +30,14 @@ LOAD = Path(__file__).with_name("overload_load.py")
 PACE_INTERVAL_S = 0.5
 
 
-def rig_text(sensors, rays):
+def rig_text(sensors, rays, backend):
     """The demo's street with other sensors."""
     scene = DEMO.read_text().split("[[sensor]]")[0]
     parts = [
         f'[[sensor]]\nname = "s{n}"\nsub_rays = {rays}\nnetwork.source = "127.0.1.{201 + n}"\nmount_position_m = [0.0, 0.0, {2.0 + 0.1 * n}]\n'
         for n in range(sensors)
     ]
-    return scene + "\n".join(parts) + "\n[metrics]\nenabled = false\n"
+    return scene + "\n".join(parts) + f'\n[metrics]\nenabled = false\n[render]\nbackend = "{backend}"\n'
 
 
 @contextlib.contextmanager
@@ -56,11 +56,11 @@ def beside(load, seconds):
         said.extend((kind, json.loads(process.communicate(timeout=seconds + 60)[0])) for kind, process in running)
 
 
-def measure(directory, case, load, *, seconds, settle):
+def measure(directory, case, load, *, backend, seconds, settle):
     """One row."""
     sensors, rays = map(int, case.split("x"))
     path = directory / "rig.toml"
-    path.write_text(rig_text(sensors, rays))
+    path.write_text(rig_text(sensors, rays, backend))
     said = []
     rig = load_rig(path)
     try:
@@ -142,6 +142,7 @@ def main():
     parser.add_argument("--settle", type=float, default=4.0)
     parser.add_argument("--cases", nargs="+", default=["1x7", "6x1", "8x1"])
     parser.add_argument("--loads", nargs="+", default=["idle", "busy", "standstill", "both"])
+    parser.add_argument("--backend", choices=["auto", "cpu", "cuda"], default="cpu")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} before\n")
@@ -153,7 +154,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         for case in options.cases:
             for load in options.loads:
-                rows.append(measure(Path(directory), case, load, seconds=options.seconds, settle=options.settle))
+                rows.append(measure(Path(directory), case, load, backend=options.backend, seconds=options.seconds, settle=options.settle))
                 print(shown(rows[-1]), flush=True)
     print(f"\nload average {os.getloadavg()[0]:.1f} after")
     if options.json:

@@ -91,3 +91,42 @@ def casters(world, origin, direction):
     """What casts these rays into this world, by name; a caster returns its ranges, or the number of rays where it casts fewer."""
     vertices, numbers = soup(world)
     return {name: make(vertices, numbers, origin, direction) for name, make in _CASTERS.items() if name not in missing()}
+
+
+def warp_on_gpu(world, origin, direction, reach_m):
+    """Calls that cast these rays with Warp on the first GPU, by name: with rays and ranges resident, and with both copied; empty without Warp."""
+    if "warp" in missing():
+        return {}
+    import warp as wp  # noqa: PLC0415 - optional
+
+    wp.config.quiet = True
+    vertices, numbers = soup(world)
+    mesh = wp.Mesh(
+        points=wp.array(vertices, dtype=wp.vec3, device="cuda"), indices=wp.array(numbers.astype(np.int32).reshape(-1), dtype=int, device="cuda")
+    )
+    count = len(direction)
+    on_host = [wp.array(rays.astype(np.float32), dtype=wp.vec3, device="cpu", pinned=True) for rays in (origin, direction)]
+    there = [wp.empty(count, dtype=wp.vec3, device="cuda") for _ in on_host]
+    ranges, found = wp.empty(count, dtype=float, device="cpu", pinned=True), wp.empty(count, dtype=float, device="cuda")
+
+    @wp.kernel
+    def cast(mesh_id: wp.uint64, begin: wp.array(dtype=wp.vec3), ahead: wp.array(dtype=wp.vec3), most: float, found: wp.array(dtype=float)):
+        ray = wp.tid()
+        query = wp.mesh_query_ray(mesh_id, begin[ray], ahead[ray], most)
+        found[ray] = wp.inf
+        if query.result:
+            found[ray] = query.t
+
+    def resident():
+        wp.launch(cast, count, [mesh.id, *there, reach_m, found], device="cuda")
+        wp.synchronize_device("cuda")
+
+    def copied():
+        for target, source in zip(there, on_host, strict=True):
+            wp.copy(target, source)
+        wp.launch(cast, count, [mesh.id, *there, reach_m, found], device="cuda")
+        wp.copy(ranges, found)
+        wp.synchronize_device("cuda")
+
+    copied()
+    return {"warp": resident, "warp, copied": copied}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from numba import config, cuda, int32
+from numba.core.errors import NumbaError
 
 from hilsim.errors import DeviceError
 from hilsim.geometry.live_keys import LiveKeys
@@ -75,13 +76,14 @@ class CudaRenderer:
         name: Name of the GPU.
 
     Raises:
-        DeviceError: there is no usable GPU.
+        DeviceError: there is no usable GPU, or numba-cuda cannot compile for it.
     """
 
     def __init__(self) -> None:
         if not cuda.is_available():
             raise DeviceError("must have an NVIDIA GPU and its driver for cuda, found none")
         self.name = device_name()
+        _try_compiler()
         self._kernel: Any = cuda.jit(cast_on_device)
         self._host_world: World | None = None
         self._device_world: Any = None
@@ -247,6 +249,22 @@ def device_name() -> str:
         return "Numba's simulator of CUDA"
     name = cuda.get_current_device().name
     return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _try_compiler() -> None:
+    """Compile and run an empty kernel: a numba-cuda that does not suit its NumPy or its driver fails at the first kernel, not at import.
+
+    Raises:
+        DeviceError: it fails.
+    """
+    try:
+        cuda.jit(_nothing)[1, 1]()
+    except (AttributeError, ImportError, NumbaError, cuda.cudadrv.driver.CudaAPIError) as error:
+        raise DeviceError(f"must have a numba-cuda that compiles (pip install 'hilsim-lidar[cuda]'), got {type(error).__name__}: {error}") from error
+
+
+def _nothing() -> None:
+    """Empty kernel."""
 
 
 def device_world(world: World) -> Any:

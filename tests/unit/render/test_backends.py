@@ -109,6 +109,17 @@ def test_the_cuda_renderer_says_that_it_needs_a_gpu():
     assert "DeviceError: must have an NVIDIA GPU and its driver for cuda, found none" in result.stderr
 
 
+def test_a_numba_cuda_that_cannot_compile_is_a_missing_device():
+    code = (
+        "from numba import cuda\n"
+        "def jit(body):\n    raise AttributeError(\"module 'numpy' has no attribute 'row_stack'\")\n"
+        "cuda.jit = jit\n"
+        "from hilsim.render.cuda import CudaRenderer\nCudaRenderer()"
+    )
+    result = run("-c", code, NUMBA_ENABLE_CUDASIM="1")
+    assert "DeviceError: must have a numba-cuda that compiles (pip install 'hilsim-lidar[cuda]'), got AttributeError: module 'numpy'" in result.stderr
+
+
 def test_the_device_code_compiles_for_a_gpu_and_its_traversal_has_no_float64():
     result = run("-c", PTX, NUMBA_ENABLE_CUDASIM="0")
     if result.returncode == 77:
