@@ -1,8 +1,8 @@
 """How fast a GPU casts rays for hilsim, beside one core and beside NVIDIA Warp on the same GPU: from one data packet to a million rays.
 
 Usage: python bench/bench_cuda.py [--rounds N] [--json FILE]. Requires an NVIDIA GPU (pip install 'hilsim-lidar[cuda]'); Warp is optional.
-Milliseconds a call, median of N. "cpu" is ``cast_many`` on one core. "cuda" is ``CudaRenderer.cast_rays``: copies to and from the GPU included, as a
-daemon uses it. "kernel" is its kernel alone, rays and hits resident. "warp" is a Warp kernel that writes ranges only, rays resident; "warp, copied"
+Milliseconds a call, median of N. "cpu" is ``cast_many`` on one core. "cuda" is ``CudaRenderer.cast_rays``, as a daemon uses it: copies into and
+from the memory that host and GPU share included. "kernel" is its launch alone. "warp" is a Warp kernel that writes ranges only, rays resident; "warp, copied"
 adds copies of rays and ranges through page-locked memory. Ranges of the GPU that differ from the CPU's by more than 1 mm are counted.
 """
 
@@ -18,7 +18,7 @@ from numba import config
 from hilsim.diagnosis.processor import processor_text
 from hilsim.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
 from hilsim.render.cpu import cast_many
-from hilsim.render.cuda import CudaRenderer, RayBatch
+from hilsim.render.cuda import CudaRenderer
 from hilsim.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
 
@@ -49,14 +49,11 @@ def outputs(count):
 
 
 def kernel_alone(renderer, count):
-    """Call that runs the renderer's kernel over the rays of its last cast, which are still on the GPU; the product never casts without copies."""
-    buffers, kernel, world = renderer._buffers, renderer._kernel, renderer._device_world  # noqa: SLF001
-    there, stream = buffers._on_device, buffers._stream  # noqa: SLF001
-    hits = there.range_m, there.instance, there.triangle
-    batch = RayBatch(there.origin_m, there.direction, there.time_ns, REACH_M, there.spheres, there.movers, 0, *hits, count)
+    """Call that runs the renderer's kernel once more over the rays of its last cast."""
+    still, moving, kernel, stream = renderer._still, renderer._parts.block, renderer._kernel, renderer._stream  # noqa: SLF001
 
     def call():
-        kernel[(count + 127) // 128, 128, stream](world, batch)
+        kernel[(count + 63) // 64, 64, stream](still, moving, count, 0, REACH_M)
         stream.synchronize()
 
     return call

@@ -8,19 +8,19 @@ class Device:
     """Casts as a device does, until it is set to fail.
 
     Attributes:
-        packets: How many were cast together, at each call.
+        rays: How many were cast together, at each call.
         fails: Whether it fails from now on.
     """
 
     name = "a processor"
 
     def __init__(self):
-        self.renderer, self.packets, self.fails = CpuRenderer(), [], False
+        self.renderer, self.rays, self.fails = CpuRenderer(), [], False
 
     def cast_slices(self, world, slices):
         """As ``DeviceRenderer`` says."""
         if self.fails:
             raise DeviceError("a processor: has fallen off the bus")
-        self.packets.append(len(slices))
+        self.rays.append(sum(len(part.range_m) for part in slices))
         for rays in slices:
             self.renderer.cast_rays(world, *rays)

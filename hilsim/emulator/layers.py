@@ -1,9 +1,9 @@
-"""Hits of the rays of several packets, and of the rays that continue behind transmitting surfaces, with any renderer.
+"""Hits of the rays of some packets, and of the rays that continue behind transmitting surfaces, with any renderer.
 
 ``emulator.fused.trace`` is the same for one packet and the CPU's kernels, in one kernel.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hilsim.emulator.hits import collect, find_cosines
 from hilsim.emulator.plan import LidarPlan
@@ -12,29 +12,24 @@ from hilsim.render.renderer import RaySlice
 from hilsim.scene.world import World
 
 
-def trace_together(cast: Callable[[Sequence[RaySlice]], None], plan: LidarPlan, world: World, workspaces: Sequence[Workspace]) -> None:
-    """Gather into each workspace's hits what its rays, which have been fired, meet.
+def trace_with(cast: Callable[[RaySlice], None], plan: LidarPlan, world: World, workspace: Workspace) -> None:
+    """Gather into a workspace's hits what its rays, which have been fired, meet.
 
     Args:
         cast: Casts rays into ``world``.
         plan: The lidar.
         world: World that it sees.
-        workspaces: Written.
+        workspace: Written.
     """
-    for workspace in workspaces:
-        workspace.hits.hit_count[:] = 0
-    going = [(workspace, workspace.rays, workspace.ahead, workspace.rays.range_m.size) for workspace in workspaces]
+    workspace.hits.hit_count[:] = 0
+    rays, beyond, count = workspace.rays, workspace.ahead, workspace.rays.range_m.size
     for _ in range(LAYERS):
-        cast([_first_rays(plan, rays, count) for _, rays, _, count in going])
-        further = []
-        for workspace, rays, beyond, count in going:
-            find_cosines(world, rays, count)
-            left = int(collect(plan, world, rays, count, workspace.backdrop, workspace.hits, beyond))
-            if left > 0:
-                further.append((workspace, beyond, workspace.behind if beyond is workspace.ahead else workspace.ahead, left))
-        if not further:
+        cast(_first_rays(plan, rays, count))
+        find_cosines(world, rays, count)
+        count = int(collect(plan, world, rays, count, workspace.backdrop, workspace.hits, beyond))
+        if count == 0:
             break
-        going = further
+        rays, beyond = beyond, workspace.behind if beyond is workspace.ahead else workspace.ahead
 
 
 def _first_rays(plan: LidarPlan, rays: Rays, count: int) -> RaySlice:

@@ -1,6 +1,5 @@
 """One emulated lidar: from specs, world, platform and seed to datagrams. Any stretch of time can be rendered, in any order, with the same bytes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from hilsim.emulator.changing.segments import CAPACITY, SegmentTable, render_pac
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
-from hilsim.emulator.layers import trace_together
+from hilsim.emulator.layers import trace_with
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.emulator.plan import BeamCells, HeardSentences, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan, with_optics
@@ -25,7 +24,7 @@ from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_p
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
-from hilsim.render.renderer import RaySlice, Renderer
+from hilsim.render.renderer import Renderer
 from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
@@ -207,11 +206,7 @@ class LidarEmulator:
         if plan.overlay.rule != OverlayRule.SYNTHETIC_ONLY:
             sample_background(plan, workspace.sequence, workspace.backdrop)
 
-        def cast(slices: Sequence[RaySlice]) -> None:
-            for rays in slices:
-                renderer.cast_rays(world, *rays)
-
-        trace_together(cast, plan, world, [workspace])
+        trace_with(lambda rays: renderer.cast_rays(world, *rays), plan, world, workspace)
         respond(plan, workspace)
         return workspace
 

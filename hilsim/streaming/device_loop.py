@@ -18,13 +18,13 @@ from hilsim.emulator.changing.segments import BASE
 from hilsim.emulator.encoding import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram
-from hilsim.emulator.layers import trace_together
+from hilsim.emulator.layers import trace_with
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import data_deadline_ns, write_sequences_of
-from hilsim.emulator.workspace import Workspace, allocate_workspace
+from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.errors import DeviceError
 from hilsim.protocols.ethernet import Framing
 from hilsim.render.renderer import DeviceRenderer
@@ -72,10 +72,16 @@ def render_ahead_on(
     positions = np.zeros(plan.position.period_ns.size, np.int64)
     if not _begin(plan, state, int(goes_on), positions):
         return None
-    workspaces = [
-        allocate_workspace(plan, plan.sequences_per_packet, is_opaque=world.is_opaque)._replace(counts=state.emulated)
-        for _ in range(PACKETS_TOGETHER)
-    ]
+    most = PACKETS_TOGETHER if obstacle_map is None else 1  # a map takes the rays of one packet
+    workspaces: dict[int, Workspace] = {}
+
+    def workspace_of(count: int) -> Workspace:
+        """Workspace for so many packets."""
+        if count not in workspaces:
+            workspaces[count] = allocate_workspace(plan, count * plan.sequences_per_packet, is_opaque=world.is_opaque)._replace(counts=state.emulated)
+        return workspaces[count]
+
+    part = workspace_of(1).returns
     has_rendered = False
     fault = None
     while fault is None:
@@ -89,7 +95,7 @@ def render_ahead_on(
             epoch_ns,
             late_limit_ns,
             stop_packet,
-            PACKETS_TOGETHER,
+            most,
             has_rendered,
             state,
             datagram,
@@ -99,30 +105,16 @@ def render_ahead_on(
             break
         first = int(state.counters[RenderCounter.NEXT_PACKET])
         begun_ns = time.monotonic_ns()
-        for number, workspace in enumerate(workspaces[:count]):
-            _fire(plan, platform, first + number, workspace)
+        workspace = workspace_of(count)
+        _fire(plan, platform, first, workspace)
         try:
-            trace_together(lambda slices: renderer.cast_slices(world, slices), plan, world, workspaces[:count])
+            trace_with(lambda rays: renderer.cast_slices(world, [rays]), plan, world, workspace)
         except DeviceError as error:
             fault = error
             break
-        spent_ns = (time.monotonic_ns() - begun_ns) // count
-        for number, workspace in enumerate(workspaces[:count]):
-            _finish(
-                plan,
-                platform,
-                lidar.data_framing,
-                rings,
-                data_flow,
-                epoch_ns,
-                state,
-                workspace,
-                obstacle_map,
-                datagram,
-                first + number,
-                begun_ns,
-                spent_ns,
-            )
+        _finish(
+            plan, platform, lidar.data_framing, rings, data_flow, epoch_ns, state, workspace, part, obstacle_map, datagram, first, count, begun_ns
+        )
         publish(state.counters, int(RenderCounter.NEXT_PACKET), first + count)
         has_rendered = True
     _end(plan, state, positions)
@@ -177,9 +169,9 @@ def _await_packets(
 
 
 @kernel
-def _fire(plan: LidarPlan, platform: Platform, packet: int, workspace: Workspace) -> None:
-    """Make the rays of a packet, and find the captured background that they see."""
-    write_sequences_of(plan, packet, workspace.sequence)
+def _fire(plan: LidarPlan, platform: Platform, first: int, workspace: Workspace) -> None:
+    """Make the rays of packets from ``first`` on, and find the captured background that they see."""
+    write_sequences_of(plan, first, workspace.sequence)
     fire(plan, platform, workspace.sequence, workspace.rays)
     if plan.overlay.rule != _SYNTHETIC_ONLY:
         sample_background(plan, workspace.sequence, workspace.backdrop)
@@ -195,23 +187,45 @@ def _finish(
     epoch_ns: int,
     state: RenderState,
     workspace: Workspace,
+    part: Returns,
     obstacle_map: ObstacleMap | None,
     datagram: npt.NDArray[np.uint8],
-    packet: int,
-    pose_ns: int,
-    spent_ns: int,
+    first: int,
+    count: int,
+    begun_ns: int,
 ) -> None:
-    """Make a packet from the hits of its rays, and put it into its ring."""
-    begun_ns = monotonic_ns()
-    due_ns = epoch_ns + data_deadline_ns(plan, packet)
+    """Make packets ``first`` to ``first + count - 1`` from the hits of their rays, and put them into their ring.
+
+    Each has its share of the time since ``begun_ns``. ``part`` is for the returns of one.
+    """
     respond(plan, workspace)
-    encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
-    size = frame_datagram(framing, packet, datagram, plan.data_size)
     done_ns = monotonic_ns()
-    if not push(rings, flow, due_ns, pose_ns, datagram, size):
-        state.counters[RenderCounter.RING_FULL] += 1
-    note_rendered(state, due_ns, done_ns, done_ns - begun_ns + spent_ns)
+    share_ns = (done_ns - begun_ns) // count
+    for number in range(count):
+        packet = first + number
+        due_ns = epoch_ns + data_deadline_ns(plan, packet)
+        _take_part(workspace.returns, number * plan.sequences_per_packet, part)
+        encode(plan, packet, part, workspace.counts, framing.header_size, datagram)
+        size = frame_datagram(framing, packet, datagram, plan.data_size)
+        if not push(rings, flow, due_ns, begun_ns, datagram, size):
+            state.counters[RenderCounter.RING_FULL] += 1
+        former_ns = done_ns
+        done_ns = monotonic_ns()
+        note_rendered(state, due_ns, done_ns, done_ns - former_ns + share_ns)
     note_packet(obstacle_map, plan, platform.live, workspace)
+
+
+@kernel
+def _take_part(returns: Returns, first: int, part: Returns) -> None:
+    """Copy what a packet consists of from the returns of several: those of the firing sequences from ``first`` on."""
+    sequences = part.azimuth_cdeg.size
+    for sequence in range(sequences):
+        part.azimuth_cdeg[sequence] = returns.azimuth_cdeg[first + sequence]
+        for kind in range(part.distance.shape[0]):
+            for channel in range(part.distance.shape[2]):
+                part.distance[kind, sequence, channel] = returns.distance[kind, first + sequence, channel]
+                part.reflectivity[kind, sequence, channel] = returns.reflectivity[kind, first + sequence, channel]
+                part.flags[kind, sequence, channel] = returns.flags[kind, first + sequence, channel]
 
 
 @kernel

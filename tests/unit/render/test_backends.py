@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).with_name("backend_rays.py")
 PTX = """
 import sys
 import numpy as np
-from numba import cuda, float32, int32, int64, typeof
+from numba import cuda, float32, float64, int32, int64, typeof
 import numba.cuda.dispatcher as dispatcher
 from numba.cuda.cudadrv.error import NvvmSupportError
 from numba.cuda.cudadrv.nvvm import NVVM
@@ -33,7 +33,7 @@ class Hopper:
 # Without a driver Numba cannot ask the GPU what it is; nothing else of the GPU is needed to compile for it.
 dispatcher.get_current_device = lambda: Hopper
 
-from hilsim.render.cuda import RayBatch, _DeviceKeys, _DeviceWorld, cast_on_device
+from hilsim.render.device_blocks import HostParts, StillBlock, cast_on_device, still_block
 from hilsim.render.traverse import closest_triangle
 from hilsim.scene.world import build_world
 
@@ -42,13 +42,9 @@ signature = (rows, int32[:, ::1], rows, int32, *[float32] * 7, int32[::1], int64
 ptx, _ = cuda.compile_ptx(closest_triangle.py_func, signature, device=True, cc=(9, 0))
 assert ".target sm_90" in ptx and "closest_triangle" in ptx
 assert ".f64" not in ptx, "traversal must stay float32"
-batch = RayBatch(
-    np.zeros((1, 3)), np.zeros((1, 3), np.float32), np.zeros(1, np.int64), 1.0, np.zeros((1, 4)), np.zeros(1, np.int32), 0,
-    np.zeros(1, np.float32), np.zeros(1, np.int32), np.zeros(1, np.int32), 1,
-)
 world = build_world([])
-world = _DeviceWorld(*world._replace(live=_DeviceKeys(*world.live)))
-ptx, _ = cuda.compile_ptx(cast_on_device, (typeof(world), typeof(batch)), cc=(9, 0))
+still, moving = still_block(world), HostParts(1, 1, world.live, np.zeros).block
+ptx, _ = cuda.compile_ptx(cast_on_device, (typeof(still), typeof(moving), int64, int64, float64), cc=(9, 0))
 assert ".visible .entry" in ptx
 """
 

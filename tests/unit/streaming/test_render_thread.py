@@ -165,12 +165,14 @@ def test_a_device_casts_several_packets_together(lidar):
     device = Device()
     at = Bench(lidar, device, slots=4096)
     render_thread = at.render_thread(epoch_ns=time.monotonic_ns() + 100 * SECOND, lead_ns=100 * SECOND + 200 * MS)
-    del device.packets[:]
+    del device.rays[:]
     render_thread.start()
     await_that(lambda: counter(render_thread, RenderCounter.RENDERED) >= 100)
     at.close()
 
-    assert device.packets[:12] == [PACKETS_TOGETHER] * 12
+    plan = lidar.plan
+    in_packet = plan.sequences_per_packet * plan.firing_offset_ns.size * plan.beam.share.size
+    assert device.rays[:12] == [PACKETS_TOGETHER * in_packet] * 12
     rendered = lidar.data_packets(0, len(at.taken[DATA]))
     assert [datagram.payload for datagram in at.taken[DATA]] == [row.tobytes() for row in rendered.payload]
 
