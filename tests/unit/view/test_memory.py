@@ -20,7 +20,7 @@ bytes(4_000_000)  # from now on, glibc by default takes what is smaller from a h
 before_mb, arrays, labels = resident_mb(), [], []
 for _ in range(100):
     arrays.append(bytearray(b"x") * 500_000)  # pages that are zero may not be there
-    labels.append(bytes(20_000))  # too many in all for what imports left free below the arrays
+    labels += [bytes(20_000) for _ in range(5)]  # too many in all for what imports left free below the arrays
 arrays.clear()
 print(resident_mb() - before_mb)
 """
