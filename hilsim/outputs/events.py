@@ -118,15 +118,17 @@ class Fix:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SceneShapes:
-    """Objects of the scene: all at first, afterwards those that have moved.
+    """Objects of the scene: all at first, afterwards those that are new or have changed.
 
     Attributes:
         stamp_ns: UTC.
         shapes: The objects.
+        removed: Names of the objects that are there no more.
     """
 
     stamp_ns: int
     shapes: tuple[Shape, ...]
+    removed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,6 @@ from hilsim.errors import CaptureError
 from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
-from hilsim.limits import VIEW_TRIANGLES
 from hilsim.outputs.events import (
     HOUR_NS,
     LAST,
@@ -36,6 +35,7 @@ from hilsim.outputs.events import (
     first_time_ns,
     output_points,
 )
+from hilsim.outputs.scene import too_large
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
@@ -163,16 +163,13 @@ def _moving(stamp_ns: int, pose: Pose, around: tuple[Pose, Pose, Pose]) -> BodyP
 
 def _rig_shapes(emulator: Emulator, duration_s: float, info: SourceInfo) -> Iterator[tuple[int, Event]]:
     """All objects at the beginning, then ten times a second those that move; the largest are left out where there are too many triangles."""
-    shapes, left, hidden = emulator.shapes(), VIEW_TRIANGLES.bound, set()
-    for place in sorted(range(len(shapes)), key=lambda place: len(shapes[place].triangles)):
-        left -= len(shapes[place].triangles)
-        if left < 0:
-            hidden.add(place)
+    shapes = emulator.shapes()
+    hidden = too_large(shapes)
     if hidden:
         info.remarks.append(f"{len(hidden)} objects of the scene have too many triangles to be written")
     for time_ns in range(0, round(duration_s * 1e9), _SHAPES_NS):
         now = emulator.shapes(time_ns / 1e9) if time_ns else shapes
-        shown = tuple(shape for place, shape in enumerate(now) if place not in hidden and not (time_ns and shape.is_still))
+        shown = tuple(shape for shape in now if shape.name not in hidden and not (time_ns and shape.is_still))
         if shown:
             yield time_ns, SceneShapes(stamp_ns=emulator.utc_epoch_ns + time_ns, shapes=shown)
 
