@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -70,7 +71,7 @@ class SceneHistory:
             ConfigError: a change cannot be made.
         """
         self._begins_ns = [0]
-        self._objects = [_named_apart(scenery.objects)]
+        self._objects = [_named_apart(scenery.objects, frozenset())]
         if script is None:
             return
         state = RigState.of_movers(rig, scenery)
@@ -78,14 +79,15 @@ class SceneHistory:
             former, state = state, state.after(change)
             if state.worlds is not former.worlds:
                 self._begins_ns.append(change.at_ns or 0)
-                self._objects.append(_named_apart([thing for number, thing in enumerate(state.objects) if number not in state.removed]))
+                self._objects.append(_named_apart(state.objects, state.removed))
 
     def shapes(self, time_ns: int) -> tuple[Shape, ...]:
         """Shapes of the objects at a rig time, whose names differ; those that another simulator moves are left out."""
         return shapes_at(self._objects[max(bisect_right(self._begins_ns, time_ns) - 1, 0)], time_ns)
 
 
-def _named_apart(objects: Sequence[SceneObject]) -> tuple[SceneObject, ...]:
-    """Objects of which several of one name have their place added to it."""
-    counts = Counter(thing.name for thing in objects)
-    return tuple(thing if counts[thing.name] == 1 else replace(thing, name=f"{thing.name} [{number}]") for number, thing in enumerate(objects))
+def _named_apart(objects: Sequence[SceneObject], removed: AbstractSet[int]) -> tuple[SceneObject, ...]:
+    """Objects without the removed ones; several of one name have their ids added to it."""
+    there = [(number, thing) for number, thing in enumerate(objects) if number not in removed]
+    counts = Counter(thing.name for _, thing in there)
+    return tuple(thing if counts[thing.name] == 1 else replace(thing, name=f"{thing.name} [{number}]") for number, thing in there)

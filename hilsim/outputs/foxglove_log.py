@@ -201,7 +201,7 @@ class FoxgloveLog:
                     frame_id=WORLD,
                     id=shape.name,
                     triangles=[surface],
-                    metadata=[messages.KeyValuePair(key="label", value=str(shape.label))],
+                    metadata=[messages.KeyValuePair(key=key, value=value) for key, value in self._described(shape.label).items()],
                 )
             )
         deletions = [
@@ -209,6 +209,9 @@ class FoxgloveLog:
             for name in scene.removed
         ]
         self._log(SCENE, "SceneUpdate", messages.SceneUpdate(deletions=deletions, entities=entities), scene.stamp_ns)
+
+    def _described(self, label: int) -> dict[str, str]:
+        return {"label": str(label)} | ({"class": self._info.classes[label].name} if label in self._info.classes else {})
 
     def _packet(self, packet: Packet) -> None:
         encoding = FRAME_ENCODING if packet.headers else PAYLOAD_ENCODING

@@ -1,10 +1,11 @@
 """Events of a rig, of a capture, and of packets as they come, in the order of time."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from hilsim.api.emulator import Emulator
 from hilsim.api.packet import Packet, datagrams_of, read_capture
 from hilsim.api.points import Scan as RigScan
 from hilsim.capture.batches import gathered
+from hilsim.config.classes_table import ClassSpec
 from hilsim.config.rig import Rig
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
 from hilsim.errors import CaptureError
 from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
+from hilsim.outputs.classes import classes_of_rig
 from hilsim.outputs.events import (
     HOUR_NS,
     LAST,
@@ -58,12 +61,19 @@ _TYPES_BY_MODE = {
     "cepton_dual": np.array([STRONGEST, LAST], np.uint8),
 }
 """``return_type`` by a point's ``return``; the other return of a Velodyne's pair is the strongest or the second strongest, which its packet leaves open."""
+NO_CLASSES: Mapping[str, ClassSpec] = MappingProxyType({})
 SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
 """A sensor's ROS axes (x forward, y left) in its sensor frame (x right, y forward)."""
 
 
 def rig_events(
-    rig: Rig, duration_s: float, *, with_packets: bool, with_shapes: bool = False, threads: int | None = None
+    rig: Rig,
+    duration_s: float,
+    *,
+    with_packets: bool,
+    with_shapes: bool = False,
+    threads: int | None = None,
+    classes: Mapping[str, ClassSpec] = NO_CLASSES,
 ) -> tuple[SourceInfo, Iterator[Event]]:
     """Events of a rig within ``duration_s`` of rig time, with ground truth.
 
@@ -73,18 +83,20 @@ def rig_events(
         with_packets: Whether packets are among the events, which renders them once more.
         with_shapes: Whether the scene's objects are among the events.
         threads: Number of rendering threads; None: one a core.
+        classes: Classes by label, which replace the rig's.
 
     Raises:
-        HilsimError: the rig cannot be emulated; also while the events are taken.
+        HilsimError: the rig cannot be emulated, or a label has no class; also while the events are taken.
     """
     emulator = Emulator(rig, threads=threads)
-    emulator.object_names()
+    names, labels = emulator.object_names(), emulator.object_labels()
     info = SourceInfo(
         name=rig.name,
         mounts={lidar.name: lidar.setup.body_from_sensor @ SENSOR_FROM_ROS for lidar in rig.lidars},
         models={lidar.name: lidar.spec.model for lidar in rig.lidars},
-        objects=emulator.object_names(),
-        has_street_labels=rig.spec.scene.generator == "street",
+        objects=names,
+        labels=labels,
+        classes=classes_of_rig(rig, classes, names, labels),
         is_simulated=True,
     )
     streams = [_rig_scans(emulator, duration_s), _rig_poses(emulator, duration_s)]
