@@ -99,9 +99,9 @@ class ClassSpec:
 
     Attributes:
         name: Name of the class.
-        semantic_kitti: SemanticKITTI's class, such as ``"other-vehicle"``. Empty: the one with this name, else a class of its own with the number 300 plus
+        semantic_kitti: Class of SemanticKITTI, such as ``"other-vehicle"``. Empty: the one with this name, else a class of its own with the number 300 plus
             the label.
-        nuscenes: nuScenes-lidarseg's category, such as ``"vehicle.construction"``. Empty: the one with this name, else a category of its own, the first of
+        nuscenes: Category of nuScenes-lidarseg, such as ``"vehicle.construction"``. Empty: the one with this name, else a category of its own, the first of
             which has index 32.
     """
 

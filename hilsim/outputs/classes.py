@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hilsim.config.classes_table import NUSCENES_NAMES, ClassSpec, classes_by_label
 from hilsim.config.rig import Rig
+from hilsim.emulator.truth import BackgroundLabel
 from hilsim.errors import ConfigError
 from hilsim.scene.street.street import StreetLabel
 
@@ -31,6 +32,7 @@ STREET: Mapping[int, ClassSpec] = MappingProxyType(
 _OWN_SEMANTIC_KITTI = 300
 """Number of label 0's own class in SemanticKITTI, whose last number is 259."""
 _NAMED = 3
+_BACKGROUND = "the captured background"
 
 
 def classes_of_rig(rig: Rig, more: Mapping[str, ClassSpec], names: Sequence[str], labels: Sequence[int]) -> dict[int, ClassSpec]:
@@ -43,10 +45,12 @@ def classes_of_rig(rig: Rig, more: Mapping[str, ClassSpec], names: Sequence[str]
         labels: Label of each object.
 
     Raises:
-        ConfigError: there are classes, but not for each label of the objects; 0, an object without a label, needs none.
+        ConfigError: there are classes, but not for each label of the objects and of a captured background; 0, an object without a label, needs none.
     """
     own = classes_by_label({**rig.spec.classes, **more})
     classes = {**(STREET if rig.spec.scene.generator == "street" else {}), **own}
+    if rig.spec.scene.background:
+        names, labels = (*names, *(_BACKGROUND for _ in BackgroundLabel)), (*labels, *BackgroundLabel)
     missing = sorted(set(labels) - classes.keys() - {0}) if own else []
     if missing:
         raise ConfigError(

@@ -1,6 +1,7 @@
 """Classes of a rig's labels in exported folders: its own table, the demo street's, and neither."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hilsim.cli import cli
 from hilsim.config.rig import load_rig
 from hilsim.errors import ConfigError
 from hilsim.outputs.classes import STREET, classes_of_rig, nuscenes_indices, semantic_kitti_numbers
+from hilsim.scene.background_specs import BackgroundSpec
 from hilsim.scene.street.street import StreetLabel
 from tests.compiled import compiled_only
 from tests.support import write_rig
@@ -117,3 +119,10 @@ def test_the_street_has_a_table_that_a_rig_replaces_label_by_label(tmp_path):
     numbers, indices = semantic_kitti_numbers(classes), nuscenes_indices(classes)
     assert (numbers[StreetLabel.CAR], numbers[9], numbers[StreetLabel.TREE]) == (13, 309, 70)
     assert (indices[StreetLabel.CAR], indices[9], indices[StreetLabel.TREE]) == (32, 33, 30)
+
+
+def test_labels_of_a_captured_background_need_classes_as_well(tmp_path):
+    rig = load_rig(write_rig(tmp_path, RIG + CLASSES))
+    scene = replace(rig.spec.scene, background=(BackgroundSpec(file="walls.npz"),))
+    with pytest.raises(ConfigError, match=r"none for 99 \(the captured background\)\n.* none for 100 \(the captured background\)$"):
+        classes_of_rig(replace(rig, spec=replace(rig.spec, scene=scene)), {}, (), ())
