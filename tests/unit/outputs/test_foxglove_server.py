@@ -85,6 +85,17 @@ def test_a_burst_of_packets_far_beyond_the_backlog_reaches_a_client_that_reads()
     assert served(burst, talk)
 
 
+def test_packets_are_logged_in_groups_smaller_than_the_backlog_with_a_pause_behind_each(monkeypatch):
+    pauses = []
+    monkeypatch.setattr("hilsim.outputs.foxglove_server.time.sleep", pauses.append)
+    server = FoxgloveServer("127.0.0.1", 0, SourceInfo(name="test"))
+    for number in range(BACKLOG):
+        server.write(packet(number))
+    server.close()
+    assert len(pauses) >= 2
+    assert min(pauses) > 0.0
+
+
 def test_a_scene_that_is_built_again_has_no_changes_and_one_that_differs_has_those():
     changes = SceneChanges()
     whole = changes.event([triangle("a"), triangle("b")], 1)
