@@ -234,6 +234,16 @@ class Emulator:
         scenery = self._offline(0).scenery
         return scenery.object_names if scenery else ()
 
+    def object_labels(self) -> tuple[int, ...]:
+        """Labels of the objects in the rig's scene, in the order of ``object_names``; those of objects that steps have added are left out.
+
+        Raises:
+            AssetError: a file of the scene cannot be used.
+            ConfigError: the rig's vehicle is flown by a controller.
+        """
+        scenery = self._offline(0).scenery
+        return tuple(thing.label for thing in scenery.objects) if scenery else ()
+
     def shapes(self, time_s: float = 0.0) -> tuple[Shape, ...]:
         """Compute the shapes of the scene's objects at an instant of rig time: name, label, mesh, pose in the world.
 

@@ -59,16 +59,25 @@ def read_capture(path: str | Path) -> Iterator[Packet]:
     Raises:
         CaptureError: the file cannot be opened or is not a capture; raised at the first packet.
     """
-    for datagram in CaptureFile(Path(path)):
-        yield Packet(
-            time_ns=datagram.host_stamp_ns,
-            sensor=datagram.source,
-            stream=_STREAMS.get(recognise(datagram.payload), "other"),
-            source=(datagram.source, datagram.source_port),
-            destination=(datagram.destination, datagram.destination_port),
-            payload=datagram.payload,
-            headers=datagram.link or b"" if datagram.is_ethernet else b"",
-        )
+    yield from map(packet_of, CaptureFile(Path(path)))
+
+
+def packet_of(datagram: CapturedDatagram) -> Packet:
+    """Convert a captured datagram; its sensor is its source address."""
+    return Packet(
+        time_ns=datagram.host_stamp_ns,
+        sensor=datagram.source,
+        stream=stream_of(datagram.payload),
+        source=(datagram.source, datagram.source_port),
+        destination=(datagram.destination, datagram.destination_port),
+        payload=datagram.payload,
+        headers=datagram.link or b"" if datagram.is_ethernet else b"",
+    )
+
+
+def stream_of(payload: bytes) -> str:
+    """Stream of a captured packet, by its contents."""
+    return _STREAMS.get(recognise(payload), "other")
 
 
 def datagrams_of(packets: Iterable[Packet]) -> Iterator[CapturedDatagram]:

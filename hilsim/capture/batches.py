@@ -44,6 +44,7 @@ class DatagramArrays(NamedTuple):
         size: ``int64[n]``, size of each payload in bytes.
         host_stamp_ns: ``int64[n]``, nanoseconds since 1970-01-01 UTC by the capturing host's clock.
         source: ``int64[n]``, source IPv4 address as a number.
+        header_size: Bytes of Ethernet, IPv4 and UDP headers that lie before each payload in ``data``: 42, or 0 where they are not there.
     """
 
     data: npt.NDArray[np.uint8]
@@ -51,6 +52,7 @@ class DatagramArrays(NamedTuple):
     size: npt.NDArray[np.int64]
     host_stamp_ns: npt.NDArray[np.int64]
     source: npt.NDArray[np.int64]
+    header_size: int = 0
 
 
 class UnusualRecordError(Exception):
@@ -156,18 +158,27 @@ def batches_of(datagrams: Iterable[CapturedDatagram]) -> Iterator[DatagramArrays
     """Collect datagrams of any source into batches."""
     waiting = iter(datagrams)
     while some := list(islice(waiting, _DATAGRAMS_A_BATCH)):
-        yield gathered(some)
+        yield gathered(some, with_headers=True)
 
 
-def gathered(datagrams: list[CapturedDatagram]) -> DatagramArrays:
-    """Batch of some datagrams."""
-    size = np.array([len(datagram.payload) for datagram in datagrams], dtype=np.int64)
+def gathered(datagrams: list[CapturedDatagram], *, with_headers: bool = False) -> DatagramArrays:
+    """Batch of some datagrams.
+
+    Args:
+        datagrams: The datagrams.
+        with_headers: Whether their headers are kept, if all have plain ones.
+    """
+    has_headers = with_headers and all(datagram.is_ethernet and len(datagram.link or b"") == _FRAME_HEADERS_SIZE for datagram in datagrams)
+    header_size = _FRAME_HEADERS_SIZE if has_headers else 0
+    frames = [(datagram.link or b"") + datagram.payload if has_headers else datagram.payload for datagram in datagrams]
+    length = np.array([len(frame) for frame in frames], dtype=np.int64)
     return DatagramArrays(
-        np.frombuffer(b"".join(datagram.payload for datagram in datagrams), dtype=np.uint8),
-        np.cumsum(size) - size,
-        size,
+        np.frombuffer(b"".join(frames), dtype=np.uint8),
+        np.cumsum(length) - length + header_size,
+        length - header_size,
         np.array([datagram.host_stamp_ns for datagram in datagrams], dtype=np.int64),
         np.array([address_number(datagram.source) for datagram in datagrams], dtype=np.int64),
+        header_size,
     )
 
 
@@ -246,7 +257,8 @@ class _Rows:
 
     def batch(self, data: npt.NDArray[np.uint8], count: int) -> DatagramArrays:
         """Copy of the first ``count`` rows."""
-        return DatagramArrays(data, *(column[:count].copy() for column in (self.start, self.size, self.host_stamp_ns, self.source)))
+        start, size, host_stamp_ns, source = (column[:count].copy() for column in (self.start, self.size, self.host_stamp_ns, self.source))
+        return DatagramArrays(data, start, size, host_stamp_ns, source, _FRAME_HEADERS_SIZE)
 
 
 @kernel

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.changes import Changes
+from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.lidar_settings import rover_lidar, sensor_lidar
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
@@ -117,6 +118,7 @@ class RigSpec:
             vehicle 2.5, and up to 12; so also with ``external`` poses that are followed live.
         scene: Scene of the sensors.
         weather: Weather of the scene.
+        classes: Classes by label, for labelled data sets. If there are any, each label of the scene's objects but 0 must have one; the demo street has its own.
         platform: Carrier of the sensors.
         vehicle: Vehicle, flown by a flight controller or the position hold.
         external: Another simulator that moves the platform and objects.
@@ -139,6 +141,7 @@ class RigSpec:
     lead_ms: float = AUTO_LEAD_MS
     scene: SceneSpec = field(default_factory=SceneSpec)
     weather: WeatherSpec = field(default_factory=WeatherSpec)
+    classes: dict[str, ClassSpec] = field(default_factory=dict)
     platform: PlatformSpec = field(default_factory=PlatformSpec)
     vehicle: VehicleRigSpec | None = None
     external: ExternalSpec | None = None
@@ -195,6 +198,7 @@ class RigSpec:
                 self.lead_ms == AUTO_LEAD_MS or 1.0 <= self.lead_ms <= 1000.0,
                 f"lead_ms must be 1 to 1000, or 0 to follow the rig, got {self.lead_ms}",
             ),
+            *class_rules(self.classes),
             *self._rover_rules(),
             *self._scan_rules(),
             *self._port_rules(),

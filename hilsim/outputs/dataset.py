@@ -3,7 +3,7 @@
 import itertools
 import multiprocessing
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from typing import Literal
 
 from hilsim.background.pool import dask_client
 from hilsim.config.changes import Changes
+from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.places import rig_path
 from hilsim.config.rig import load_rig
 from hilsim.errors import ConfigError, HilsimError, require
@@ -69,6 +70,7 @@ class DatasetSpec:
         duration_s: Length of each recording.
         format: Format of each recording, as for ``hilsim export``.
         axis: Axes.
+        classes: Classes by label, as in a rig, whose own they replace label by label.
     """
 
     rig: tuple[str, ...]
@@ -76,6 +78,7 @@ class DatasetSpec:
     duration_s: float = 2.0
     format: Literal["pcd", "ply", "npz", "csv", "las", "laz", "mcap", "ros2", "kitti", "nuscenes"] = "kitti"
     axis: tuple[AxisSpec, ...] = field(default=())
+    classes: dict[str, ClassSpec] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(
@@ -83,6 +86,7 @@ class DatasetSpec:
             (bool(self.seeds), "seeds must have at least one seed"),
             (len(set(self.seeds)) == len(self.seeds), "seeds must differ"),
             (0.01 <= self.duration_s <= 1e6, f"duration_s must be 0.01 to 1000000, got {self.duration_s}"),
+            *class_rules(self.classes),
         )
 
 
@@ -96,6 +100,7 @@ class Recording:
         settings: Changes of the rig.
         duration_s: Length.
         format: Format.
+        classes: Classes by label, which replace the rig's.
     """
 
     name: str
@@ -103,6 +108,7 @@ class Recording:
     settings: tuple[str, ...]
     duration_s: float
     format: str
+    classes: Mapping[str, ClassSpec] = field(default_factory=dict)
 
     def target(self, directory: Path) -> Path:
         """File or folder that it becomes."""
@@ -126,7 +132,9 @@ def recordings_of(spec: DatasetSpec, directory: Path) -> list[Recording]:
         for variants in itertools.product(*(axis.variant for axis in spec.axis)):
             name = "-".join([path.stem, *(variant.name for variant in variants), f"seed{seed}"])
             settings = (f"seed={seed}", *(change for variant in variants for change in variant.set))
-            found.append(Recording(name=name, rig=path.absolute(), settings=settings, duration_s=spec.duration_s, format=spec.format))
+            found.append(
+                Recording(name=name, rig=path.absolute(), settings=settings, duration_s=spec.duration_s, format=spec.format, classes=spec.classes)
+            )
     names = [each.name for each in found]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -148,7 +156,8 @@ def render(recording: Recording, directory: Path) -> str:
     if part.is_dir():
         shutil.rmtree(part)
     rig = load_rig(recording.rig, Changes(settings=recording.settings))
-    info, events = rig_events(rig, recording.duration_s, with_packets=recording.format in {"mcap", "ros2"}, threads=1)
+    with_packets = recording.format in {"mcap", "ros2"}
+    info, events = rig_events(rig, recording.duration_s, with_packets=with_packets, threads=1, classes=recording.classes)
     with completed(make_output(recording.format, part, info), part) as output:
         for event in events:
             output.write(event)

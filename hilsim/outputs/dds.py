@@ -7,6 +7,7 @@ user data. Messages are serialised by ``rosbags``, and written as ready bytes: C
 from types import new_class
 from typing import TYPE_CHECKING, Any
 
+from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
 from hilsim.outputs.events import Event, SourceInfo
 from hilsim.outputs.ros import Layout, RosMessages, Stamped
@@ -107,7 +108,9 @@ class DdsTopics:
         self.messages = 0
 
     def write(self, event: Event) -> None:
-        """Publish an event's messages."""
+        """Publish an event's messages; packets are not published."""
+        if isinstance(event, Packet):
+            return
         for stamped in self._made.messages(event):
             self._put(stamped)
 

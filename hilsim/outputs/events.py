@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hilsim.api.packet import Packet
 from hilsim.assembly.shapes import Shape
+from hilsim.config.classes_table import ClassSpec
 from hilsim.errors import HilsimError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose
@@ -118,15 +119,17 @@ class Fix:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SceneShapes:
-    """Objects of the scene: all at first, afterwards those that have moved.
+    """Objects of the scene: all at first, afterwards those that are new or have changed.
 
     Attributes:
         stamp_ns: UTC.
         shapes: The objects.
+        removed: Names of the objects that are there no more.
     """
 
     stamp_ns: int
     shapes: tuple[Shape, ...]
+    removed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +158,7 @@ class SourceInfo:
         models: Model of each sensor, as far as it is known.
         objects: Names of the objects of the ground truth, by instance; empty without.
         labels: Label of each object.
-        has_street_labels: Whether the labels 1 to 8 are the demo street's.
+        classes: Classes of labels; a label without one is a number of the data set's own.
         is_simulated: Whether there is a ground truth, and time is rig time.
         has_body: Whether the pose of what carries the sensors is among the events; else scans have the sensors' own, as far as they are known.
         remarks: Sentences on what is not as in a source that knows everything.
@@ -166,7 +169,7 @@ class SourceInfo:
     models: dict[str, str] = field(default_factory=dict)
     objects: tuple[str, ...] = ()
     labels: tuple[int, ...] = ()
-    has_street_labels: bool = False
+    classes: Mapping[int, ClassSpec] = field(default_factory=dict)
     is_simulated: bool = False
     has_body: bool = True
     remarks: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Events for Foxglove: an MCAP file, or a live server, by Foxglove's own SDK.
+"""Events for Foxglove by its own SDK, and MCAP files of them.
 
 Whole packets are in channels of their own, so that a file can be converted back to a capture: each message is an Ethernet frame where the source
 has its headers, else the UDP payload; the channel's metadata say which, and the addresses.
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 FRAME_ENCODING, PAYLOAD_ENCODING = "hilsim.ethernet_frame", "hilsim.udp_payload"
 """Encodings of messages that are packets."""
-BACKLOG = 8
-"""Messages that wait for a client that reads slowly: its memory stays at some scans."""
 
 
 def require_foxglove() -> Any:
@@ -203,10 +201,17 @@ class FoxgloveLog:
                     frame_id=WORLD,
                     id=shape.name,
                     triangles=[surface],
-                    metadata=[messages.KeyValuePair(key="label", value=str(shape.label))],
+                    metadata=[messages.KeyValuePair(key=key, value=value) for key, value in self._described(shape.label).items()],
                 )
             )
-        self._log(SCENE, "SceneUpdate", messages.SceneUpdate(entities=entities), scene.stamp_ns)
+        deletions = [
+            messages.SceneEntityDeletion(timestamp=self._time(scene.stamp_ns), type=messages.SceneEntityDeletionType.MatchingId, id=name)
+            for name in scene.removed
+        ]
+        self._log(SCENE, "SceneUpdate", messages.SceneUpdate(deletions=deletions, entities=entities), scene.stamp_ns)
+
+    def _described(self, label: int) -> dict[str, str]:
+        return {"label": str(label)} | ({"class": self._info.classes[label].name} if label in self._info.classes else {})
 
     def _packet(self, packet: Packet) -> None:
         encoding = FRAME_ENCODING if packet.headers else PAYLOAD_ENCODING
@@ -260,37 +265,3 @@ class McapFile(FoxgloveLog):
         }
         self._writer.write_metadata("hilsim", facts)
         self._writer.close()
-
-
-class FoxgloveServer(FoxgloveLog):
-    """A log for the clients of a WebSocket.
-
-    Attributes:
-        port: Port in use.
-    """
-
-    def __init__(self, host: str, port: int, info: SourceInfo, *, with_laser_scans: bool = False, layout_file: Path | None = None) -> None:
-        """Begin to listen.
-
-        Args:
-            host: Address to bind.
-            port: TCP port; 0: any.
-            info: Description of the source.
-            with_laser_scans: As for ``FoxgloveLog``.
-            layout_file: As for ``FoxgloveLog``.
-
-        Raises:
-            ConfigError: the package is missing, or the port is in use or not permitted.
-        """
-        foxglove = require_foxglove()
-        context = foxglove.Context()
-        try:
-            self._server = foxglove.start_server(name=f"hilsim: {info.name}", host=host, port=port, context=context, message_backlog_size=BACKLOG)
-        except (OSError, RuntimeError) as error:
-            raise ConfigError(f"{host}:{port}: must be a TCP port that is free and permitted, got {error}") from error
-        self.port: int = self._server.port
-        super().__init__(context, info, with_packets=False, with_laser_scans=with_laser_scans, layout_file=layout_file)
-
-    def close(self) -> None:
-        """Close the port and the connections."""
-        self._server.stop()

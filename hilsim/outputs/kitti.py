@@ -4,19 +4,21 @@ Layout: semantic-kitti's README and the wiki of its point labeler; poses are als
 KITTI's own are. Poses are those of the sensor; ``calib.txt`` has an identity for the camera, so that poses in the frame of a camera are those of the sensor.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
+from hilsim.config.classes_table import SEMANTIC_KITTI_CLASSES, ClassSpec
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.outputs.classes import classes_of
+from hilsim.outputs.classes import classes_of, semantic_kitti_numbers
 from hilsim.outputs.events import Event, OutputScan
 
-NO_CLASSES: Mapping[int, int] = MappingProxyType({})
+NO_CLASSES: Mapping[int, ClassSpec] = MappingProxyType({})
 _UNLABELLED, _MOST_CLASS = 0, 0xFFFF
 _IDENTITY = "1 0 0 0 0 1 0 0 0 0 1 0"
 _BYTE_OF_WHITE = 100.0
@@ -30,12 +32,12 @@ class KittiFolder:
         files: Scans written.
     """
 
-    def __init__(self, path: Path, *, classes: Mapping[int, int] = NO_CLASSES) -> None:
+    def __init__(self, path: Path, *, classes: Mapping[int, ClassSpec] = NO_CLASSES) -> None:
         """Write into a folder.
 
         Args:
             path: The folder; made if needed.
-            classes: Class of a label of the rig, where it is not the label itself.
+            classes: Class of each label of the rig, where the label itself is not SemanticKITTI's number; their names are written to ``classes.yaml``.
 
         Raises:
             ConfigError: it has sequences already.
@@ -43,7 +45,7 @@ class KittiFolder:
         if (path / "sequences").exists():
             raise ConfigError(f"{path}: sequences must not exist yet: give a new folder")
         self.files = 0
-        self._path, self._classes = path, classes
+        self._path, self._classes, self._numbers = path, classes, semantic_kitti_numbers(classes)
         self._sequences: dict[str, int] = {}
         self._first: dict[str, tuple[int, Pose | None]] = {}
         self._rows: dict[str, tuple[list[str], list[str]]] = {}
@@ -73,7 +75,7 @@ class KittiFolder:
 
     def _labels(self, scan: OutputScan) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         label, instance = scan.points["label"].astype(np.int64), scan.points["instance"].astype(np.int64)
-        kind = np.where(instance >= 0, np.clip(classes_of(label, self._classes), 0, _MOST_CLASS), _UNLABELLED)
+        kind = np.where(instance >= 0, np.clip(classes_of(label, self._numbers), 0, _MOST_CLASS), _UNLABELLED)
         found: np.ndarray[tuple[int], np.dtype[np.uint32]] = (kind | np.where(instance >= 0, instance + 1 & 0xFFFF, 0) << 16).astype("<u4")
         return found
 
@@ -88,3 +90,11 @@ class KittiFolder:
             (folder / "calib.txt").write_text("".join(f"{name}: {_IDENTITY}\n" for name in ("P0", "P1", "P2", "P3", "Tr")))
         names = "".join(f"{number:02d} {sensor}\n" for sensor, number in self._sequences.items())
         (self._path / "sensors.txt").write_text(names)
+        if self._classes:
+            (self._path / "classes.yaml").write_text(self._names())
+
+    def _names(self) -> str:
+        """Names of the classes, in the form of semantic-kitti-api's configuration; several labels of one class have SemanticKITTI's name for it."""
+        named = {number: name for name, number in SEMANTIC_KITTI_CLASSES.items()}
+        found = {number: named.get(number, self._classes[label].name) for label, number in self._numbers.items()}
+        return "labels:\n" + "".join(f"  {number}: {json.dumps(found[number])}\n" for number in sorted(found))

@@ -1,23 +1,26 @@
-"""Scans of a feed (a daemon, a capture that plays, a port) for live outputs, as they come."""
+"""Scans, packets and the scene of a feed (a daemon, a capture that plays, a port) for live outputs, as they come."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from hilsim.api.packet import Packet
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import normalise
-from hilsim.outputs.events import HOUR_NS, OutputScan, SourceInfo, StateReport, first_time_ns, output_points
+from hilsim.outputs.events import HOUR_NS, Event, OutputScan, SourceInfo, StateReport, first_time_ns, output_points
+from hilsim.outputs.scene import SceneChanges
 from hilsim.outputs.sources import SENSOR_FROM_ROS, return_types, utc_ns
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan
-from hilsim.view.feed.base import Feed
+from hilsim.view.feed.base import Feed, PacketFeed, SceneFeed
 
 _PAUSE_S = 0.005
 _STATE_S = 1.0
+_SCENE_S = 0.1
 
 
 class LiveEvents:
-    """Scans of all sensors of a feed, in the order in which they are complete, and once a second the state of a daemon.
+    """Packets and scans of all sensors of a feed, as they come, changes of the scene, and once a second the state of a daemon.
 
     Attributes:
         skipped: Scans that were gone before they could be taken.
@@ -28,6 +31,13 @@ class LiveEvents:
         self.skipped = 0
         self._feed, self._info = feed, info
         self._next: dict[str, int] = {}
+        self._scene = SceneChanges()
+        self._state_s = self._scene_s = float("-inf")
+
+    @property
+    def skipped_packets(self) -> int:
+        """Packets that were gone before they could be taken."""
+        return self._feed.dropped_packets if isinstance(self._feed, PacketFeed) else 0
 
     def take(self) -> list[OutputScan]:
         """The scans that are new."""
@@ -41,17 +51,35 @@ class LiveEvents:
                 found.append(_output_scan(scan))
         return sorted(found, key=lambda scan: scan.stamp_ns)
 
-    def __iter__(self) -> Iterator[OutputScan | StateReport]:
+    def __iter__(self) -> Iterator[Event]:
         """Wait for events for ever."""
-        reported_s = float("-inf")
         while True:
-            if time.monotonic() - reported_s >= _STATE_S and (state := self._feed.status()) is not None:
-                reported_s = time.monotonic()
-                yield StateReport(stamp_ns=time.time_ns(), state=state)
-            some = self.take()
-            yield from some
-            if not some:
+            yield from self._state()
+            yield from self._shapes()
+            packets = self._packets()
+            yield from packets
+            scans = self.take()
+            yield from scans
+            if not packets and not scans:
                 time.sleep(_PAUSE_S)
+
+    def _state(self) -> Iterator[Event]:
+        if time.monotonic() - self._state_s >= _STATE_S and (state := self._feed.status()) is not None:
+            self._state_s = time.monotonic()
+            yield StateReport(stamp_ns=time.time_ns(), state=state)
+
+    def _shapes(self) -> Iterator[Event]:
+        """Changes of the scene, seldom enough for objects that move all the time."""
+        if not isinstance(self._feed, SceneFeed) or time.monotonic() - self._scene_s < _SCENE_S:
+            return
+        self._scene_s, stamp_ns = time.monotonic(), time.time_ns()
+        shapes = self._feed.shapes(stamp_ns)
+        event = self._scene.event(shapes, stamp_ns) if shapes is not None else None
+        if event is not None:
+            yield event
+
+    def _packets(self) -> Sequence[Packet]:
+        return self._feed.packets() if isinstance(self._feed, PacketFeed) else ()
 
 
 def _output_scan(scan: Scan) -> OutputScan:

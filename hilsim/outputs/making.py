@@ -5,7 +5,6 @@ from pathlib import Path
 
 from hilsim.errors import ConfigError
 from hilsim.outputs.bag import RosBag, Storage
-from hilsim.outputs.classes import SEMANTIC_KITTI
 from hilsim.outputs.clouds import CloudFiles
 from hilsim.outputs.events import Output, SourceInfo
 from hilsim.outputs.formats import CLOUDS
@@ -49,7 +48,7 @@ def make_output(
     makers: dict[str, Callable[[], Output]] = {
         "mcap": lambda: McapFile(path, info, with_packets=with_packets, with_laser_scans=with_laser_scans, layout_file=layout_file),
         "ros2": lambda: RosBag(path, info, storage=storage, layout=layout, with_packets=with_packets, with_laser_scans=with_laser_scans),
-        "kitti": lambda: KittiFolder(path, classes=SEMANTIC_KITTI if info.has_street_labels else {}),
+        "kitti": lambda: KittiFolder(path, classes=info.classes),
         "nuscenes": lambda: NuscenesFolder(path, info),
         **{name: _clouds(path, name, in_one=in_one) for name in CLOUDS},
     }

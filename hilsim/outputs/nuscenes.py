@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from hilsim.config.classes_table import NUSCENES_NAMES
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
-from hilsim.outputs.classes import NUSCENES, NUSCENES_NAMES, classes_of
+from hilsim.outputs.classes import classes_of, nuscenes_indices
 from hilsim.outputs.events import Event, OutputScan, SourceInfo
 
 _FIRST_CHANNEL = "LIDAR_TOP"
@@ -51,6 +52,7 @@ class NuscenesFolder:
             name: [] for name in ("sample", "sample_data", "ego_pose", "calibrated_sensor", "sensor", "lidarseg")
         }
         self._last: dict[str, dict[str, Any]] = {}
+        self._indices = nuscenes_indices(info.classes)
         self._used: set[int] = set()
 
     def write(self, event: Event) -> None:
@@ -132,15 +134,17 @@ class NuscenesFolder:
     def _write_labels(self, scan: OutputScan, token: str) -> None:
         folder = self._path / "lidarseg" / self._version
         folder.mkdir(parents=True, exist_ok=True)
-        classes = classes_of(scan.points["label"], NUSCENES if self._info.has_street_labels else {})
+        classes = classes_of(scan.points["label"], self._indices)
         kinds = np.where(scan.points["instance"] >= 0, np.clip(classes, 0, 255), 0).astype(np.uint8)
         self._used |= set(np.unique(kinds).tolist())
         (folder / f"{token}_lidarseg.bin").write_bytes(kinds.tobytes())
         self._tables["lidarseg"].append({"token": token, "sample_data_token": token, "filename": f"lidarseg/{self._version}/{token}_lidarseg.bin"})
 
-    def _others(self) -> list[int]:
-        """Labels that are no class of nuScenes; the devkit needs a colour map with their names."""
-        return sorted(number for number in self._used if number >= len(NUSCENES_NAMES))
+    def _others(self) -> dict[int, str]:
+        """Categories that nuScenes does not have, by their index; the devkit needs a colour map with their names."""
+        unnamed = {number: f"label.{number}" for number in self._used if number >= len(NUSCENES_NAMES)}
+        named = {index: self._info.classes[label].name for label, index in self._indices.items() if index >= len(NUSCENES_NAMES)}
+        return dict(sorted((unnamed | named).items()))
 
     def close(self) -> None:
         """Write the tables."""
@@ -157,7 +161,7 @@ class NuscenesFolder:
         }
         categories = [
             {"token": _token("category", number), "name": title, "description": "", "index": number}
-            for number, title in (*enumerate(NUSCENES_NAMES), *((number, f"label.{number}") for number in self._others()))
+            for number, title in (*enumerate(NUSCENES_NAMES), *self._others().items())
         ]
         tables: dict[str, list[dict[str, Any]]] = {
             **self._tables,

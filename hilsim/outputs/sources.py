@@ -1,10 +1,11 @@
 """Events of a rig, of a capture, and of packets as they come, in the order of time."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from hilsim.api.emulator import Emulator
 from hilsim.api.packet import Packet, datagrams_of, read_capture
 from hilsim.api.points import Scan as RigScan
 from hilsim.capture.batches import gathered
+from hilsim.config.classes_table import ClassSpec
 from hilsim.config.rig import Rig
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
 from hilsim.errors import CaptureError
 from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
-from hilsim.limits import VIEW_TRIANGLES
+from hilsim.outputs.classes import classes_of_rig
 from hilsim.outputs.events import (
     HOUR_NS,
     LAST,
@@ -36,6 +38,7 @@ from hilsim.outputs.events import (
     first_time_ns,
     output_points,
 )
+from hilsim.outputs.scene import too_large
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
@@ -58,12 +61,19 @@ _TYPES_BY_MODE = {
     "cepton_dual": np.array([STRONGEST, LAST], np.uint8),
 }
 """``return_type`` by a point's ``return``; the other return of a Velodyne's pair is the strongest or the second strongest, which its packet leaves open."""
+NO_CLASSES: Mapping[str, ClassSpec] = MappingProxyType({})
 SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
 """A sensor's ROS axes (x forward, y left) in its sensor frame (x right, y forward)."""
 
 
 def rig_events(
-    rig: Rig, duration_s: float, *, with_packets: bool, with_shapes: bool = False, threads: int | None = None
+    rig: Rig,
+    duration_s: float,
+    *,
+    with_packets: bool,
+    with_shapes: bool = False,
+    threads: int | None = None,
+    classes: Mapping[str, ClassSpec] = NO_CLASSES,
 ) -> tuple[SourceInfo, Iterator[Event]]:
     """Events of a rig within ``duration_s`` of rig time, with ground truth.
 
@@ -73,18 +83,20 @@ def rig_events(
         with_packets: Whether packets are among the events, which renders them once more.
         with_shapes: Whether the scene's objects are among the events.
         threads: Number of rendering threads; None: one a core.
+        classes: Classes by label, which replace the rig's.
 
     Raises:
-        HilsimError: the rig cannot be emulated; also while the events are taken.
+        HilsimError: the rig cannot be emulated, or a label has no class; also while the events are taken.
     """
     emulator = Emulator(rig, threads=threads)
-    emulator.object_names()
+    names, labels = emulator.object_names(), emulator.object_labels()
     info = SourceInfo(
         name=rig.name,
         mounts={lidar.name: lidar.setup.body_from_sensor @ SENSOR_FROM_ROS for lidar in rig.lidars},
         models={lidar.name: lidar.spec.model for lidar in rig.lidars},
-        objects=emulator.object_names(),
-        has_street_labels=rig.spec.scene.generator == "street",
+        objects=names,
+        labels=labels,
+        classes=classes_of_rig(rig, classes, names, labels),
         is_simulated=True,
     )
     streams = [_rig_scans(emulator, duration_s), _rig_poses(emulator, duration_s)]
@@ -163,16 +175,13 @@ def _moving(stamp_ns: int, pose: Pose, around: tuple[Pose, Pose, Pose]) -> BodyP
 
 def _rig_shapes(emulator: Emulator, duration_s: float, info: SourceInfo) -> Iterator[tuple[int, Event]]:
     """All objects at the beginning, then ten times a second those that move; the largest are left out where there are too many triangles."""
-    shapes, left, hidden = emulator.shapes(), VIEW_TRIANGLES.bound, set()
-    for place in sorted(range(len(shapes)), key=lambda place: len(shapes[place].triangles)):
-        left -= len(shapes[place].triangles)
-        if left < 0:
-            hidden.add(place)
+    shapes = emulator.shapes()
+    hidden = too_large(shapes)
     if hidden:
         info.remarks.append(f"{len(hidden)} objects of the scene have too many triangles to be written")
     for time_ns in range(0, round(duration_s * 1e9), _SHAPES_NS):
         now = emulator.shapes(time_ns / 1e9) if time_ns else shapes
-        shown = tuple(shape for place, shape in enumerate(now) if place not in hidden and not (time_ns and shape.is_still))
+        shown = tuple(shape for shape in now if shape.name not in hidden and not (time_ns and shape.is_still))
         if shown:
             yield time_ns, SceneShapes(stamp_ns=emulator.utc_epoch_ns + time_ns, shapes=shown)
 

@@ -39,13 +39,13 @@ def is_daemon(source: str) -> bool:
     return stat.S_ISSOCK(mode)
 
 
-def daemon_feed(address: str, token_file: str | None, labels_hz: float) -> "Feed":
+def daemon_feed(address: str, token_file: str | None, labels_hz: float, *, with_packets: bool = False) -> "Feed":
     """Follow a daemon; ``labels_hz`` scans of each sensor a second get their objects by rendering their packets again.
 
     Raises:
         HilsimError: no daemon answers there.
     """
-    feed: Feed = import_module(f"{_FEEDS}.daemon_feed").DaemonFeed(address, token_file=token_file, labels_hz=labels_hz)
+    feed: Feed = import_module(f"{_FEEDS}.daemon_feed").DaemonFeed(address, token_file=token_file, labels_hz=labels_hz, with_packets=with_packets)
     return feed
 
 
@@ -63,21 +63,21 @@ def edit_session(address: str, token_file: str | None) -> "EditSession | None":
         return None
 
 
-def capture_feed(path: str) -> "Feed":
+def capture_feed(path: str, *, with_packets: bool = False) -> "Feed":
     """Play a capture.
 
     Raises:
         CaptureError: it cannot be read.
     """
-    feed: Feed = import_module(f"{_FEEDS}.capture_feed").CaptureFeed(path)
+    feed: Feed = import_module(f"{_FEEDS}.capture_feed").CaptureFeed(path, with_packets=with_packets)
     return feed
 
 
-def listen_feed(host: str, port: int) -> "Feed":
+def listen_feed(host: str, port: int, *, with_packets: bool = False) -> "Feed":
     """Listen to a UDP port.
 
     Raises:
         CaptureError: the port is in use or not permitted.
     """
-    feed: Feed = import_module(f"{_FEEDS}.listen_feed").ListenFeed(host, port)
+    feed: Feed = import_module(f"{_FEEDS}.listen_feed").ListenFeed(host, port, with_packets=with_packets)
     return feed

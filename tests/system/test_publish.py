@@ -1,18 +1,19 @@
 """Live topics and channels of ``hilsim publish``: another process subscribes to ROS 2 topics, a WebSocket client to Foxglove's channels."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import signal
-import struct
 import subprocess
 import sys
-import time
-from collections import defaultdict
 
 import pytest
-import websockets
+from mcap.reader import make_reader
 
+import hilsim
+from hilsim.api.packet import read_capture
+from tests.foxglove_client import FoxgloveClient
 from tests.system.conftest import sensor_table
 from tests.system.test_changes import CONTROL
 
@@ -51,23 +52,12 @@ def recorded(tmp_path):
     return capture
 
 
-async def heard(url, fewest=FEWEST):
-    """Messages of each of three channels, until each has some."""
-    topics, found, asked_s = {}, defaultdict(list), 0.0
-    async with asyncio.timeout(120), websockets.connect(url, subprotocols=["foxglove.sdk.v1"], max_size=None) as socket:
-        while len(found) < 3 or min(map(len, found.values())) < fewest:
-            with contextlib.suppress(TimeoutError):
-                message = await asyncio.wait_for(socket.recv(), 1.0)
-                if isinstance(message, str):
-                    text = json.loads(message)
-                    topics |= {each["id"]: each["topic"] for each in text.get("channels", ()) if text["op"] == "advertise"}
-                elif message[0] == 1:
-                    found[topics[struct.unpack("<I", message[1:5])[0]]].append(message[13:])  # behind the channel and the time
-            if time.monotonic() > asked_s + 0.5:  # again: the server advertises a channel a moment before it accepts a subscription
-                asked_s = time.monotonic()
-                missing = [{"id": channel, "channelId": channel} for channel, topic in topics.items() if topic not in found]
-                await socket.send(json.dumps({"op": "subscribe", "subscriptions": missing}))
-    return found
+async def heard(url, expected, fewest=FEWEST):
+    """Messages of each of the expected channels, until each has some; the server must have no other channels."""
+    async with asyncio.timeout(120), FoxgloveClient(url) as client:
+        await client.until(lambda: all(len(client.messages[topic]) >= fewest for topic in expected))
+    assert set(client.channels) == set(expected)
+    return client.messages
 
 
 def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
@@ -77,8 +67,8 @@ def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
     publisher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert subscriber.stdout.readline() == "ready\n"
-        found = asyncio.run(heard(publisher.stdout.readline().strip()))
-        assert set(found) == {"/tf", "/lidar_127_0_1_201/points", "/lidar_127_0_1_201/scan"}
+        kinds = ("points", "scan", "packets/2368", "packets/8308")
+        asyncio.run(heard(publisher.stdout.readline().strip(), ["/tf", *(f"/lidar_127_0_1_201/{kind}" for kind in kinds)]))
         output, _ = subscriber.communicate(timeout=120)
         assert (subscriber.returncode, output) == (0, "lidar_127_0_1_201\n")
         publisher.send_signal(signal.SIGTERM)
@@ -90,16 +80,83 @@ def test_a_capture_is_published_to_ros_2_and_to_foxglove(tmp_path):
             process.stdout.close()
 
 
-def test_the_state_of_a_daemon_is_among_the_channels(daemon, rig, receiver, tmp_path):
-    running = daemon(rig(sensor_table("front", receiver().port, receiver().port), CONTROL))
-    command = [sys.executable, "-m", "hilsim", "publish", str(tmp_path / "control"), "--foxglove", "127.0.0.1:0"]
+@contextlib.contextmanager
+def published(control):
+    """The address at which a daemon is published for Foxglove."""
+    command = [sys.executable, "-m", "hilsim", "publish", str(control), "--foxglove", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as publisher:
         try:
-            heard_of = asyncio.run(heard(publisher.stdout.readline().strip(), fewest=2))
+            yield publisher.stdout.readline().strip()
         finally:
             publisher.terminate()
-    assert set(heard_of) == {"/tf", "/front/points", "/hilsim/state"}
+
+
+def test_the_state_of_a_daemon_is_among_the_channels(daemon, rig, receiver, tmp_path):
+    data, position = receiver().port, receiver().port
+    running = daemon(rig(sensor_table("front", data, position), CONTROL))
+    topics = ["/tf", "/front/points", "/hilsim/state", "/scene", f"/front/packets/{data}", f"/front/packets/{position}"]
+    with published(tmp_path / "control") as url:
+        heard_of = asyncio.run(heard(url, topics, fewest=2))
     first, second = (json.loads(message) for message in heard_of["/hilsim/state"][:2])
     assert 0.0 < first["rig_s"] < second["rig_s"]
     assert second["health"]["level"] in {"healthy", "degraded"}
     assert running.stop()[0] == 0
+
+
+async def watched_packets(url, topics):
+    async with asyncio.timeout(120), FoxgloveClient(url, only=topics) as client:
+        await client.until(lambda: all(len(client.messages[topic]) >= FEWEST for topic in topics))
+    return client
+
+
+def test_packets_of_a_daemon_are_those_that_left_in_the_channels_of_an_mcap_file(daemon, rig, receiver, tmp_path):
+    data = receiver()
+    path = rig(sensor_table("front", data.port, receiver().port), CONTROL, '[record]\nfile = "left.pcap"\n')
+    running, topic = daemon(path), f"/front/packets/{data.port}"
+    with published(tmp_path / "control") as url:
+        client = asyncio.run(watched_packets(url, {topic}))
+    assert running.stop()[0] == 0
+    place = {packet.frame: number for number, packet in enumerate(read_capture(tmp_path / "left.pcap"))}
+    places = [place[frame] for frame in client.messages[topic]]
+    assert places == sorted(set(places))
+    subprocess.run([sys.executable, "-m", "hilsim", "export", str(path), "-o", str(tmp_path / "a.mcap"), "--duration-s", "0.1"], check=True)
+    with (tmp_path / "a.mcap").open("rb") as file:
+        summary = make_reader(file).get_summary()
+    (recorded,) = (each for each in summary.channels.values() if each.topic.endswith(f"-{data.port}"))
+    live, schema = client.channels[topic], summary.schemas[recorded.schema_id]
+    assert live["topic"].rpartition("/")[0] == recorded.topic.rpartition("/")[0] == "/front/packets"
+    assert (live["encoding"], live["schemaName"], base64.b64decode(live["schema"])) == (recorded.message_encoding, schema.name, schema.data)
+
+
+async def edited_scene(url, control, steps):
+    """Updates of the scene that follow each step."""
+    found = []
+    async with asyncio.timeout(120), FoxgloveClient(url, only={"/scene"}) as client:
+        await client.until(lambda: any(len(update.entities) > 1 for update in client.scene()))
+        found.append(client.scene())
+        for change, is_seen in steps:
+            count = len(client.scene())
+            await asyncio.to_thread(control.change, **change)
+            await client.until(lambda: any(map(is_seen, client.scene()[count:])))  # noqa: B023 - it ends before the next step
+            found.append(client.scene()[count:])
+    return found
+
+
+def test_the_scene_of_a_daemon_is_published_and_edits_over_its_control_interface_are_seen(daemon, rig, receiver, tmp_path):
+    running = daemon(rig(sensor_table("front", receiver().port, receiver().port), CONTROL))
+    box = {"name": "crate", "position_m": [3.0, 0.0, 0.5], "size_m": [1.0, 1.0, 1.0], "label": 9}
+    steps = [
+        ({"kind": "add", "box": box}, lambda update: any(entity.id == "crate" for entity in update.entities)),
+        ({"kind": "remove", "name": "crate"}, lambda update: any(deletion.id == "crate" for deletion in update.deletions)),
+    ]
+    with published(tmp_path / "control") as url:
+        first, added, _ = asyncio.run(edited_scene(url, hilsim.connect(tmp_path / "control"), steps))
+        again = asyncio.run(edited_scene(url, None, []))
+    assert running.stop()[0] == 0
+    whole = next(update for update in first if len(update.entities) > 1)
+    assert len({entity.id for entity in whole.entities}) == 7
+    moving = {entity.id for update in first[first.index(whole) + 1 :] for entity in update.entities}
+    assert len(moving) <= 1
+    crate = next(entity for update in added for entity in update.entities if entity.id == "crate")
+    assert (crate.frame_id, crate.triangles[0].pose.position.x, crate.metadata[0].value) == ("map", 3.0, "9")
+    assert {entity.id for update in again[0] for entity in update.entities} == {entity.id for entity in whole.entities}

@@ -185,7 +185,7 @@ def a_data_set(block, directory, request):
 
 
 SPECIAL = {
-    ("other-tools.md", 0): a_data_set,
+    ("other-tools.md", 1): a_data_set,
     ("script.md", 0): a_script,
     ("gps-time.md", 1): a_script,
     ("README.md", 0): with_a_mesh,

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -65,9 +66,10 @@ def publish(
 ) -> None:
     """Publish the scans of SOURCE (a daemon or a capture) or of a UDP port, live, for Foxglove and as ROS 2 topics, until Ctrl-C.
 
-    It is a process of its own that follows the packets which left: the wire does not notice it. At the end it logs how many scans it published, and how many
-    were gone before it took them.
+    Foxglove gets the packets as well, and of a daemon the scene and the state. It is a process of its own that follows the packets which left: the wire does
+    not notice it. At the end it logs how many scans and packets it published, and how many were gone before it took them.
     """
+    from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
     from hilsim.outputs.events import OutputScan, SourceInfo  # noqa: PLC0415 - slow to import
     from hilsim.outputs.live import LiveEvents  # noqa: PLC0415 - imports kernels
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
@@ -88,15 +90,16 @@ def publish(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     configure_logging()
-    feed = _feed(source, listen, token_file, objects_hz)
-    events, scans = LiveEvents(feed, info), 0
+    feed = _feed(source, listen, token_file, objects_hz, with_packets=foxglove is not None)
+    events, counts = LiveEvents(feed, info), Counter[type]()
     try:
         for event in events:
             for output in outputs:
                 output.write(event)
-            scans += isinstance(event, OutputScan)
+            counts[type(event)] += 1
     except KeyboardInterrupt:
-        log.info("publish.stopped", scans=scans, skipped=events.skipped)
+        packets, skipped_packets = counts[Packet], events.skipped_packets
+        log.info("publish.stopped", scans=counts[OutputScan], skipped=events.skipped, packets=packets, skipped_packets=skipped_packets)
     finally:
         feed.close()
         for output in outputs:
@@ -119,7 +122,7 @@ def _outputs(
 
         outputs.append(DdsTopics(info, domain=domain, layout=layout, with_laser_scans=with_laser_scans))
     if foxglove is not None:
-        from hilsim.outputs.foxglove_log import FoxgloveServer  # noqa: PLC0415 - an extra
+        from hilsim.outputs.foxglove_server import FoxgloveServer  # noqa: PLC0415 - an extra
 
         server = FoxgloveServer(*foxglove, info, with_laser_scans=with_laser_scans, layout_file=layout_file)
         outputs.append(server)
@@ -136,11 +139,11 @@ def _domain(given: int | None) -> int:
     return int(text)
 
 
-def _feed(source: str | None, listen: Address | None, token_file: str | None, objects_hz: float) -> "Feed":
+def _feed(source: str | None, listen: Address | None, token_file: str | None, objects_hz: float, *, with_packets: bool) -> "Feed":
     from hilsim.view.sources import capture_feed, daemon_feed, is_daemon, listen_feed  # noqa: PLC0415 - slow to import
 
     if listen is not None:
-        return listen_feed(*listen)
+        return listen_feed(*listen, with_packets=with_packets)
     if source is not None and is_daemon(source):
-        return daemon_feed(source, token_file, objects_hz)
-    return capture_feed(source or "")
+        return daemon_feed(source, token_file, objects_hz, with_packets=with_packets)
+    return capture_feed(source or "", with_packets=with_packets)

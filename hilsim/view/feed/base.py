@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from hilsim.api.packet import Packet
+from hilsim.assembly.shapes import Shape
 from hilsim.scans.scan import Scan
 
 
@@ -28,6 +30,29 @@ class Feed(Protocol):
 
     def close(self) -> None:
         """End the threads and connections; closing again does nothing."""
+        ...
+
+
+@runtime_checkable
+class PacketFeed(Feed, Protocol):
+    """Feed that gives the packets as well, if it was made with packets."""
+
+    @property
+    def dropped_packets(self) -> int:
+        """Packets that were gone before they could be taken."""
+        ...
+
+    def packets(self) -> Sequence[Packet]:
+        """Packets since the last call, in the order of their stamps."""
+        ...
+
+
+@runtime_checkable
+class SceneFeed(Feed, Protocol):
+    """Feed that knows the scene: that of a daemon."""
+
+    def shapes(self, stamp_ns: int) -> Sequence[Shape] | None:
+        """Objects of the scene at a UTC instant, with names that differ; None where the scene is not known. It may take seconds."""
         ...
 
 

@@ -11,6 +11,7 @@ import structlog
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.errors import CaptureError, HilsimError, require
 from hilsim.scans.streams import SensorStreams, address_text
+from hilsim.view.feed.packets import LatestPackets
 from hilsim.view.feed.store import ScanStore
 from hilsim.view.feed.streams import StoredFeed
 
@@ -30,13 +31,14 @@ class CaptureFeed(StoredFeed):
         fault: Reason why playing has ended; empty while it has not.
     """
 
-    def __init__(self, path: str | Path, *, seconds: float = 10.0, most_bytes: int = 256_000_000) -> None:
+    def __init__(self, path: str | Path, *, seconds: float = 10.0, most_bytes: int = 256_000_000, with_packets: bool = False) -> None:
         """Read the capture once for its length, and start to play it.
 
         Args:
             path: PCAP or PCAPNG, plain, gzip or zstd.
             seconds: Time for which scans are stored.
             most_bytes: Most memory of stored scans.
+            with_packets: Whether packets are stored for ``packets``.
 
         Raises:
             CaptureError: it cannot be read, or has no UDP datagram.
@@ -46,6 +48,7 @@ class CaptureFeed(StoredFeed):
         self.fault = ""
         self._path = Path(path)
         self._begin_ns, self.duration_s, self.notes = _measured(self._path)
+        self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
         self._streams = SensorStreams(self._store.add, self._store.add_sensor)
         self._changing = threading.Condition()
@@ -136,7 +139,7 @@ class CaptureFeed(StoredFeed):
     def _show(self, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:
         sources = batch.source[rows]
         for source in np.unique(sources).tolist():
-            self._streams.add(address_text(source), batch, rows[sources == source])
+            self._add(address_text(source), batch, rows[sources == source])
         self._position_s = max((int(batch.host_stamp_ns[rows[-1]]) - self._begin_ns) / 1e9, 0.0)
 
     def _await(self, due_ns: int) -> int | None:

@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import structlog
 
+from hilsim.assembly.shapes import Shape
 from hilsim.capture.batches import DatagramArrays, PcapPieces
 from hilsim.daemon.remote.packet_client import PacketSource, open_packets
 from hilsim.errors import ConfigError, HilsimError, require
@@ -21,6 +22,7 @@ from hilsim.scans.streams import SensorStreams
 from hilsim.view.feed.answers import requested
 from hilsim.view.feed.mirror import RigMirror, key_of
 from hilsim.view.feed.origins import origins, row_of_point
+from hilsim.view.feed.packets import LatestPackets
 from hilsim.view.feed.platform_poses import PlatformPoses
 from hilsim.view.feed.series import Series
 from hilsim.view.feed.store import ScanStore, with_origins
@@ -63,6 +65,7 @@ class DaemonFeed(StoredFeed):
         status_hz: float = 5.0,
         labels_hz: float = 0.0,
         series_s: float = 600.0,
+        with_packets: bool = False,
     ) -> None:
         """Start to follow a daemon, which need not run yet.
 
@@ -74,6 +77,7 @@ class DaemonFeed(StoredFeed):
             status_hz: Requests for the state a second, 0.1 to 10.
             labels_hz: Scans of each sensor a second, at most, that get ``instance`` and ``label``, by rendering their packets again; 0: none.
             series_s: Time of the series.
+            with_packets: Whether packets are stored for ``packets``.
 
         Raises:
             ConfigError: the address has another form, or the token is missing or malformed.
@@ -89,6 +93,7 @@ class DaemonFeed(StoredFeed):
         self.series = Series(seconds=series_s)
         self._address, self._token_file = address, token_file
         self._status_s, self._labels_s = 1.0 / status_hz, 1.0 / labels_hz if labels_hz else 0.0
+        self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
         self._platform = PlatformPoses()
         self._mirror: RigMirror | None = None
@@ -114,6 +119,15 @@ class DaemonFeed(StoredFeed):
         """Name of an object of the scene."""
         mirror = self._mirror
         return None if mirror is None else mirror.object_name(instance)
+
+    def shapes(self, stamp_ns: int) -> Sequence[Shape] | None:
+        """Objects of the scene at a UTC instant, with the changes that the daemon has taken; None where this process cannot build the scene."""
+        mirror = self._mirror
+        try:
+            return None if mirror is None else mirror.shapes(stamp_ns - mirror.utc_epoch_ns)
+        except HilsimError as error:
+            self.notes["scene"] = str(error)
+            return None
 
     def truth(self, scan: Scan, index: int) -> Mapping[str, object]:
         """Ground truth of a point, by rendering its packet again.
@@ -179,7 +193,7 @@ class DaemonFeed(StoredFeed):
             if name is None:
                 self._look_at_rig()
                 name = self._names.setdefault(key.tobytes(), socket.inet_ntoa(key.tobytes()[:4]))
-            self._streams.add(name, batch, np.flatnonzero(which == number))
+            self._add(name, batch, np.flatnonzero(which == number))
 
     def _pose(self, sensor: str, stamp_ns: int) -> _Pose:
         """Pose of a sensor: by the rig's own tracks, or that of the platform that the daemon reports."""

@@ -6,9 +6,11 @@ from contextlib import suppress
 
 import numpy as np
 
+from hilsim.api.packet import packet_of
 from hilsim.capture.batches import gathered
 from hilsim.capture.live import Listener
 from hilsim.scans.streams import SensorStreams, address_text
+from hilsim.view.feed.packets import LatestPackets
 from hilsim.view.feed.store import ScanStore
 from hilsim.view.feed.streams import StoredFeed
 
@@ -25,7 +27,7 @@ class ListenFeed(StoredFeed):
         dropped: Datagrams that the kernel dropped, because they were not read in time.
     """
 
-    def __init__(self, host: str, port: int, *, seconds: float = 10.0, most_bytes: int = 256_000_000) -> None:
+    def __init__(self, host: str, port: int, *, seconds: float = 10.0, most_bytes: int = 256_000_000, with_packets: bool = False) -> None:
         """Open the port, and start to listen.
 
         Args:
@@ -33,11 +35,13 @@ class ListenFeed(StoredFeed):
             port: UDP port.
             seconds: Time for which scans are stored.
             most_bytes: Most memory of stored scans.
+            with_packets: Whether packets are stored for ``packets``; a socket gives no headers.
 
         Raises:
             CaptureError: the port is in use or not permitted, or the address is not this machine's.
             ValueError: an argument is out of bounds.
         """
+        self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
         self._streams = SensorStreams(self._store.add, self._store.add_sensor)
         self._listener = Listener(host=host, ports=(port,))
@@ -80,6 +84,8 @@ class ListenFeed(StoredFeed):
 
     async def _listen(self) -> None:
         async for datagrams in self._listener.batches():
+            if self._packets is not None:
+                self._packets.add(map(packet_of, datagrams))
             batch = gathered(datagrams)
             for source in np.unique(batch.source).tolist():
                 self._streams.add(address_text(source), batch, np.flatnonzero(batch.source == source))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.api.labelled import points_with_rows
+from hilsim.assembly.build import build_scenery
+from hilsim.assembly.shapes import SceneHistory, Shape
 from hilsim.config.hosts import resolved
 from hilsim.config.rig import Rig, rig_of_table
 from hilsim.config.script import Script, parse_change
@@ -114,6 +117,19 @@ class RigMirror:
         """Name of an object of the scene; None for what is none."""
         names = self._offline.scenery.object_names if self._offline is not None and self._offline.scenery is not None else ()
         return names[object_id] if 0 <= object_id < len(names) else None
+
+    def shapes(self, rig_ns: int) -> tuple[Shape, ...]:
+        """Objects of the scene at a rig time, as the changes up to then have made it; those that another simulator moves are left out.
+
+        Raises:
+            HilsimError: the scene cannot be built.
+        """
+        return self._history.shapes(rig_ns)
+
+    @cached_property
+    def _history(self) -> SceneHistory:
+        known = self._offline.first_scenery if self._offline is not None else None
+        return SceneHistory(self.rig, known or build_scenery(self.rig), self._script)
 
     def match(self, sensor: str, payloads: Sequence[bytes], stamp_ns: npt.NDArray[np.int64]) -> list[Matched]:
         """Render packets again.

@@ -2,9 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.api.packet import Packet
+from hilsim.capture.batches import DatagramArrays
 from hilsim.scans.losses import Losses
 from hilsim.scans.scan import Scan
 from hilsim.scans.streams import SensorStreams
+from hilsim.view.feed.packets import LatestPackets
 from hilsim.view.feed.store import ScanStore
 
 
@@ -13,6 +19,22 @@ class StoredFeed:
 
     _store: ScanStore
     _streams: SensorStreams
+    _packets: LatestPackets | None
+
+    @property
+    def dropped_packets(self) -> int:
+        """Packets that were gone before ``packets`` was called."""
+        return 0 if self._packets is None else self._packets.dropped
+
+    def packets(self) -> Sequence[Packet]:
+        """Packets since the last call, in the order of their stamps; none of a feed that was made without packets."""
+        return () if self._packets is None else self._packets.take()
+
+    def _add(self, sensor: str, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:
+        """Take the next datagrams of a sensor."""
+        if self._packets is not None:
+            self._packets.add_rows(sensor, batch, rows)
+        self._streams.add(sensor, batch, rows)
 
     def sensors(self) -> tuple[str, ...]:
         """Sensors that have sent packets: their names in a daemon's rig, else their source addresses."""

@@ -51,6 +51,22 @@ def test_real_captures_hold_the_same_datagrams(capture, name):
     assert len(assert_alike(capture(name))) > 300
 
 
+def test_the_headers_of_plain_frames_lie_before_their_payloads_also_behind_an_unusual_record(tmp_path):
+    frames = [udp_frame(bytes([number]) * 50) for number in range(4)]
+    for odd in ([], [ETHERNET[:10]]):
+        for batch in CaptureBatches(write(tmp_path / "a.pcap", [*odd, *frames])):
+            assert batch.header_size == 42
+            found = [batch.data[start - 42 : start + size].tobytes() for start, size in zip(batch.start, batch.size, strict=True)]
+            assert found == frames
+
+
+def test_a_batch_with_a_datagram_whose_headers_are_not_plain_has_no_headers(tmp_path):
+    tagged = udp_frame(b"in a vlan", link=TAGGED)
+    (batch,) = CaptureBatches(write(tmp_path / "a.pcap", [tagged, udp_frame(b"plain")]))
+    assert batch.header_size == 0
+    assert batch.start[0] == 0
+
+
 PLAIN = [udp_frame(bytes([number]) * 100) for number in range(30)]
 
 

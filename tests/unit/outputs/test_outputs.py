@@ -18,7 +18,8 @@ from rosbags.highlevel import AnyReader
 import hilsim
 from hilsim.api.packet import read_capture
 from hilsim.cli import cli
-from hilsim.outputs.classes import NUSCENES, NUSCENES_NAMES, SEMANTIC_KITTI, classes_of
+from hilsim.config.classes_table import NUSCENES_NAMES
+from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
 from hilsim.outputs.events import first_time_ns, output_points
 from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
