@@ -2,7 +2,7 @@
 
 Importing is more than half of what a command's process costs, and the tests start hundreds. A fork has its own descriptors, folder, signals and exit status;
 it differs from ``python -m hilsim`` in what is imported before it begins. Where the environment or the network namespace is another one than that of the run,
-or a test has the mark ``cold``, the command is a new process. Pages, examples and the wheel start every command that way.
+or a test has the mark ``cold``, the command is a new process. Examples, the README and the wheel start every command that way.
 """
 
 import atexit
@@ -28,6 +28,8 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 """A process that forks must have no threads beside."""
 _NOT_IMPORTED = ("hilsim.__main__", "hilsim.testing", "hilsim.background.cluster", "hilsim.render.cuda", "hilsim.compilation.plain")
 _OF_THE_TEST = "PYTEST_CURRENT_TEST"
+_OF_A_SHELL = frozenset({"PATH", "EDITOR", "PWD", "OLDPWD", "SHLVL", "_"})
+"""Variables that differ in a shell, and that nothing reads at import."""
 _MESSAGE_BYTES = 1 << 17
 _servers = []
 _used_s = [0.0]
@@ -70,6 +72,58 @@ def start(*arguments, stdout, stderr, cwd=None, environment=None, is_cold=False)
         command = [sys.executable, "-m", "hilsim", *arguments]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=cwd, env=environment)
     return server.start(arguments, cwd=cwd, stdout=stdout, stderr=stderr, environment=environment)
+
+
+@contextlib.contextmanager
+def door(place):
+    """A socket at which ``tests/system/hilsim_of_pages.py`` asks for commands: yields when it is there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(str(place))
+        listening.listen(64)
+        asked = threading.Thread(target=_answer_all, args=(listening,))
+        asked.start()
+        try:
+            yield
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            asked.join()
+
+
+def _answer_all(listening):
+    """Be each command that is asked for, until the socket is shut down."""
+    answering = []
+    with contextlib.suppress(OSError):
+        while True:
+            asking, _ = listening.accept()
+            answering.append(threading.Thread(target=_answer, args=(asking,)))
+            answering[-1].start()
+    for each in answering:
+        each.join()
+
+
+def _answer(asking):
+    """Start a command for who asks, tell its process and how it ends; a command whose asker is gone is killed."""
+    with asking:
+        message, descriptors, _, _ = socket.recv_fds(asking, _MESSAGE_BYTES, 2)
+        if not message:
+            return
+        request = json.loads(message)
+        server = _server(os.environ | {name: value for name, value in request["environment"].items() if name not in _OF_A_SHELL})
+        if server is None:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return
+        with os.fdopen(descriptors[0], "wb") as out, os.fdopen(descriptors[1], "wb") as err:
+            fork = server.start(
+                request["arguments"], cwd=request["cwd"], stdout=out, stderr=err, environment=os.environ | request["environment"], is_whole=True
+            )
+        asking.send(str(fork.pid).encode())
+        while fork.poll() is None:
+            if asking in select.select([asking, fork.news], [], [])[0]:
+                fork.kill()
+                fork.wait()
+        with contextlib.suppress(OSError):
+            asking.send(str(fork.returncode).encode())
 
 
 def used_s():
@@ -117,10 +171,11 @@ class _Server:
     def has(self, environment):
         return _surroundings(environment) == self._surroundings
 
-    def start(self, arguments, *, cwd, stdout, stderr, environment):
-        """Fork a command."""
+    def start(self, arguments, *, cwd, stdout, stderr, environment, is_whole=False):
+        """Fork a command; with ``is_whole`` it takes the variables that a shell may change."""
         news, theirs = os.pipe()
         request = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "test": environment.get(_OF_THE_TEST, "")}
+        request["environment"] = {name: environment[name] for name in _OF_A_SHELL & environment.keys()} if is_whole else {}
         try:
             socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout.fileno(), stderr.fileno(), theirs])
         finally:
@@ -140,17 +195,21 @@ def _surroundings(environment):
 
 
 class Fork:
-    """A command that was forked."""
+    """A command that was forked.
+
+    Attributes:
+        news: Descriptor at which its end can be awaited.
+    """
 
     def __init__(self, arguments, news):
         self.args, self.returncode = ["hilsim", *arguments], None
         self.used_s = 0.0
-        self._news, self._heard, self._lock = news, b"", threading.Lock()
+        self.news, self._heard, self._lock = news, b"", threading.Lock()
         self.pid = self._listen(None)["pid"]
 
     def __del__(self):
         with contextlib.suppress(OSError):
-            os.close(self._news)
+            os.close(self.news)
 
     def poll(self):
         return self._result(0.0)
@@ -180,9 +239,9 @@ class Fork:
     def _listen(self, timeout_s):
         """The next line of news, or None when there is none in time."""
         while b"\n" not in self._heard:
-            if not select.select([self._news], [], [], timeout_s)[0]:
+            if not select.select([self.news], [], [], timeout_s)[0]:
                 return None
-            chunk = os.read(self._news, 4096)
+            chunk = os.read(self.news, 4096)
             if not chunk:
                 return {"code": -signal.SIGKILL, "used_s": 0.0}  # with the process that forks
             self._heard += chunk
@@ -263,6 +322,7 @@ def _become(request, stdout, stderr, closed):
         for descriptor in {stdout, stderr, *closed}:
             os.close(descriptor)
         os.environ[_OF_THE_TEST] = request["test"]
+        os.environ.update(request["environment"])
         os.chdir(request["cwd"])
         sys.path[0] = request["cwd"]
         for name in _ONE_THREAD:

@@ -92,14 +92,18 @@ def shell_of(page, here, programs):
         yield shell
 
 
-def programs_in(directory):
-    """The ``bin`` of a virtual environment with this one's ``hilsim`` and ``python``, and with a ``pip`` that fetches nothing and a checker of contents alone."""
+def programs_in(directory, door=None):
+    """The ``bin`` of a virtual environment with this one's ``hilsim`` and ``python``, and with a ``pip`` that fetches nothing and a checker of contents alone.
+
+    With a ``tests.commands.door``, ``hilsim`` asks there.
+    """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
     programs = directory / "bin"
     for name in ("python", "python3"):
         (programs / name).unlink()
     stand_ins = {name: Path(__file__).with_name(f"{file}.py") for name, file in (("pip", "pip_of_pages"), ("verify-contents", "verify_contents"))}
-    for name, what in {"hilsim": "-m hilsim", "python": "", "python3": "", **stand_ins}.items():
+    hilsim_command = "-m hilsim" if door is None else f"-I -S {Path(__file__).with_name('hilsim_of_pages.py')} {door}"
+    for name, what in {"hilsim": hilsim_command, "python": "", "python3": "", **stand_ins}.items():
         (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
         (programs / name).chmod(0o755)
     return programs

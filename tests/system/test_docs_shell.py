@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 
+from tests import commands
 from tests.pages import ROOT, blocks
 from tests.system.shell_pages import programs_in, shell_of
 
@@ -132,8 +133,12 @@ def as_tested(line, values):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Programs that pages call."""
-    return programs_in(tmp_path_factory.mktemp("environment"))
+    """Programs that pages call, by page: ``hilsim`` of the README is a new process, that of others a fork."""
+    new, forked = (tmp_path_factory.mktemp("environment") for _ in range(2))
+    door = forked / "door"
+    with commands.door(door):
+        by_page = {"README.md": programs_in(new)}
+        yield lambda page: by_page.get(page.name) or by_page.setdefault("", programs_in(forked, door))
 
 
 def entries(block):
@@ -174,7 +179,7 @@ def test_the_commands_of_a_page_run(page, tmp_path, programs):
     shown = [block for block in RUN if block.page == page]
     if any("socat" in block.text for block in shown) and shutil.which("socat") is None:
         pytest.skip("socat is not installed (Debian package socat)")
-    with shell_of(page, tmp_path, programs) as shell:
+    with shell_of(page, tmp_path, programs(page)) as shell:
         for block in shown:
             run(block, shell)
 
