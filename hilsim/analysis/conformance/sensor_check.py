@@ -49,7 +49,7 @@ class SensorCheck:
         self._head = Head()
         self._factory = FactoryTopic()
         self._structure = StructureTopic()
-        self._clock = ClockTopic()
+        self._clock = ClockTopic(self._head.seen)
         self._azimuth = AzimuthTopic()
         self._motion = MotionTopic()
         self._repeats = RepeatsTopic()
