@@ -96,7 +96,14 @@ class Head:
         self._before = None
 
     def follow(
-        self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], *, cycle_us: float, sequence_us: float, stamps_last: bool = False
+        self,
+        azimuth: npt.NDArray[np.int64],
+        step_us: npt.NDArray[np.int64],
+        *,
+        cycle_us: float,
+        sequence_us: float,
+        stamps_last: bool = False,
+        tolerance_us: float = STEP_TOLERANCE_US,
     ) -> Motion:
         """Judge consecutive packets.
 
@@ -106,6 +113,7 @@ class Head:
             cycle_us: Time between packets of the model.
             sequence_us: Time between firing sequences of the model, of which pauses are multiples.
             stamps_last: Whether stamps name a packet's last firing, not its first.
+            tolerance_us: Largest difference of a step of the stamps from whole cycles, as ``Model.step_tolerance_us``.
         """
         groups = azimuth.shape[1]
         inside = wrapped_cdeg(np.diff(azimuth, axis=1).astype(np.float64))
@@ -133,12 +141,14 @@ class Head:
         due = rate * step_us
         missing_us = step_us - cycle_before
         read_off = np.where(is_unbroken, 0.0, _READING_CDEG / np.maximum(np.abs(step_cdeg) * (~is_leap).sum(axis=1), 1.0))
-        doubt = LEAP_CDEG + (self._rate_jitter() + read_off) * np.abs(rate * missing_us)
+        is_longer = missing_us > 0.5 * sequence_us
+        scatter_us = np.where(is_longer, tolerance_us - STEP_TOLERANCE_US, 0.0)
+        doubt = LEAP_CDEG + (self._rate_jitter() + read_off) * np.abs(rate * missing_us) + np.abs(rate) * scatter_us
         agrees = np.abs(wrapped_cdeg(turned - due)) <= doubt
         has_time = is_unbroken | (step_us <= 0) | (leap_before <= rate * missing_us + doubt)
         has_leap = (leap_before > 0.0) | (np.abs(wrapped_cdeg(turned - rate * cycle_before)) > LEAP_CDEG)
-        whole = is_whole(step_us, cycle_us)
-        may_pause = agrees & has_time & has_leap & (missing_us > 0.5 * sequence_us) & is_whole(step_us, sequence_us)
+        whole = is_whole(step_us, cycle_us, tolerance_us)
+        may_pause = agrees & has_time & has_leap & is_longer & is_whole(step_us, sequence_us, tolerance_us)
         is_within_turn = due < TURN_CDEG + doubt
         is_pause = may_pause & (~whole | ~is_unbroken | (is_dark & is_within_turn))
         is_known = knows & (doubt < _MOST_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
@@ -177,9 +187,11 @@ class Head:
         usual = np.abs(inside - middle) <= LEAP_CDEG
         own = np.where(usual, inside, 0.0).sum(axis=1) / np.maximum(usual.sum(axis=1), 1) * per_us
         earlier = self._rates[-self._around :]
-        padded = np.pad(
-            np.concatenate((earlier, own)), (self._around - len(earlier), self._around), mode="reflect" if len(own) > self._around else "edge"
-        )
+        missing = (self._around - len(earlier), self._around)
+        if len(own) > self._around:
+            padded = np.pad(np.concatenate((earlier, own)), missing, mode="reflect")
+        else:  # a single one of coarse rates must not stand for many
+            padded = np.pad(np.concatenate((earlier, own)), missing, mode="edge" if self._around == _AROUND else "mean")
         self._rates = np.concatenate((self._rates, own))[-_HISTORY:]
         return self._smooth(padded)
 
@@ -230,7 +242,9 @@ def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float) -> float:
     return cycle_us if median_us <= 0.0 or is_whole(np.array([median_us]), cycle_us)[0] else median_us
 
 
-def is_whole(step_us: npt.NDArray[np.int64] | npt.NDArray[np.float64], unit_us: float) -> npt.NDArray[np.bool_]:
-    """Whether steps are multiples of a unit, including 0 and negative ones, within the accuracy of a steered clock."""
+def is_whole(
+    step_us: npt.NDArray[np.int64] | npt.NDArray[np.float64], unit_us: float, tolerance_us: float = STEP_TOLERANCE_US
+) -> npt.NDArray[np.bool_]:
+    """Whether steps are multiples of a unit, including 0 and negative ones, within the accuracy of a steered clock or a wider tolerance."""
     _, off_us = whole_cycles(step_us, unit_us)
-    return np.asarray(off_us <= STEP_TOLERANCE_US + 1e-4 * np.abs(step_us))
+    return np.asarray(off_us <= tolerance_us + 1e-4 * np.abs(step_us))

@@ -145,7 +145,12 @@ class SensorCheck:
             azimuth=azimuth,
             is_next=run.is_next(cycle_us),
             motion=self._head.follow(
-                azimuth, run.step_us, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0, stamps_last=model.stamps_last_firing
+                azimuth,
+                run.step_us,
+                cycle_us=cycle_us,
+                sequence_us=model.sequence_ns / 1000.0,
+                stamps_last=model.stamps_last_firing,
+                tolerance_us=model.step_tolerance_us,
             ),
         )
 

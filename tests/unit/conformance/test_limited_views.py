@@ -28,8 +28,8 @@ VIEWS = [
 BANKS_VIEWS = [(90, 270), (0, 358), (10, 300)]
 
 
-def limited(profile, mode, rate_rpm, view, duration_s=3.0):
-    sensor = {"name": "a", "unit": "ideal", "profile": profile, "return_mode": mode, "rotation_rate_rpm": rate_rpm, "field_of_view_deg": list(view)}
+def limited(profile, mode, rate_rpm, view, duration_s=3.0, unit="ideal"):
+    sensor = {"name": "a", "unit": unit, "profile": profile, "return_mode": mode, "rotation_rate_rpm": rate_rpm, "field_of_view_deg": list(view)}
     return list(hilsim.Emulator({"name": "view", "scene": SCENE, "sensor": [sensor]}).packets(0.0, duration_s))
 
 
@@ -69,6 +69,34 @@ def test_nothing_is_found_wrong_or_missing_where_packets_have_one_azimuth(view, 
     assert result.summary.lost_packets == 0
     seen = inspected(packets)
     assert (seen.missing.packets, seen.missing.runs, seen.clock.jumps, seen.clock.repeated) == (0, 0, 0, 0)
+
+
+WANDERING_VIEWS = [
+    ("strongest", 1200, (170, 190), 0.65),
+    ("strongest", 600, (10, 300), 0.4),
+    ("dual", 1200, (0, 4), 0.65),  # fewer packets than its rate is taken over
+    ("dual", 300, (170, 190), 0.9),  # short stretches between pauses
+    ("dual", 600, (90, 270), 0.35),
+]
+
+
+@pytest.mark.parametrize(("mode", "rate_rpm", "view", "duration_s"), WANDERING_VIEWS)
+def test_nothing_is_found_wrong_or_missing_where_stamps_wander(mode, rate_rpm, view, duration_s):
+    packets = limited("vls128", mode, rate_rpm, view, duration_s, unit="drawn")
+    result = checked(packets)
+    assert [finding for finding in result.findings if finding.rule != "returns.dead_laser"] == []
+    assert result.summary.lost_packets == 0
+    seen = inspected(packets)
+    assert (seen.missing.packets, seen.clock.jumps, seen.clock.repeated) == (0, 0, 0)
+
+
+def test_packets_that_are_lost_where_stamps_wander_are_counted():
+    packets = limited("vls128", "strongest", 600, (0, 359), 0.5, unit="drawn")
+    rows = [row for row, packet in enumerate(packets) if is_data(packet)]
+    lost = {*rows[300:303], *rows[900:1400]}
+    left = [packet for row, packet in enumerate(packets) if row not in lost]
+    assert checked(left).summary.lost_packets == len(lost)
+    assert inspected(left).missing.packets == len(lost)
 
 
 @pytest.mark.parametrize("view", [(0, 359), *BANKS_VIEWS])

@@ -71,7 +71,7 @@ class ClockTopic:
             return
         cycle_us, doubt_us = self._settle_cycle(block, block.run.step_us[block.run.knows_step & block.motion.is_clear])
         cycles, off_us = whole_cycles(block.run.step_us, cycle_us)
-        is_whole = off_us <= STEP_TOLERANCE_US + 3.0 * self._scatter_us + doubt_us * np.abs(cycles)
+        is_whole = off_us <= block.model.step_tolerance_us + doubt_us * np.abs(cycles)
         is_pause = block.motion.is_pause
         is_bad = block.run.knows_step & ~is_whole & ~is_pause
         self.steps += len(step)
@@ -79,7 +79,9 @@ class ClockTopic:
         self.backward += int((step < -STEP_TOLERANCE_US).sum())
         self._count_lost(block, np.where(block.run.knows_step & is_whole & (cycles > 1) & ~is_pause, cycles - 1, 0))
         self._judge_bad(block, np.flatnonzero(is_bad), cycle_us, log)
-        self._fit(block, cycles, block.run.knows_step & is_whole & (cycles >= 1), cycle_us)
+        # the cycle of stamps that scatter is too uncertain to count the cycles of a pause
+        is_countable = ~(is_pause | block.motion.may_be_pause) | (self._scatter_us == 0.0)
+        self._fit(block, cycles, block.run.knows_step & is_whole & (cycles >= 1) & is_countable, cycle_us)
 
     def _count_lost(self, block: DataBlock, absent: npt.NDArray[np.int64]) -> None:
         """Add the numbers of packets missing before each, ``int64[n]``."""
