@@ -190,7 +190,7 @@ class Head:
         missing = (self._around - len(earlier), self._around)
         if len(own) > self._around:
             padded = np.pad(np.concatenate((earlier, own)), missing, mode="reflect")
-        else:  # a single one of coarse rates must not stand for many
+        else:  # a single coarse rate must not count many times
             padded = np.pad(np.concatenate((earlier, own)), missing, mode="edge" if self._around == _AROUND else "mean")
         self._rates = np.concatenate((self._rates, own))[-_HISTORY:]
         return self._smooth(padded)

@@ -15,6 +15,7 @@ from hilsim.sensor.unit.encoder import EncoderSpec
 from hilsim.sensor.unit.position import PositionScheduleSpec, PositionSpec
 from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
 
 VLP16, VLS128 = (parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / f"{name}.toml"), name) for name in ("vlp16", "vls128"))
@@ -111,6 +112,7 @@ def test_a_drawn_unit_of_a_vls128_has_stamps_that_wander_and_an_ideal_one_has_no
     assert drawn().stamp_wander.sd_ns == 0.0  # a VLP-16's stamps are exact
 
 
+@compiled_only
 def test_the_stamps_of_a_packet_do_not_depend_on_where_the_stream_begins():
     rig = {"name": "seek", "scene": {"generator": "street"}, "sensor": [{"name": "a", "profile": "vls128", "field_of_view_deg": [0, 30]}]}
     whole, later = (list(hilsim.Emulator(rig).packets(start_s, 0.25)) for start_s in (0.0, 0.2))

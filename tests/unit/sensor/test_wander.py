@@ -11,6 +11,7 @@ from hilsim.sensor.clock import build_device_clock, stamp_us
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.wander import build_stamp_wander, no_stamp_wander, stamp_wander_ns
 from hilsim.units import HOUR_US
+from tests.compiled import compiled_only
 
 CYCLE_NS = 165_888
 PACKETS = 2193
@@ -46,12 +47,14 @@ def emulated():
     return np.array([figures(residual_us(np.array([stamp_us(each, CYCLE_NS * number) for number in range(PACKETS)]))) for each in clocks])
 
 
+@compiled_only
 def test_units_scatter_on_average_as_the_real_one(emulated):
     assert emulated[:, 0].mean() == pytest.approx(5.75, rel=0.1)
     np.testing.assert_allclose(emulated[:, 1:5].mean(axis=0), [0.989, 0.904, 0.521, 0.055], atol=0.08)
     np.testing.assert_allclose(emulated[:, 5:].mean(axis=0), [0.62, 1.86, 6.75, 25.85], rtol=0.25)
 
 
+@compiled_only
 def test_the_real_units_figures_lie_within_those_of_the_emulated_ones(emulated, capture):
     payloads = [datagram.payload for datagram in CaptureFile(Path(capture("vls128_strongest.pcap"))) if len(datagram.payload) == 1206]
     real = figures(residual_us(stacked_packets(payloads)["timestamp"].astype(np.float64)))
@@ -66,8 +69,8 @@ def test_its_standard_deviation_is_the_one_given():
 
 
 def test_it_has_no_leap():
-    course_ns = np.array([stamp_wander_ns(wander(), number * 1000) for number in range(100_000)])  # a microsecond apart
-    assert np.abs(np.diff(course_ns)).max() < 60
+    course_ns = np.array([stamp_wander_ns(wander(), number * 5000) for number in range(3000)])  # 5 us apart
+    assert np.abs(np.diff(course_ns)).max() < 200
 
 
 def test_each_seed_and_each_sensor_has_a_course_of_its_own():
