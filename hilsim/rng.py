@@ -67,6 +67,7 @@ class Purpose(IntEnum):
     UNIT_CLOCK = 85
     UNIT_HEAD = 86
     UNIT_ENCODER = 87
+    STAMP_WANDER = 88
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

@@ -47,11 +47,15 @@ def whole_cycles(
 
 
 def usual_steps_cdeg(step_cdeg: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Step of the head inside each packet, ``float64[n]``, from all its steps, ``[n, m]``: the median without leaps, of which a narrow view has many."""
-    forward = np.where((step_cdeg > 0) & (step_cdeg <= GAP_CDEG), step_cdeg, np.nan)
-    without = np.isnan(forward).all(axis=1)
+    """Step of the head inside each packet, ``float64[n]``, from all its steps, ``[n, m]``: the median without leaps, of which a narrow view has many.
+
+    Of an even number of steps it is the smaller of the two in the middle, because one of two may be a narrow gap.
+    """
+    forward = np.where((step_cdeg > 0) & (step_cdeg <= GAP_CDEG), step_cdeg, np.inf)
+    without = np.isinf(forward).all(axis=1)
     forward[without] = step_cdeg[without]
-    return np.asarray(np.nanmedian(forward, axis=1))
+    middle = (np.isfinite(forward).sum(axis=1) - 1) // 2
+    return np.asarray(np.take_along_axis(np.sort(forward, axis=1), middle[:, None], axis=1)[:, 0])
 
 
 class SeenTurn:
@@ -60,19 +64,49 @@ class SeenTurn:
     def __init__(self) -> None:
         self._seen = np.zeros(_DEGREES, np.bool_)
         self._turns = 0
+        self._last_cdeg = 0
+
+    @property
+    def has_turned(self) -> bool:
+        """Whether the head has passed each degree, so that those it has fired at are the field of view."""
+        return self._turns >= _FEWEST_TURNS
 
     def note(self, azimuth: npt.NDArray[np.int64]) -> None:
         """Add the azimuths of consecutive packets, ``int64[n, m]``, 0.01 deg."""
         self._seen[azimuth.ravel() % TURN_CDEG // _DEG_CDEG] = True
-        self._turns += int((np.diff(azimuth.ravel()) < 0).sum())
+        self._turns += int((np.diff(azimuth.ravel(), prepend=self._last_cdeg) < 0).sum())
+        self._last_cdeg = int(azimuth[-1, -1])
 
     def is_dark(self, from_cdeg: npt.NDArray[np.int64], to_cdeg: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Whether the sensor has fired at none of the whole degrees between two azimuths, clockwise, ``bool[n]``; False before its second turn."""
+        """Whether there are whole degrees between two azimuths, clockwise, and the sensor never fires at them, ``bool[n]``; False before its second turn."""
+        return self.is_unseen(from_cdeg, to_cdeg) & self.has_turned
+
+    def is_unseen(self, from_cdeg: npt.NDArray[np.int64], to_cdeg: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether there are whole degrees between two azimuths, clockwise, and the sensor has fired at none of them so far, ``bool[n]``."""
         first = from_cdeg % TURN_CDEG // _DEG_CDEG + 1
         count = (to_cdeg % TURN_CDEG // _DEG_CDEG - first) % _DEGREES
         seen = np.concatenate(([0], np.cumsum(np.tile(self._seen, 2))))
         is_between = (count > 0) & (count < _DEGREES - 1)  # a step within a degree, or to the next one, passes none
-        return np.asarray(is_between & (seen[first + count] == seen[first]) & (self._turns >= _FEWEST_TURNS))
+        return np.asarray(is_between & (seen[first + count] == seen[first]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnsettledLoss:
+    """Packets missing before a sensor's second turn: they are lost, or of a part of the turn without firings, which later turns show.
+
+    Attributes:
+        packets: Number of packets missing.
+        from_cdeg: Azimuth of the last firing before.
+        to_cdeg: Azimuth of the first firing after.
+    """
+
+    packets: int
+    from_cdeg: int
+    to_cdeg: int
+
+    def is_lost(self, seen: SeenTurn) -> bool:
+        """Whether they count as lost by what has been seen of the turn so far."""
+        return not seen.is_dark(np.array([self.from_cdeg]), np.array([self.to_cdeg]))[0]
 
 
 @dataclass(frozen=True, kw_only=True)

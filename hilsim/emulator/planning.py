@@ -92,6 +92,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
             follows_pulse=setting.follows_pulse,
             start_ns=round(setup.start_delay_us * 1000),
             utc_epoch_ns=utc_epoch_ns if pulse_epoch_ns is None else pulse_epoch_ns,
+            wander=unit.stamp_wander,
         ),
         head=no_head(),
         encoder=no_encoder(),

@@ -9,7 +9,11 @@ from typing import NamedTuple
 
 from hilsim.compilation.jit import kernel
 from hilsim.sensor.specs import ClockSetting
+from hilsim.sensor.unit.wander import StampWander, no_stamp_wander, stamp_wander_ns
 from hilsim.units import HOUR_US, NS_PER_S, WHOLE_PPB
+
+_MOST_WANDER_SD = 5.0
+"""Standard deviations of the wander by which a free clock begins later, so that none of its first stamps is one of the hour before."""
 
 
 class DeviceClock(NamedTuple):
@@ -23,6 +27,7 @@ class DeviceClock(NamedTuple):
         counts_utc: Whether the counter that never wraps follows UTC instead of counting on from ``stamp_offset_ns``.
         stamp_offset_ns: Value of the stamps at the first firing (free clock).
         utc_epoch_ns: UTC of rig time 0, in ns since 1970.
+        wander: Wander of the stamps past the hour.
     """
 
     start_ns: int
@@ -32,9 +37,12 @@ class DeviceClock(NamedTuple):
     counts_utc: bool
     stamp_offset_ns: int
     utc_epoch_ns: int
+    wander: StampWander
 
 
-def build_device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: int, utc_epoch_ns: int) -> DeviceClock:
+def build_device_clock(
+    setting: ClockSetting, *, follows_pulse: bool, start_ns: int, utc_epoch_ns: int, wander: StampWander | None = None
+) -> DeviceClock:
     """Build the kernel-side clock of a setting.
 
     Args:
@@ -42,7 +50,9 @@ def build_device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: 
         follows_pulse: Whether the clock is synchronised: ``setting.sync`` resolved for this sensor.
         start_ns: Rig time of the sensor's first firing.
         utc_epoch_ns: UTC of rig time 0, in ns since 1970.
+        wander: Wander of the stamps past the hour; None: none.
     """
+    wander = wander or no_stamp_wander()
     starts_at_utc = setting.stamps == "utc" and not follows_pulse
     return DeviceClock(
         start_ns=start_ns,
@@ -50,8 +60,9 @@ def build_device_clock(setting: ClockSetting, *, follows_pulse: bool, start_ns: 
         stamp_ppb=round((setting.stamp_ppm or 0.0) * 1000),
         follows_pulse=follows_pulse,
         counts_utc=setting.stamps == "utc" and follows_pulse,
-        stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * NS_PER_S),
+        stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * NS_PER_S + _MOST_WANDER_SD * wander.sd_ns),
         utc_epoch_ns=utc_epoch_ns,
+        wander=wander,
     )
 
 
@@ -97,9 +108,11 @@ def stamp_us(clock: DeviceClock, device_ns: int) -> int:
     if clock.follows_pulse:
         utc_ns = clock.utc_epoch_ns + rig_from_device(clock, device_ns)
         second = utc_ns // NS_PER_S
-        since_edge_ns = scaled_up(scaled_up(utc_ns - second * NS_PER_S, clock.oscillator_ppb), clock.stamp_ppb)
+        since_edge_ns = scaled_up(scaled_up(utc_ns - second * NS_PER_S, clock.oscillator_ppb), clock.stamp_ppb) + stamp_wander_ns(
+            clock.wander, device_ns
+        )
         return (second % 3600 * 1_000_000 + since_edge_ns // 1000) % HOUR_US
-    return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb)) // 1000 % HOUR_US
+    return (clock.stamp_offset_ns + scaled_up(device_ns, clock.stamp_ppb) + stamp_wander_ns(clock.wander, device_ns)) // 1000 % HOUR_US
 
 
 def shown_utc_ns(clock: DeviceClock, device_ns: int) -> int:

@@ -36,6 +36,8 @@ class Motion:
         step_cdeg: ``float64[n]``, step from azimuth to azimuth around each packet.
         is_leap: ``bool[n, m - 1]``, whether the step between two azimuths inside a packet does not match their time.
         is_pause: ``bool[n]``, whether no laser fired for part of the time since the former packet, with matching azimuths.
+        may_be_pause: ``bool[n]``, whether that is a pause or a loss of packets, which the sensor's later turns show.
+        end_before_cdeg: ``int64[n]``, last azimuth of the former packet.
         is_clear: ``bool[n]``, whether there is neither a leap between the firings of its stamp and of the former one, nor a part of the turn without firings.
         is_wrong: ``bool[n]``, whether the angle since the former packet does not match the time.
         turned_cdeg: ``float64[n]``, angle since the former packet, in 0 .. 360 degrees.
@@ -51,6 +53,8 @@ class Motion:
     step_cdeg: npt.NDArray[np.float64]
     is_leap: npt.NDArray[np.bool_]
     is_pause: npt.NDArray[np.bool_]
+    may_be_pause: npt.NDArray[np.bool_]
+    end_before_cdeg: npt.NDArray[np.int64]
     is_clear: npt.NDArray[np.bool_]
     is_wrong: npt.NDArray[np.bool_]
     turned_cdeg: npt.NDArray[np.float64]
@@ -75,11 +79,15 @@ class _Before:
 
 
 class Head:
-    """Motion of one sensor's head from block to block."""
+    """Motion of one sensor's head from block to block.
+
+    Attributes:
+        seen: Degrees of the turn at which the sensor has fired.
+    """
 
     def __init__(self) -> None:
         self._before: _Before | None = None
-        self._seen = SeenTurn()
+        self.seen = SeenTurn()
         self._rates = np.zeros(0)  # rates of former packets, hundredths of a degree a microsecond
         self._around = _AROUND
 
@@ -88,7 +96,14 @@ class Head:
         self._before = None
 
     def follow(
-        self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], *, cycle_us: float, sequence_us: float, stamps_last: bool = False
+        self,
+        azimuth: npt.NDArray[np.int64],
+        step_us: npt.NDArray[np.int64],
+        *,
+        cycle_us: float,
+        sequence_us: float,
+        stamps_last: bool = False,
+        tolerance_us: float = STEP_TOLERANCE_US,
     ) -> Motion:
         """Judge consecutive packets.
 
@@ -98,6 +113,7 @@ class Head:
             cycle_us: Time between packets of the model.
             sequence_us: Time between firing sequences of the model, of which pauses are multiples.
             stamps_last: Whether stamps name a packet's last firing, not its first.
+            tolerance_us: Largest difference of a step of the stamps from whole cycles, as ``Model.step_tolerance_us``.
         """
         groups = azimuth.shape[1]
         inside = wrapped_cdeg(np.diff(azimuth, axis=1).astype(np.float64))
@@ -114,8 +130,9 @@ class Head:
         stamped_before, end_before, leap_before, column_before, cycle_before = before
         if stamps_last:
             leap_before, column_before = leap_cdeg, column
-        self._seen.note(azimuth)
-        is_dark = self._seen.is_dark(end_before, azimuth[:, 0])
+        self.seen.note(azimuth)
+        is_unseen = self.seen.is_unseen(end_before, azimuth[:, 0])
+        is_dark = is_unseen & self.seen.has_turned
         is_unbroken = leap_before == 0.0
         own_us = _own_cycle_us(step_us[knows & is_unbroken & ~is_dark], cycle_us)
         rate, cycle_us, cycle_before = rate * cycle_us / own_us, own_us, cycle_before * own_us / cycle_us
@@ -124,19 +141,16 @@ class Head:
         due = rate * step_us
         missing_us = step_us - cycle_before
         read_off = np.where(is_unbroken, 0.0, _READING_CDEG / np.maximum(np.abs(step_cdeg) * (~is_leap).sum(axis=1), 1.0))
-        doubt = LEAP_CDEG + (self._rate_jitter() + read_off) * np.abs(rate * missing_us)
+        is_longer = missing_us > 0.5 * sequence_us
+        scatter_us = np.where(is_longer, tolerance_us - STEP_TOLERANCE_US, 0.0)
+        doubt = LEAP_CDEG + (self._rate_jitter() + read_off) * np.abs(rate * missing_us) + np.abs(rate) * scatter_us
         agrees = np.abs(wrapped_cdeg(turned - due)) <= doubt
         has_time = is_unbroken | (step_us <= 0) | (leap_before <= rate * missing_us + doubt)
         has_leap = (leap_before > 0.0) | (np.abs(wrapped_cdeg(turned - rate * cycle_before)) > LEAP_CDEG)
-        whole = is_whole(step_us, cycle_us)
-        is_pause = (
-            agrees
-            & has_time
-            & has_leap
-            & (missing_us > 0.5 * sequence_us)
-            & is_whole(step_us, sequence_us)
-            & (~whole | ~is_unbroken | (is_dark & (due < TURN_CDEG + doubt)))
-        )
+        whole = is_whole(step_us, cycle_us, tolerance_us)
+        may_pause = agrees & has_time & has_leap & is_longer & is_whole(step_us, sequence_us, tolerance_us)
+        is_within_turn = due < TURN_CDEG + doubt
+        is_pause = may_pause & (~whole | ~is_unbroken | (is_dark & is_within_turn))
         is_known = knows & (doubt < _MOST_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
         # a step of the stamps that is no whole number of cycles, without a leap inside the packet, is a fault of the clock, which has its own rules
         is_hasty = is_known & ~has_time
@@ -145,6 +159,8 @@ class Head:
             step_cdeg=step_cdeg,
             is_leap=is_leap,
             is_pause=knows & is_pause,
+            may_be_pause=knows & may_pause & ~is_pause & is_unseen & is_within_turn,
+            end_before_cdeg=end_before,
             is_clear=is_unbroken & ~is_dark,
             is_wrong=is_wrong,
             turned_cdeg=turned % TURN_CDEG,
@@ -171,9 +187,11 @@ class Head:
         usual = np.abs(inside - middle) <= LEAP_CDEG
         own = np.where(usual, inside, 0.0).sum(axis=1) / np.maximum(usual.sum(axis=1), 1) * per_us
         earlier = self._rates[-self._around :]
-        padded = np.pad(
-            np.concatenate((earlier, own)), (self._around - len(earlier), self._around), mode="reflect" if len(own) > self._around else "edge"
-        )
+        missing = (self._around - len(earlier), self._around)
+        if len(own) > self._around:
+            padded = np.pad(np.concatenate((earlier, own)), missing, mode="reflect")
+        else:  # a single coarse rate must not count many times
+            padded = np.pad(np.concatenate((earlier, own)), missing, mode="edge" if self._around == _AROUND else "mean")
         self._rates = np.concatenate((self._rates, own))[-_HISTORY:]
         return self._smooth(padded)
 
@@ -224,7 +242,9 @@ def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float) -> float:
     return cycle_us if median_us <= 0.0 or is_whole(np.array([median_us]), cycle_us)[0] else median_us
 
 
-def is_whole(step_us: npt.NDArray[np.int64] | npt.NDArray[np.float64], unit_us: float) -> npt.NDArray[np.bool_]:
-    """Whether steps are multiples of a unit, including 0 and negative ones, within the accuracy of a steered clock."""
+def is_whole(
+    step_us: npt.NDArray[np.int64] | npt.NDArray[np.float64], unit_us: float, tolerance_us: float = STEP_TOLERANCE_US
+) -> npt.NDArray[np.bool_]:
+    """Whether steps are multiples of a unit, including 0 and negative ones, within the accuracy of a steered clock or a wider tolerance."""
     _, off_us = whole_cycles(step_us, unit_us)
-    return np.asarray(off_us <= STEP_TOLERANCE_US + 1e-4 * np.abs(step_us))
+    return np.asarray(off_us <= tolerance_us + 1e-4 * np.abs(step_us))

@@ -49,7 +49,7 @@ class SensorCheck:
         self._head = Head()
         self._factory = FactoryTopic()
         self._structure = StructureTopic()
-        self._clock = ClockTopic()
+        self._clock = ClockTopic(self._head.seen)
         self._azimuth = AzimuthTopic()
         self._motion = MotionTopic()
         self._repeats = RepeatsTopic()
@@ -145,7 +145,12 @@ class SensorCheck:
             azimuth=azimuth,
             is_next=run.is_next(cycle_us),
             motion=self._head.follow(
-                azimuth, run.step_us, cycle_us=cycle_us, sequence_us=model.sequence_ns / 1000.0, stamps_last=model.stamps_last_firing
+                azimuth,
+                run.step_us,
+                cycle_us=cycle_us,
+                sequence_us=model.sequence_ns / 1000.0,
+                stamps_last=model.stamps_last_firing,
+                tolerance_us=model.step_tolerance_us,
             ),
         )
 

@@ -13,7 +13,16 @@ import numpy.typing as npt
 from hilsim.analysis.inspection.result import VelodyneData, VelodynePosition
 from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
-from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, LastPacket, SeenTurn, packet_run, stacked_packets, stamp_steps_us, whole_cycles
+from hilsim.analysis.velodyne_stream import (
+    CLOCK_DOUBT_RATIO,
+    LastPacket,
+    SeenTurn,
+    UnsettledLoss,
+    packet_run,
+    stacked_packets,
+    stamp_steps_us,
+    whole_cycles,
+)
 from hilsim.protocols.velodyne.data import RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.models import BY_NAME, BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
@@ -48,7 +57,7 @@ class VelodyneDataFlow:
         self._single_cycle_us = float("nan")
         self._is_settled = False
         self._stamps = StampLog()
-        self._missing = MissingLog()
+        self._missing = MissingLog(self._seen)
         self._before: LastPacket | None = None
         self._was_dual = False
         self._turned_cdeg = 0
@@ -82,12 +91,16 @@ class VelodyneDataFlow:
         follows = knows & is_whole & ((cycles == 1) | ((cycles > 1) & is_by_host))
         is_late = knows & is_whole & (cycles < 0) & (cycles >= -_MOST_OVERTAKEN)
         pauses = knows & (step_us > cycle_us + STEP_TOLERANCE_US) & (step_us < _LONGEST_PAUSE_US)
-        is_dark = self._seen.is_dark(former, run.azimuth[:, 0])
-        is_planned = pauses & (azimuth.after_gap | (leaps & ~follows) | is_dark)
+        is_unseen = self._seen.is_unseen(former, run.azimuth[:, 0])
+        is_planned = pauses & (azimuth.after_gap | (leaps & ~follows) | (is_unseen & self._seen.has_turned))
         is_next = follows & (cycles == 1) & ~azimuth.after_gap
 
         absent = np.where((follows & ~is_planned) | is_late, cycles - 1, 0)
-        self._missing.look(absent, times)
+        is_unsettled = pauses & is_unseen & ~is_planned & (absent > 0)
+        for row in np.flatnonzero(is_unsettled).tolist():
+            loss = UnsettledLoss(packets=int(absent[row]), from_cdeg=int(former[row]), to_cdeg=int(run.azimuth[row, 0]))
+            self._missing.hold(loss, times.place(row - 1))
+        self._missing.look(np.where(is_unsettled, 0, absent), times)
         is_near = is_next & ~azimuth.has_gap
         self._stamps.look(run.stamp_us, step_us, is_sound=follows | is_planned | is_late, is_late=is_late, is_point=is_near, times=times)
         self._turned_cdeg += int(azimuth.turned_cdeg[is_next & ~leaps].sum())

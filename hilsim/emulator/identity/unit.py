@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.unit.encoder import CLASSES, EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.spec import BYTES, LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
+from hilsim.sensor.unit.wander import StampWander, build_stamp_wander, no_stamp_wander
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Unit:
         range_codes: ``int64[c, 256]``, correction of the distance by byte, in counts of the packet's unit.
         byte_noise: Standard deviation of the byte by byte, as ``UnitSpec.byte_noise``; empty: not known.
         response: Ratio of reflectivities by range, as ``UnitSpec.response``; empty: not known.
+        stamp_wander: Wander of the stamps.
     """
 
     spec: LidarSpec
@@ -58,6 +60,7 @@ class Unit:
     range_codes: npt.NDArray[np.int64]
     byte_noise: tuple[tuple[float, float], ...] = ()
     response: tuple[tuple[float, float], ...] = ()
+    stamp_wander: StampWander = field(default_factory=no_stamp_wander)
 
 
 def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
@@ -87,6 +90,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
         range_codes=np.array([_range_codes(laser.range_codes) for laser in lasers]),
         byte_noise=learned.byte_noise,
         response=learned.response,
+        stamp_wander=_stamp_wander(learned, spread, draws),
     )
 
 
@@ -115,6 +119,12 @@ def _with_clock(setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws
     oscillator_ppm = _first(clock.oscillator_ppm, learned.oscillator_ppm, draws.oscillator_ppm(spread))
     stamp_ppm = _first(clock.stamp_ppm, learned.stamp_ppm, draws.stamp_ppm(spread))
     return replace(setup, clock=replace(clock, oscillator_ppm=oscillator_ppm, stamp_ppm=stamp_ppm))
+
+
+def _stamp_wander(learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> StampWander:
+    """Wander of the unit's stamps: as large as that of the known unit, with a course of its own."""
+    wander_us = _first(learned.stamp_wander_us, spread.stamp_wander_us)
+    return build_stamp_wander(wander_us, spread.stamp_wander_s, seed=draws.seed, stream=draws.stream)
 
 
 def _velodyne(spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> tuple[VelodyneSpec, SensorSetup]:

@@ -1,5 +1,6 @@
 """The models: the one table of what is known of each, each number with its source. Emulated sensors and readers of captures take it from here."""
 
+import math
 from dataclasses import dataclass
 
 from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Product
@@ -11,6 +12,9 @@ from hilsim.protocols.velodyne.geometry import (
     FiringGeometry,
     vls_128_geometry,
 )
+
+STEP_TOLERANCE_US = 4.0
+"""Units with a steered clock have residuals up to 2 us, so two stamps can differ by twice that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +81,11 @@ class Model:
     def used_blocks(self, *, is_dual: bool) -> int:
         """Number of a packet's first blocks that hold firings, in whole groups; the others are padding."""
         return BLOCKS - BLOCKS % self.group_blocks(is_dual=is_dual)
+
+    @property
+    def step_tolerance_us(self) -> float:
+        """Largest difference of a step of the stamps from whole cycles, however long it is: that of a steered clock, and thrice the scatter of two stamps."""
+        return STEP_TOLERANCE_US + 3.0 * math.sqrt(2.0) * self.stamp_scatter_us
 
     def cycle_us(self, *, is_dual: bool) -> float:
         """Time between packets; a dual packet holds half the firings, in whole firing sequences."""
@@ -151,7 +160,6 @@ BY_NAME = {model.name: model for model in (*MODELS, VLS_128)}
 BY_PRODUCT = {model.product: model for model in MODELS}
 OTHER_PRODUCTS = {0x23: "VLP-32A/B", 0x31: "Velarray", 0x63: "VLS-128 (draft manual)", Product.VLS_128: VLS_128.name}
 """Names of factory bytes whose models are not described here."""
-STEP_TOLERANCE_US = 4.0  # units with a steered clock have residuals up to 2 us, so two stamps can differ by twice that
 
 
 def is_multiple(step_us: float, cycle_us: float) -> bool:

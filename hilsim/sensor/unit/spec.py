@@ -72,6 +72,7 @@ class UnitSpec:
         mac: MAC address of the sensor.
         oscillator_ppm: Error of the oscillator.
         stamp_ppm: Error of the stamps relative to the firing clock.
+        stamp_wander_us: Standard deviation of the slow wander of a Velodyne's stamps about a regular clock.
         phase_deg: Azimuth of the head at the sensor's first firing.
         encoder: Encoder, one entry for each measured rate; the nearest is used.
         rate_jitter: Oscillations of the rotation rate.
@@ -85,6 +86,7 @@ class UnitSpec:
     mac: str = ""
     oscillator_ppm: float | None = None
     stamp_ppm: float | None = None
+    stamp_wander_us: float | None = None
     phase_deg: float | None = None
     encoder: tuple[EncoderSpec, ...] = ()
     rate_jitter: RateJitterSpec | None = None
@@ -98,6 +100,7 @@ class UnitSpec:
             (not self.mac or _is_mac(self.mac), f'mac must be like "60:76:88:10:2f:6f", got "{self.mac}"'),
             (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
             (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
+            (0.0 <= (self.stamp_wander_us or 0.0) <= 100.0, f"stamp_wander_us must be 0 to 100, got {self.stamp_wander_us}"),
             (0.0 <= (self.phase_deg or 0.0) < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
             (_rises(self.byte_noise, 255.0, 100.0), "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100"),
             (_rises(self.response, 1000.0, 100.0), "response must be pairs of a rising range of 0 to 1000 m and a ratio of 0 to 100"),

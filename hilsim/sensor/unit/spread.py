@@ -21,6 +21,8 @@ class UnitSpread:
         oscillator_ppm: Standard deviation of the oscillator's error.
         stamp_ppm: Errors of the stamps of known units; a unit's is one of them.
         stamp_scatter_ppm: Standard deviation of a unit's stamp error about the known unit's.
+        stamp_wander_us: Standard deviation of the slow wander of a unit's stamps about a regular clock.
+        stamp_wander_s: Time after which that wander no longer depends on its former value.
         rate_offset_ratio: Standard deviation of the mean rotation rate about its setting, relative to it.
         encoder: Encoder of a unit, one entry for each measured rate, in place of the model's; empty: the model's. The classes of a unit's azimuths begin
             anywhere, and the phases of its curve are drawn.
@@ -39,6 +41,8 @@ class UnitSpread:
     oscillator_ppm: float = 0.0
     stamp_ppm: tuple[float, ...] = ()
     stamp_scatter_ppm: float = 0.0
+    stamp_wander_us: float = 0.0
+    stamp_wander_s: float = 0.04
     rate_offset_ratio: float = 0.0
     encoder: tuple[EncoderSpec, ...] = ()
     curve_ratio: float = 0.0
@@ -59,12 +63,14 @@ class UnitSpread:
             ("gain_ratio", 1.0),
             ("oscillator_ppm", 200.0),
             ("stamp_scatter_ppm", 200.0),
+            ("stamp_wander_us", 100.0),
             ("rate_offset_ratio", 0.01),
             ("curve_ratio", 1.0),
         ):
             value = getattr(self, name)
             yield 0.0 <= value <= most, f"{name} must be 0 to {most:g}, got {value}"
         yield all(abs(ppm) <= 1000.0 for ppm in self.stamp_ppm), f"stamp_ppm must be -1000 to 1000, got {list(self.stamp_ppm)}"
+        yield 0.001 <= self.stamp_wander_s <= 100.0, f"stamp_wander_s must be 0.001 to 100, got {self.stamp_wander_s}"
         is_byte = all(len(unit) > 0 and all(1 <= byte <= 255 for byte in unit) for unit in self.baselines)
         yield is_byte, "baselines must be lists of 1 to 255"
         yield 0 <= self.slow_rpm <= 10_000, f"slow_rpm must be 0 to 10000, got {self.slow_rpm}"

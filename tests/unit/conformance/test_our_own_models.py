@@ -18,6 +18,8 @@ SPAN_NS = 2_000_000_000
         ("vls128", "VLS-128", {}),
         ("vls128", "VLS-128", {"return_mode": "last", "rotation_rate_rpm": 1200}),
         ("vls128", "VLS-128", {"return_mode": "dual"}),
+        ("vls128", "VLS-128", {"unit": "drawn"}),  # its stamps wander
+        ("vls128", "VLS-128", {"unit": "drawn", "return_mode": "dual", "rotation_rate_rpm": 300, "gps": None}),
     ],
     ids=str,
 )

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import hilsim
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.identity.unit import unit_of
@@ -14,9 +15,10 @@ from hilsim.sensor.unit.encoder import EncoderSpec
 from hilsim.sensor.unit.position import PositionScheduleSpec, PositionSpec
 from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
 
-VLP16 = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+VLP16, VLS128 = (parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / f"{name}.toml"), name) for name in ("vlp16", "vls128"))
 ERRORS = ("bias_m", "elevation_error_deg", "azimuth_error_deg")
 
 
@@ -98,3 +100,21 @@ def test_a_unit_of_another_model_is_refused_with_all_faults():
     learned = UnitSpec(model="VLP-32C", laser=(LaserUnitSpec(),) * 32)
     with pytest.raises(ValueError, match=r'unit\.model must be "VLP-16".*; unit\.laser must have 16 entries for a VLP-16, got 32'):
         dataclasses.replace(lidar_setting(VLP16, unit="unit.toml"), unit=learned)
+
+
+def test_a_drawn_unit_of_a_vls128_has_stamps_that_wander_and_an_ideal_one_has_none():
+    units = [unit_of(lidar_setting(VLS128, unit="drawn", stream=stream), seed=7) for stream in (0, 1)]
+    assert [unit.stamp_wander.sd_ns for unit in units] == [6500.0, 6500.0]
+    assert units[0].stamp_wander.stream != units[1].stamp_wander.stream
+    assert unit_of(lidar_setting(VLS128), seed=7).stamp_wander.sd_ns == 0.0
+    steady = dataclasses.replace(lidar_setting(VLS128, unit="unit.toml"), unit=UnitSpec(stamp_wander_us=0.0))
+    assert unit_of(steady, seed=7).stamp_wander.sd_ns == 0.0
+    assert drawn().stamp_wander.sd_ns == 0.0  # a VLP-16's stamps are exact
+
+
+@compiled_only
+def test_the_stamps_of_a_packet_do_not_depend_on_where_the_stream_begins():
+    rig = {"name": "seek", "scene": {"generator": "street"}, "sensor": [{"name": "a", "profile": "vls128", "field_of_view_deg": [0, 30]}]}
+    whole, later = (list(hilsim.Emulator(rig).packets(start_s, 0.25)) for start_s in (0.0, 0.2))
+    assert [packet.payload for packet in whole if packet.time_ns >= later[0].time_ns] == [packet.payload for packet in later]
+    assert len(later) > 20

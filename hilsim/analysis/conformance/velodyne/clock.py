@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
-from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, whole_cycles
+from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, SeenTurn, UnsettledLoss, whole_cycles
 from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
 from hilsim.units import HOUR_US
 
@@ -31,12 +31,18 @@ _MOST_JUMPS = 2
 
 
 class ClockTopic:
-    """Steps of the stamps, and straight lines through them."""
+    """Steps of the stamps, and straight lines through them.
 
-    def __init__(self) -> None:
+    Args:
+        seen: Degrees of the turn at which the sensor has fired, as the head's motion notes them.
+    """
+
+    def __init__(self, seen: SeenTurn) -> None:
+        self._seen = seen
         self.packets = 0
         self.steps = 0
-        self.lost = 0
+        self._lost = 0
+        self._unsettled: list[UnsettledLoss] = []
         self.jumps = 0
         self.pulses = 0
         self.backward = 0
@@ -65,15 +71,31 @@ class ClockTopic:
             return
         cycle_us, doubt_us = self._settle_cycle(block, block.run.step_us[block.run.knows_step & block.motion.is_clear])
         cycles, off_us = whole_cycles(block.run.step_us, cycle_us)
-        is_whole = off_us <= STEP_TOLERANCE_US + 3.0 * self._scatter_us + doubt_us * np.abs(cycles)
+        is_whole = off_us <= block.model.step_tolerance_us + doubt_us * np.abs(cycles)
         is_pause = block.motion.is_pause
         is_bad = block.run.knows_step & ~is_whole & ~is_pause
         self.steps += len(step)
         self.duplicates += int((step == 0).sum())
         self.backward += int((step < -STEP_TOLERANCE_US).sum())
-        self.lost += int((cycles - 1)[block.run.knows_step & is_whole & (cycles > 1) & ~is_pause].sum())
+        self._count_lost(block, np.where(block.run.knows_step & is_whole & (cycles > 1) & ~is_pause, cycles - 1, 0))
         self._judge_bad(block, np.flatnonzero(is_bad), cycle_us, log)
-        self._fit(block, cycles, block.run.knows_step & is_whole & (cycles >= 1), cycle_us)
+        # the cycle of stamps that scatter is too uncertain to count the cycles of a pause
+        is_countable = ~(is_pause | block.motion.may_be_pause) | (self._scatter_us == 0.0)
+        self._fit(block, cycles, block.run.knows_step & is_whole & (cycles >= 1) & is_countable, cycle_us)
+
+    def _count_lost(self, block: DataBlock, absent: npt.NDArray[np.int64]) -> None:
+        """Add the numbers of packets missing before each, ``int64[n]``."""
+        is_unsettled = block.motion.may_be_pause & (absent > 0)
+        self._lost += int(absent[~is_unsettled].sum())
+        self._unsettled += [
+            UnsettledLoss(packets=int(absent[row]), from_cdeg=int(block.motion.end_before_cdeg[row]), to_cdeg=int(block.azimuth[row, 0]))
+            for row in np.flatnonzero(is_unsettled).tolist()
+        ]
+
+    @property
+    def lost(self) -> int:
+        """Number of packets missing, without those of the part of the turn without firings."""
+        return self._lost + sum(loss.packets for loss in self._unsettled if loss.is_lost(self._seen))
 
     def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> tuple[float, float]:
         """Cycle by which steps are judged, and its uncertainty: the model's, or that of the block's own steps."""

@@ -28,7 +28,7 @@ class SpacingTopic:
         self._has_fractions = False
         self._bursts = 0
         self._far = 0
-        self._cycle_us = float("nan")
+        self._cycle_us, self._scatter_us = float("nan"), 0.0
         self._last_host_ns: int | None = None
         self._sensor_ns, self._host_ns = 0, 0
         self._line = np.zeros(5)  # n, mean of sensor time, mean of host excess, spread, product (running, in s)
@@ -38,7 +38,7 @@ class SpacingTopic:
         last = block.host_stamp_ns[0] if self._last_host_ns is None else self._last_host_ns
         gap = np.diff(block.host_stamp_ns, prepend=last)
         self._last_host_ns = int(block.host_stamp_ns[-1])
-        self._cycle_us = block.cycle_us
+        self._cycle_us, self._scatter_us = block.cycle_us, block.model.stamp_scatter_us
         is_near = block.is_next & ~block.has_leap  # a packet with a gap waits until the head has turned through it
         # steps across lost packets count, otherwise the jitter of arrivals would add up
         is_whole_step = block.run.knows_step & (block.run.step_us > 0) & is_whole(block.run.step_us, block.cycle_us)
@@ -87,6 +87,11 @@ class SpacingTopic:
         """Rate by which the sensor's clock is slower than the host's; NaN before two packets."""
         return 1e6 * float(self._line[4] / self._line[3]) if self._line[3] else float("nan")
 
+    @property
+    def _doubt_ppm(self) -> float:
+        """Largest error of ``drift_ppm`` by the scatter of the stamps: six times the scatter over the time observed."""
+        return 6e6 * self._scatter_us / (self._sensor_ns / 1000.0) if self._sensor_ns else 0.0
+
     def conclude(self, log: FindingLog, *, is_real: bool, host_waited_ns: int = 0) -> None:
         """Judge the whole stream, or report that the capture's times are not arrival times.
 
@@ -119,6 +124,6 @@ class SpacingTopic:
             log.report(JITTER, f"gaps must be within a quarter of {self._cycle_us:.0f} us, got a spread of {spread_us:.0f} us between 1 % and 99 %")
         if self._count < RATE.packets:
             log.skip(RATE, self._count, RATE.packets, "gaps between packets")
-        elif abs(self.drift_ppm) > 500:
-            severity = Severity.ERROR if abs(self.drift_ppm) > 2000 else Severity.WARNING
+        elif abs(self.drift_ppm) > 500 + self._doubt_ppm:
+            severity = Severity.ERROR if abs(self.drift_ppm) > 2000 + self._doubt_ppm else Severity.WARNING
             log.report(RATE, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)
