@@ -70,9 +70,10 @@ test: $(VENV)/installed-test
 test-disturbed: $(VENV)/installed-test
 	$(BIN)/python -m tests.runs.disturb $(MAKE) --no-print-directory test
 
-# Properties with many examples, drawn anew in each run.
+# Properties with many examples, drawn anew in each run, and whole packets whose kernels a Numba compiled that is not known.
 test-deep: $(VENV)/installed-test
 	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -p no:cacheprovider --numprocesses=2 -m hypothesis --timeout=3000 tests
+	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -p no:cacheprovider tests/unit/compilation/test_plain.py
 
 # Sixty small faults in the pure core, one at a time: which of them its tests find.
 mutants: $(VENV)/installed-test

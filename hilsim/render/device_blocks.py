@@ -30,7 +30,7 @@ _DeviceKeys: Any = namedtuple(  # noqa: PYI024 - the fields of another, by value
 
 
 class StillBlock(NamedTuple):
-    """What of a ``World`` stands still, one part after another in arrays of one kind.
+    """Part of a ``World`` that stands still: its arrays of one kind, one after another.
 
     Attributes:
         threes: ``float64[n, 3]``: ``origin_m``, ``geometry_origin_m``, ``key_position_m``, ``key_arrival_mps``, ``key_departure_mps``.
@@ -52,7 +52,7 @@ class StillBlock(NamedTuple):
 
 
 class MovingBlock(NamedTuple):
-    """Rays, hits, and what of a ``World`` moves, as in ``StillBlock``.
+    """Rays, hits, and the part of a ``World`` that moves, packed as in ``StillBlock``.
 
     Attributes:
         threes: ``float64[n, 3]``: origins of rays, ``live.position_m``, ``live.velocity_mps``.
@@ -75,7 +75,7 @@ class MovingBlock(NamedTuple):
 
 
 def still_block(world: World) -> StillBlock:
-    """What of a world stands still, on the host."""
+    """Pack what stands still of a world, on the host."""
     threes, of_threes = _stacked(
         [world.origin_m[None], world.geometry_origin_m, world.key_position_m, world.key_arrival_mps, world.key_departure_mps]
     )

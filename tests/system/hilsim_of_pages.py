@@ -15,14 +15,14 @@ import sys
 place, *arguments = sys.argv[1:]
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
     door.connect(place)
-    request = {"arguments": arguments, "cwd": os.getcwd(), "environment": dict(os.environ)}
-    is_fed = not os.path.samestat(os.fstat(0), os.stat(os.devnull))
+    request = {"arguments": arguments, "cwd": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109 - to import pathlib takes as long as the rest
+    is_fed = not os.path.samestat(os.fstat(0), os.stat(os.devnull))  # noqa: PTH116
     answer = b""
     if not is_fed:
         socket.send_fds(door, [json.dumps(request).encode()], [1, 2])
         answer = door.recv(100)
     if not answer:
-        os.execv(sys.executable, [sys.executable, "-m", "hilsim", *arguments])
+        os.execv(sys.executable, [sys.executable, "-m", "hilsim", *arguments])  # noqa: S606 - this is the command
     pid = int(answer)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: os.kill(pid, number))
