@@ -5,14 +5,12 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, stage_kernel
+from hilsim.compilation.jit import stage_kernel
 from hilsim.emulator.overlay import Backdrop, sample_image, sample_turning
-from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
 from hilsim.units import TURN_CDEG
-
-_CEPTON = constant(Family.CEPTON)
 
 
 @stage_kernel
@@ -38,7 +36,7 @@ def sample_background(plan: LidarPlan, sequence_index: npt.NDArray[np.int64], ba
         for channel in range(channels):
             firing = channel * sequences + sequence
             offset_ns = plan.firing_offset_ns[channel]
-            if plan.family == _CEPTON:
+            if plan.is_swept:
                 image_x, image_z = image_point(plan.mirror, channel, device_ns + offset_ns)
                 range_m, ratio = sample_image(overlay, image_x, image_z)
             else:

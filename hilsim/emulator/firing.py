@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles, store_lanes
-from hilsim.emulator.plan import BeamRow, Family, LidarPlan
+from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.rotations import multiply, rotate
 from hilsim.render.cells import image_cell_of, turning_cell
@@ -19,7 +19,6 @@ from hilsim.sensor.optics.beam import Beam
 from hilsim.vehicle.disturbance import keyframes_at
 from hilsim.vehicle.platform import Platform, next_keyframes, state_between
 
-_CEPTON = constant(Family.CEPTON)
 _SINE, _COSINE, _LEVEL, _RISE, _ELAPSED = 0, 1, 2, 3, 4
 _AIMS = 5
 _TURNS, _PHASE, _SINE_ELEVATION, _COSINE_ELEVATION = (
@@ -75,7 +74,7 @@ def _time(
 def _cell(plan: LidarPlan, channel: int, aim: npt.NDArray[np.float64]) -> int:
     """Cell that a beam lies in."""
     sine, cosine, level, rise = aim[_SINE], aim[_COSINE], aim[_LEVEL], aim[_RISE]
-    if plan.family == _CEPTON:
+    if plan.is_swept:
         ahead = level * cosine
         return image_cell_of(level * sine / ahead, rise / ahead, plan.beam_cells.extent, plan.beam_cells.columns, plan.beam_cells.rows)
     return turning_cell(channel, math.atan2(sine, cosine), plan.beam_cells.columns)
@@ -144,7 +143,6 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
     channels, sub_rays = plan.firing_offset_ns.size, plan.beam.share.size
     beams, origin_m, direction, cell = plan.beam_lanes, rays.origin_m, rays.direction, rays.cell
     aim, row = np.zeros((_AIMS, WIDTH), np.float64), np.zeros((1, WIDTH), np.int32)
-    is_swept = plan.family == _CEPTON
     sequences = sequence_index.size
     stop_ns, stop_turns = rig_from_device(plan.clock, sequence_index[0] * plan.sequence_ns), 0.0
     keyframes = keyframes_at(platform.disturbance, stop_ns)
@@ -169,7 +167,7 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
         for first_channel in range(0, channels, WIDTH):
             _time(plan, rays, device_ns, start_ns, first_channel, sequence, sequences, aim, row)
             table = first_channel // WIDTH * _BEAM_ROWS
-            if is_swept:
+            if plan.is_swept:
                 _aim_by_mirror(plan, device_ns, first_channel, aim)
                 sine, cosine, level, rise = load_lanes(aim, _SINE), load_lanes(aim, _COSINE), load_lanes(aim, _LEVEL), load_lanes(aim, _RISE)
             else:

@@ -9,12 +9,11 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.backdrop import sample_background
-from hilsim.emulator.encoding import encode
+from hilsim.emulator.families.packets import encode, encode_info
 from hilsim.emulator.firing import fire
 from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.position import encode_info
 from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import write_sequences_of
 from hilsim.emulator.workspace import LAYERS, Workspace

@@ -11,7 +11,7 @@ from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.changing.continuation import AT_START, Continuation, continue_from
 from hilsim.emulator.changing.segments import CAPACITY, SegmentTable, render_packets
-from hilsim.emulator.encoding import encode
+from hilsim.emulator.families.packets import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.layers import trace_with

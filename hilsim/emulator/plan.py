@@ -25,8 +25,8 @@ from hilsim.sensor.signal.signal import LaserSignals, Signal
 from hilsim.sensor.unit.encoder import Encoder
 
 
-class Family(IntEnum):
-    """Packet format and way of directing firings."""
+class PacketFormat(IntEnum):
+    """Format of a sensor's packets; ``emulator.families.packets`` chooses by it."""
 
     VELODYNE = 0
     CEPTON = 1
@@ -127,7 +127,8 @@ class LidarPlan(NamedTuple):
     """Kernel-side lidar.
 
     Attributes:
-        family: Number of the ``Family``.
+        packet_format: Number of the ``PacketFormat``.
+        is_swept: Whether a mirror sweeps the beams over an image; otherwise a head turns.
         clock: Device clock.
         head: Rotating head; ignored for a sensor without one.
         encoder: Encoder of the rotating head.
@@ -172,7 +173,8 @@ class LidarPlan(NamedTuple):
         cast_range_m: Length of cast rays: the longest range plus a margin for noise.
     """
 
-    family: int
+    packet_format: int
+    is_swept: bool
     clock: DeviceClock
     head: Head
     encoder: Encoder

@@ -86,7 +86,8 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
     pulse_epoch_ns = setting.pulse.utc_epoch_ns if setting.pulse is not None else None
     nothing = np.zeros(spec.laser_count)
     return LidarPlan(
-        family=-1,
+        packet_format=-1,
+        is_swept=False,
         clock=build_device_clock(
             setup.clock,
             follows_pulse=setting.follows_pulse,

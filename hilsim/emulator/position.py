@@ -1,4 +1,4 @@
-"""Position packets of a lidar: stamp, PPS state and the receiver's sentence, written without Python objects."""
+"""Sentences of a lidar's receiver, and times of its position packets, without Python objects."""
 
 import math
 
@@ -6,18 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.atomics import load_acquire
-from hilsim.compilation.jit import constant, kernel, stage_kernel
-from hilsim.emulator.inertial import write_imu
-from hilsim.emulator.plan import Family, Gps, LidarPlan
+from hilsim.compilation.jit import kernel
+from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.geometry.geodesy import geodetic
-from hilsim.protocols.cepton.info import write_sync_offset
 from hilsim.protocols.nmea import write_gprmc
-from hilsim.protocols.velodyne.position import NMEA_SIZE, encode_position_packet
-from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us, utc_lead_us
+from hilsim.sensor.clock import DeviceClock, rig_from_device
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.platform import Platform, platform_state
 
-_CEPTON = constant(Family.CEPTON)
 _SPEED_SPAN_NS = 100_000_000
 
 
@@ -54,28 +50,6 @@ def write_sentence(clock: DeviceClock, gps: Gps, platform: Platform, rig_ns: int
     course_deg = math.degrees(math.atan2(east_mps, north_mps)) % 360.0 if speed_mps > 0.0 else 0.0
     latitude, longitude = geodetic(gps.latitude_deg, gps.longitude_deg, now[0] - gps.origin_east_m, now[1] - gps.origin_north_m)
     return write_gprmc(second, gps.valid, latitude, longitude, speed_mps, course_deg, sentence)
-
-
-@kernel
-def encode_position(clock: DeviceClock, gps: Gps, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
-    """Write the position packet assembled at ``device_ns`` to ``payload[:512]``."""
-    sentence = np.empty(NMEA_SIZE, np.uint8)
-    size = write_sentence(clock, gps, platform, rig_from_device(clock, device_ns), sentence)
-    encode_position_packet(stamp_us(clock, device_ns), gps.pps_state, sentence, size, payload)
-
-
-@stage_kernel
-def encode_info(plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
-    """Write the position packet assembled at ``device_ns``, or a Cepton-style sensor's information, to ``payload[: plan.info_size]``."""
-    if plan.family == _CEPTON:
-        for place in range(plan.info_size):  # a loop: Numba compiles half a second at each copy of a slice to a slice
-            payload[place] = plan.info[place]
-        if plan.clock.follows_pulse:
-            write_sync_offset(utc_lead_us(plan.clock, device_ns), payload)
-    else:
-        encode_position(plan.clock, plan.gps, platform, device_ns, payload)
-        if plan.has_imu:
-            write_imu(plan, platform, rig_from_device(plan.clock, device_ns), payload)
 
 
 @kernel

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.encoding import is_representable
+from hilsim.emulator.families.packets import has_blocks, is_representable
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_from
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.geometry.rotations import multiply, normalise, rotate
@@ -59,7 +59,7 @@ _LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(Backgrou
 _FOR_EVER_NS = 1 << 62
 _OF_SURFACE, _IN_MIRROR = constant(Cause.SURFACE), constant(Cause.MIRROR)
 _SUB_RAY = MIRRORED - 1
-_RECORDS, _ONE, _CEPTON = constant(RECORDS_PER_BLOCK), constant(1), constant(Family.CEPTON)
+_RECORDS, _ONE = constant(RECORDS_PER_BLOCK), constant(1)
 
 
 class Truth(NamedTuple):
@@ -294,7 +294,7 @@ def note_returns(
     returns, hits = workspace.returns, workspace.hits
     distance, reported_echo = returns.distance, returns.echo
     return_count, sequences, channels = distance.shape
-    is_interleaved = plan.family == _CEPTON
+    is_interleaved = not has_blocks(plan)
     sequences_per_block = _ONE if is_interleaved else max(_RECORDS // channels, _ONE)
     banks = _ONE if is_interleaved else max(channels // _RECORDS, _ONE)
     bank_channels = channels // banks

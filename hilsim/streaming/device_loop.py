@@ -15,7 +15,7 @@ from hilsim.compilation.atomics import publish
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.changing.segments import BASE
-from hilsim.emulator.encoding import encode
+from hilsim.emulator.families.packets import encode
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram
 from hilsim.emulator.layers import trace_with

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
 from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
 from hilsim.compilation.pins import Pin, is_alike, tuple_at
-from hilsim.emulator.encoding import encode
+from hilsim.emulator.families.packets import encode
 from hilsim.emulator.fused import frame_datagram, render_data_packet, render_returns
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import packet_start_ns

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hilsim.emulator.cells import image_cells
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.plan import BeamCells, Family, LidarPlan
+from hilsim.emulator.plan import BeamCells, LidarPlan, PacketFormat
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.cepton.stdv import STDV_PORT, packet_size, points_max
@@ -112,7 +112,8 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         spec, setup, identity = self.spec, self.setup, self.identity
         info = self.info_packet(utc_epoch_ns) if identity.info_packets else plan.info
         return plan._replace(
-            family=int(Family.CEPTON),
+            packet_format=int(PacketFormat.CEPTON),
+            is_swept=True,
             mirror=build_mirror(spec, phase_deg=setup.phase_deg or 0.0),
             position=build_periodic_stream(INFO_PERIOD_NS if identity.info_packets else None, seed=seed, stream=stream),
             info=info,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilsim.emulator.cells import turning_cells
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.plan import BeamCells, Family, LidarPlan
+from hilsim.emulator.plan import BeamCells, LidarPlan, PacketFormat
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
@@ -124,7 +124,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         encoder = build_encoder(spec.encoder_at(mean_rate_rpm(setup)), seed=seed, stream=stream)
         block_sequences = max(RECORDS_PER_BLOCK // spec.laser_count, 1)
         return plan._replace(
-            family=int(Family.VELODYNE),
+            packet_format=int(PacketFormat.VELODYNE),
             head=head,
             encoder=encoder,
             field_of_view=build_field_of_view(setup.field_of_view_deg, head, encoder, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),

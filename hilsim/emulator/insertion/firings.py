@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, kernel, signed
 from hilsim.emulator.insertion.unit import RecordedUnit
-from hilsim.emulator.plan import Family
+from hilsim.emulator.plan import PacketFormat
 from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.protocols.velodyne.firing import block_azimuth_cdeg, data_stamp_us, fired_cdeg, first_step_cdeg, packet_step_cdeg, step_between
@@ -23,7 +23,7 @@ FARTHEST_NEIGHBOUR = 2
 """A Cepton's point without a return has the direction between, or beside, points of the same laser that are at most so many firings of it away."""
 
 _BLOCKS, _RECORDS, _RETURNS, _NO_PLACE = constant(BLOCKS), constant(RECORDS_PER_BLOCK), constant(RETURNS), constant(-1)
-_SIZE, _CEPTON, _MOST_FIRINGS = constant(DATA_PACKET_SIZE), constant(Family.CEPTON), constant(MOST_FIRINGS)
+_SIZE, _CEPTON, _MOST_FIRINGS = constant(DATA_PACKET_SIZE), constant(PacketFormat.CEPTON), constant(MOST_FIRINGS)
 _SECOND, _NO_RETURN = constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
 _FARTHEST, _CHANNELS = constant(FARTHEST_NEIGHBOUR), constant(256)
 _UNIT_M = POINT_UNIT_M
@@ -197,7 +197,7 @@ def read_firings(unit: RecordedUnit, payload: npt.NDArray[np.uint8], size: int, 
         Number of firings; 0 of what is no data packet of the unit's family.
     """
     count = 0
-    if unit.family == _CEPTON:
+    if unit.packet_format == _CEPTON:
         count = _read_cepton(payload, size, recorded)
         _aim_empty_points(recorded, count)
     elif size == _SIZE:

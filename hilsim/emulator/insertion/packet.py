@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import by_reference, constant, kernel, signed, stage_kernel
-from hilsim.emulator.encoding import fits_point
+from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
 from hilsim.emulator.insertion.firings import RETURNS, RecordedFirings, allocate_recorded_firings, read_firings
+from hilsim.emulator.insertion.formats import byte_offset, choose_returns, is_retro, write_nothing, write_return
 from hilsim.emulator.insertion.rays import FiringRays, allocate_firing_rays, cast_firings, find_objects, place_firings
 from hilsim.emulator.insertion.unit import RANGE_CLASSES_M, RecordedUnit
-from hilsim.emulator.plan import Family
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag
 from hilsim.protocols.velodyne.data import ReturnMode
@@ -36,7 +35,7 @@ from hilsim.sensor.echoes import (
 )
 from hilsim.sensor.response import CHANNELS_PER_STREAM, brightness, distance_code, range_noise
 
-_CEPTON, _RETURNS = constant(Family.CEPTON), constant(RETURNS)
+_RETURNS = constant(RETURNS)
 _LAST_MODE, _DUAL_MODE, _CONFIDENCE_MODE = constant(ReturnMode.LAST), constant(ReturnMode.DUAL), constant(ReturnMode.DUAL_CONFIDENCE)
 _STRONGEST, _LAST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST)
 _STRONGEST_BESIDE_LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST_BESIDE_LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
@@ -129,18 +128,6 @@ def allocate_insertion_workspace(sub_rays: int, most_objects: int) -> InsertionW
 
 
 @kernel
-def _choose(unit: RecordedUnit, payload: npt.NDArray[np.uint8], choice: npt.NDArray[np.int64]) -> None:
-    """Write how the returns of the packet's firings are chosen among their echoes."""
-    if unit.family == _CEPTON:
-        choice[0], choice[1] = _STRONGEST, _LAST_BESIDE_STRONGEST
-        return
-    mode = signed(payload[1204])
-    is_dual = mode in (_DUAL_MODE, _CONFIDENCE_MODE)
-    choice[0] = _LAST if is_dual or mode == _LAST_MODE else _STRONGEST
-    choice[1] = _STRONGEST_BESIDE_LAST
-
-
-@kernel
 def _recorded_energy(unit: RecordedUnit, recorded: RecordedFirings, firing: int, number: int) -> float:
     """Energy of a recorded return, by its reflectivity byte and its range."""
     range_m = float(recorded.range_m[firing, number])
@@ -224,7 +211,7 @@ def _find_echoes(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace)
         if range_m == np.inf or light[number] < _NO_LIGHT or (number == 1 and _is_copy(recorded, firing)):
             continue
         energy = _recorded_energy(unit, recorded, firing, number)
-        retro = 1.0 if unit.family != _CEPTON and recorded.byte[firing, number] > 100 else 0.0
+        retro = 1.0 if is_retro(unit, recorded.byte[firing, number]) else 0.0
         count = _join(found, count, number, range_m, energy * light[number], retro, merge_distance_m)
     return count
 
@@ -263,30 +250,6 @@ def _detect(unit: RecordedUnit, firing: int, index: int, count: int, workspace: 
 
 
 @kernel
-def _write_velodyne(payload: npt.NDArray[np.uint8], place: int, code: int, byte: int) -> None:
-    payload[place], payload[place + 1], payload[place + 2] = code & 0xFF, code >> 8, byte
-
-
-@kernel
-def _write_point(
-    unit: RecordedUnit, recorded: RecordedFirings, firing: int, code: int, byte: int, marked: int, payload: npt.NDArray[np.uint8], place: int
-) -> None:
-    """Write a Cepton's point; one that the packet cannot represent becomes a point without a return."""
-    counts = code * unit.response.unit_m / _UNIT_M
-    x = math.floor(counts * recorded.direction[firing, 0] + 0.5)
-    y = math.floor(counts * recorded.direction[firing, 1] + 0.5)
-    z = math.floor(counts * recorded.direction[firing, 2] + 0.5)
-    is_return = code > 0 and fits_point(x, y, z)
-    flags = signed(payload[place + 9]) & ~(_OF_ECHO | _NO_RETURN)
-    if not is_return:
-        x, y, z, byte, marked = 0, 0, 0, 0, _NO_RETURN
-    payload[place], payload[place + 1] = x & 0xFF, (x >> 8) & 0xFF
-    payload[place + 2], payload[place + 3] = y & 0xFF, (y >> 8) & 0xFF
-    payload[place + 4], payload[place + 5] = z & 0xFF, (z >> 8) & 0xFF
-    payload[place + 6], payload[place + 9] = byte, flags | marked
-
-
-@kernel
 def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np.uint8], workspace: InsertionWorkspace) -> None:
     """Write what a firing reports over the bytes that differ."""
     recorded, found, counts, response = workspace.recorded, workspace.found, workspace.counts, unit.response
@@ -301,10 +264,7 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
         if echo < 0:
             if not had_return:
                 continue
-            if unit.family == _CEPTON:
-                _write_point(unit, recorded, firing, 0, 0, 0, payload, place)
-            else:
-                _write_velodyne(payload, place, 0, int(unit.no_return[recorded.channel[firing]]))
+            write_nothing(unit, recorded, firing, payload, place)
             counts[_HIDDEN] += 1
             is_rewritten = True
             continue
@@ -316,11 +276,9 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
         energy, range_m, retro = found.echo[echo, ECHO_ENERGY], found.echo[echo, ECHO_RANGE], found.echo[echo, ECHO_RETRO]
         byte, marked = brightness(response, energy, range_m, retro)
         if is_in_place:
-            payload[place + (6 if unit.family == _CEPTON else 2)] = byte
-        elif unit.family == _CEPTON:
-            _write_point(unit, recorded, firing, int(found.code[echo]), byte, marked, payload, place)
+            payload[place + byte_offset(unit)] = byte
         else:
-            _write_velodyne(payload, place, int(found.code[echo]), byte)
+            write_return(unit, recorded, firing, int(found.code[echo]), byte, marked, payload, place)
         is_rewritten = True
         if not is_as_recorded:
             counts[_INSERTED] += 1
@@ -372,7 +330,7 @@ def insert_objects(
         return 0
     place_firings(unit, track, capture_ns, recorded, count, objects, rays)
     cast_firings(unit, world, rig_ns, recorded, count, objects, begin_ns, stop_ns, rays)
-    _choose(unit, payload, workspace.choice)
+    choose_returns(unit, payload, workspace.choice)
     met = 0
     for firing in range(count):
         if rays.hits.hit_count[firing] > 0 and _dim(unit, firing, workspace):

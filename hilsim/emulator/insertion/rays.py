@@ -11,7 +11,6 @@ from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.hits import FAINTEST_SHARE, NEAREST_HIT_M, STEP_M
 from hilsim.emulator.insertion.firings import MOST_FIRINGS, RecordedFirings
 from hilsim.emulator.insertion.unit import RecordedUnit
-from hilsim.emulator.plan import Family
 from hilsim.emulator.workspace import LAYERS
 from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.rotations import conjugate, multiply, rotate
@@ -25,7 +24,7 @@ from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TR
 from hilsim.sensor.optics.beam import Beam
 from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
 
-_LAYERS, _CEPTON = constant(LAYERS), constant(Family.CEPTON)
+_LAYERS = constant(LAYERS)
 _RETRO, _POROSITY, _TRANSMISSION = constant(Optic.RETRO), constant(Optic.POROSITY), constant(Optic.TRANSMISSION)
 _TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
 _REFLECTIVITY, _GLOSS = constant(Optic.REFLECTIVITY), constant(Optic.GLOSS)
@@ -203,13 +202,13 @@ def place_firings(
     begin_ns, stop_ns = recorded.time_ns[0], recorded.time_ns[count - 1]
     (x0, y0, z0), start_q = track_state(track, capture_ns + begin_ns)
     (x1, y1, z1), stop_q = track_state(track, capture_ns + stop_ns)
-    mount_m, mount_q, is_velodyne = unit.mount_position_m, unit.mount_orientation, unit.family != _CEPTON
+    mount_m, mount_q, is_swept = unit.mount_position_m, unit.mount_orientation, unit.is_swept
     mount = (mount_q[0], mount_q[1], mount_q[2], mount_q[3])
     time_ns, direction, height_m = recorded.time_ns, recorded.direction, recorded.height_m
     azimuth_cdeg, elevation_rad, windows = recorded.azimuth_cdeg, recorded.elevation_rad, rays.windows
     start_m, toward, turn = rays.start_m, rays.ahead, rays.turn
     for firing in range(count):
-        if is_velodyne:
+        if not is_swept:
             if not _is_within(windows, objects, azimuth_cdeg[firing], elevation_rad[firing]):
                 toward[firing, 0], toward[firing, 1], toward[firing, 2] = 0.0, 0.0, 0.0
                 continue

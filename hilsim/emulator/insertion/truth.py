@@ -6,13 +6,13 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.emulator.insertion.packet import InsertionWorkspace
 from hilsim.emulator.insertion.unit import RecordedUnit
-from hilsim.emulator.plan import Family
+from hilsim.emulator.plan import PacketFormat
 from hilsim.emulator.truth import Truth, describe_echo
 from hilsim.protocols.cepton.stdv import POINT_SIZE
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import return_type
 
-_CEPTON, _POINT_SIZE, _NO_SEQUENCE, _RETURNS = constant(Family.CEPTON), constant(POINT_SIZE), constant(-1), constant(2)
+_CEPTON, _POINT_SIZE, _NO_SEQUENCE, _RETURNS = constant(PacketFormat.CEPTON), constant(POINT_SIZE), constant(-1), constant(2)
 
 
 @kernel
@@ -38,7 +38,7 @@ def note_inserted(
         The row after the last.
     """
     recorded, rays = workspace.recorded, workspace.rays
-    lasers = 1 if unit.family == _CEPTON else int(unit.record_channel.max()) + 1
+    lasers = 1 if unit.packet_format == _CEPTON else int(unit.record_channel.max()) + 1
     count = recorded.state[3]
     for firing in range(count):
         returns = 2 if recorded.place[firing, 1] >= 0 else 1
@@ -48,7 +48,7 @@ def note_inserted(
                 continue
             place, other = recorded.place[firing, number], workspace.reported[firing, 1 - number] if returns == _RETURNS else -1
             truth.packet[row], truth.channel[row], truth.time_ns[row] = packet, recorded.channel[firing], rig_ns + recorded.time_ns[firing]
-            if unit.family == _CEPTON:
+            if unit.packet_format == _CEPTON:
                 truth.block[row], truth.record[row] = 0, (place - signed(payload[5])) // _POINT_SIZE
                 truth.sequence[row] = _NO_SEQUENCE
                 x = signed(payload[place]) | signed(payload[place + 1]) << 8

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
-from hilsim.emulator.plan import Family
+from hilsim.emulator.plan import PacketFormat
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.firing import RecordFirings, build_record_firings
 from hilsim.protocols.velodyne.geometry import FiringGeometry
@@ -26,7 +26,8 @@ class RecordedUnit(NamedTuple):
     """Kernel-side recorded unit; build with ``build_velodyne_unit`` or ``build_cepton_unit``.
 
     Attributes:
-        family: A ``Family``.
+        packet_format: A ``PacketFormat``.
+        is_swept: Whether a mirror swept its beams, whose directions are those of its points; otherwise a head turned.
         response: Detection, limits and noise of the returns of objects.
         beam: Rays of a firing and their shares.
         firings: Directions and times of a Velodyne's records.
@@ -42,7 +43,8 @@ class RecordedUnit(NamedTuple):
         cast_range_m: Range to which rays are cast.
     """
 
-    family: int
+    packet_format: int
+    is_swept: bool
     response: Response
     beam: Beam
     firings: RecordFirings
@@ -92,7 +94,8 @@ def build_velodyne_unit(
     channel = np.arange(firings.share.size, dtype=np.int64) % lasers
     height_m = 1e-3 * np.array(geometry.vertical_offset_mm or (0.0,) * lasers)
     return RecordedUnit(
-        family=int(Family.VELODYNE),
+        packet_format=int(PacketFormat.VELODYNE),
+        is_swept=False,
         response=response,
         beam=beam,
         firings=firings,
@@ -113,7 +116,8 @@ def build_cepton_unit(response: Response, beam: Beam, mount: Pose, noise_m: npt.
     """Build the kernel-side unit of a Cepton, whose points contain their directions; arguments as of ``build_velodyne_unit``."""
     nothing = np.zeros(0)
     return RecordedUnit(
-        family=int(Family.CEPTON),
+        packet_format=int(PacketFormat.CEPTON),
+        is_swept=True,
         response=response,
         beam=beam,
         firings=RecordFirings(1, 1, nothing.astype(np.int64), nothing, nothing, nothing, 5.0),

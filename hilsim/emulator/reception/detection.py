@@ -6,7 +6,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
-from hilsim.emulator.plan import BeamRow, Family, LidarPlan
+from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
@@ -47,7 +47,6 @@ from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
 
-_CEPTON = constant(Family.CEPTON)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
 _LAST_BESIDE_STRONGEST = constant(EchoChoice.LAST_BESIDE_STRONGEST)
@@ -86,11 +85,11 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
-    is_swept, signal, receiver = plan.family == _CEPTON, plan.signal, plan.beam.receiver
+    signal, receiver = plan.signal, plan.beam.receiver
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
-        if not is_swept:
+        if not plan.is_swept:
             azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES

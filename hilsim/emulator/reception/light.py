@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel
-from hilsim.emulator.plan import Family, LidarPlan
+from hilsim.compilation.jit import inlined_kernel, kernel
+from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
 from hilsim.sensor.mirror import image_point
@@ -15,7 +15,6 @@ from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import CHANNELS_PER_STREAM
 from hilsim.units import CDEG_PER_RAD
 
-_CEPTON = constant(Family.CEPTON)
 _DEG_PER_RAD = 180.0 / math.pi
 _CDEG_PER_NS_PER_CRPM = 6e-9
 
@@ -62,7 +61,7 @@ def takes_light(plan: LidarPlan) -> bool:
 @inlined_kernel
 def window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
     """Share of a firing's light that the window lets through, one way."""
-    if plan.family == _CEPTON:
+    if plan.is_swept:
         image_x, image_z = image_point(plan.mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
         azimuth_cdeg = CDEG_PER_RAD * math.atan(image_x)
         elevation_deg = _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))

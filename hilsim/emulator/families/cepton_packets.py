@@ -1,20 +1,19 @@
-"""Fourth stage: returns → bytes of a data packet."""
+"""Packets of a Cepton-style sensor: returns → points, and sensor information."""
 
 import math
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
-from hilsim.emulator.plan import Family, LidarPlan
-from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of
+from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.schedule import first_sequence_of
 from hilsim.emulator.workspace import EmulatorCount, Returns
+from hilsim.protocols.cepton.info import write_sync_offset
 from hilsim.protocols.cepton.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
-from hilsim.protocols.velodyne.data import encode_data_packet
-from hilsim.sensor.clock import counter_us, stamp_us
+from hilsim.sensor.clock import counter_us, utc_lead_us
 from hilsim.sensor.mirror import image_point, scan_number
 
-_CEPTON = constant(Family.CEPTON)
 _PARITY, _SECOND, _NO_RETURN = constant(PointFlag.FRAME_PARITY), constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
 _UNREPRESENTABLE = constant(EmulatorCount.UNREPRESENTABLE)
 _OF_ECHO, _NOTHING = constant(PointFlag.SATURATED | PointFlag.NOISE), constant(0)
@@ -42,10 +41,8 @@ def fits_point(x: int, y: int, z: int) -> bool:
 
 
 @kernel
-def is_representable(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:
-    """Whether a packet can represent a return of a firing at device time ``firing_ns``; otherwise no return is sent."""
-    if plan.family != _CEPTON:
-        return True
+def fits_packet(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:
+    """Whether a packet can represent a return of a firing at device time ``firing_ns``."""
     image_x, image_z = image_point(plan.mirror, channel, firing_ns)
     x, y, z = _point_counts(plan, distance, image_x, image_z)
     return fits_point(x, y, z)
@@ -84,15 +81,10 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, counts: npt.ND
                 at += POINT_SIZE
 
 
-@inlined_kernel
-def encode(plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[np.int64], offset: int, payload: npt.NDArray[np.uint8]) -> None:
-    """Write data packet ``packet`` to ``payload[offset : offset + plan.data_size]`` from the returns of its firing sequences.
-
-    ``counts`` are those of a ``Workspace``.
-    """
-    if plan.family == _CEPTON:
-        encode_points(plan, packet, returns, counts, offset, payload)
-    else:
-        first = first_sequence_of(plan, packet) if plan.stamp_offset_ns == 0 else stop_sequence_of(plan, packet) - plan.sequences_per_packet
-        stamp = stamp_us(plan.clock, first * plan.sequence_ns + plan.stamp_offset_ns)
-        encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.factory_bytes, payload[offset:])
+@kernel
+def write_information(plan: LidarPlan, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write the sensor information assembled at ``device_ns`` to ``payload[: plan.info_size]``."""
+    for place in range(plan.info_size):  # a loop: Numba compiles half a second at each copy of a slice to a slice
+        payload[place] = plan.info[place]
+    if plan.clock.follows_pulse:
+        write_sync_offset(utc_lead_us(plan.clock, device_ns), payload)
