@@ -51,7 +51,7 @@ def test_plans_of_all_families_are_of_one_type():
 def test_a_family_fills_in_what_the_plan_of_any_lidar_leaves_open(setting):
     plan = build_lidar_plan(setting, seed=1, utc_epoch_ns=0)
     assert isinstance(plan, LidarPlan)
-    assert plan.family >= 0
+    assert plan.packet_format >= 0
     assert plan.data_size > 0
 
 
