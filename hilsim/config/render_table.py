@@ -19,7 +19,7 @@ class RenderSpec:
 
     Attributes:
         backend: ``cpu``: the CPU casts the rays; ``cuda``: an NVIDIA GPU does (extra ``cuda``), or the CPU if there is none, which health reports;
-            ``auto``: the CPU, and a GPU if the CPU cannot render everything in time.
+            ``auto``: the CPU, and a GPU if the CPU cannot render everything in time and a packet costs it less with the GPU.
         real_time_share: Largest share of the cores for rendering under SCHED_FIFO, 0 to 0.9: a larger share keeps more sensors punctual on a busy machine, and leaves less to ordinary
             programs.
     """

@@ -10,6 +10,7 @@ from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.errors import DeviceError, TransmitError
 from hilsim.render.renderer import DeviceRenderer
+from hilsim.streaming.render_state import RenderCounter
 from hilsim.telemetry.faults import Fault, Level
 
 
@@ -48,16 +49,26 @@ class RenderDevice:
         return self._open() if name in self._names else None
 
     def settle(self, streams: Mapping[str, Streaming], pacer: Pacer) -> None:
-        """Warm and measure every sensor before it starts; if the cores cannot render everything, move the sensors to the device that it renders cheaper."""
+        """Warm and measure every sensor before it starts; if the cores cannot render everything, move the sensors to the device that cost less there."""
         self._measure(streams)
         if self.backend == "auto" and not pacer.fits(streams) and self._open() is not None:
-            moved = {name: streaming for name, streaming in streams.items() if streaming.rays > 1}
-            self._names.update(moved)
-            for streaming in moved.values():
-                streaming.render_thread.renderer = self._renderer
-            self._measure(moved)
+            for name, streaming in streams.items():
+                if streaming.rays > 1:
+                    self._try(name, streaming)
         if self._renderer is not None and self._names:
             self.say("rendering.on_device", {"device": self._renderer.name, "sensors": sorted(self._names)})
+
+    def _try(self, name: str, streaming: Streaming) -> None:
+        """Move a sensor to the device if a packet takes less of the cores' time there: firing, receiving and Python's calls stay with the cores."""
+        render_thread = streaming.render_thread
+        counters = render_thread.state.counters
+        on_cores_ns = counters[RenderCounter.ESTIMATE_NS]
+        self._names.add(name)
+        render_thread.renderer = self._renderer
+        self._measure({name: streaming})
+        if render_thread.renderer is not None and counters[RenderCounter.ESTIMATE_NS] >= on_cores_ns:
+            self._names.remove(name)
+            render_thread.renderer, counters[RenderCounter.ESTIMATE_NS] = None, on_cores_ns
 
     def pace(self, streams: Mapping[str, Streaming]) -> None:
         """Move the sensors of a device that has failed to the cores."""

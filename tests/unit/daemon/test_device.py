@@ -10,6 +10,7 @@ from hilsim.daemon.streaming import device as devices
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.errors import ConfigError, DeviceError
 from hilsim.streaming.render_state import RenderCounter
+from hilsim.streaming.render_thread import RenderThread
 from tests.devices import Device
 from tests.support import ROOM, write_rig
 
@@ -113,12 +114,40 @@ def test_a_rig_that_leaves_it_open_has_the_cores_render_what_they_can(bench, gpu
     assert at.keys("rendering.on_device") is None
 
 
-def test_where_the_cores_are_too_few_sensors_of_several_rays_go_to_the_gpu(bench, gpu):
+@pytest.fixture
+def gpu_costs(monkeypatch):
+    """Let a packet on the GPU take this share of its time on the cores: the stand-in is never cheaper."""
+    measured = RenderThread.measure
+
+    def share(ratio):
+        def measure(thread):
+            on_cores_ns = int(thread.state.counters[RenderCounter.ESTIMATE_NS])
+            measured(thread)
+            if thread.renderer is not None:
+                thread.state.counters[RenderCounter.ESTIMATE_NS] = int(ratio * on_cores_ns)
+
+        monkeypatch.setattr(RenderThread, "measure", measure)
+
+    return share
+
+
+def test_where_the_cores_are_too_few_sensors_of_several_rays_go_to_the_gpu(bench, gpu, gpu_costs):
+    gpu_costs(0.5)
     at = bench('backend = "auto"', cores=0.001)
 
     assert gpu.rays
     assert at.on_device() == {"lidar"}, "one ray a beam is no work for a GPU"
     assert at.keys("rendering.on_device")["sensors"] == ["lidar"]
+
+
+def test_a_sensor_that_takes_more_of_the_cores_with_the_gpu_stays_with_them(bench, gpu, gpu_costs):
+    gpu_costs(1.1)
+    at = bench('backend = "auto"', cores=0.001)
+
+    assert gpu.rays
+    assert at.on_device() == set()
+    assert at.keys("rendering.on_device") is None
+    assert "device_missing" not in at.faults()
 
 
 @pytest.mark.usefixtures("no_gpu")
