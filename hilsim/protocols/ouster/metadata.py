@@ -28,6 +28,7 @@ GROUPS = (
 )
 LIDAR_MODES = ("512x10", "512x20", "1024x10", "1024x20", "2048x10", "4096x5")
 """Columns a turn and turns a second; the last one of some OS1 and OS2."""
+_MOST_COLUMNS = 4096
 SIGNAL_MULTIPLIERS = (0.25, 0.5, 1, 2, 3)
 FACT_SETTINGS = ("lidar_mode", "udp_profile_lidar", "udp_profile_imu", "columns_per_packet", "header_type")
 """Keys of ``config_params`` that follow from a ``SensorMetadata``."""
@@ -35,7 +36,6 @@ _DIGITS = re.compile(r"[0-9]{1,13}")
 _V3_1, _V3_2 = Firmware(3, 1), Firmware(3, 2)
 
 _SETTINGS = {
-    "azimuth_window": [0, 360000],
     "multipurpose_io_mode": "OFF",
     "nmea_baud_rate": "BAUD_9600",
     "nmea_ignore_valid_char": 0,
@@ -51,7 +51,6 @@ _SETTINGS = {
     "sync_pulse_out_polarity": "ACTIVE_HIGH",
     "sync_pulse_out_pulse_width": 10,
     "timestamp_mode": "TIME_FROM_INTERNAL_OSC",
-    "udp_dest": "",
     "udp_port_imu": 7503,
     "udp_port_lidar": 7502,
 }
@@ -67,10 +66,15 @@ _SETTINGS_3_2 = {
 }
 
 
-def default_settings(firmware: Firmware) -> dict[str, Any]:
-    """Settings of a sensor as it comes, but those of ``FACT_SETTINGS``."""
+def default_settings(firmware: Firmware, udp_dest: str) -> dict[str, Any]:
+    """Settings of a sensor as it comes, but those of ``FACT_SETTINGS``.
+
+    Args:
+        firmware: Version, by which there are more or fewer.
+        udp_dest: Address that packets go to; an empty one switches the streams off, and clients then know no profile.
+    """
     newer = (_SETTINGS_3_1 if firmware >= _V3_1 else {}) | (_SETTINGS_3_2 if firmware >= _V3_2 else {})
-    return _SETTINGS | {"azimuth_window": [0, 360000]} | newer
+    return _SETTINGS | {"azimuth_window": [0, 360000], "udp_dest": udp_dest} | newer
 
 
 def mode_numbers(lidar_mode: str) -> tuple[int, int]:
@@ -129,15 +133,6 @@ class SensorMetadata:
 
     def __post_init__(self) -> None:
         require(*_identity_rules(self), *_format_rules(self))
-        columns = self.columns_per_frame
-        window = self.window
-        require(
-            (
-                window[0] < columns and window[1] < columns and min(window) >= 0,
-                f"column_window must be within 0 to {columns - 1}, got {list(window)}",
-            ),
-            (self.firmware < NEWEST, f"image_rev must be of a firmware before {NEWEST}, got {self.firmware}"),
-        )
 
     @property
     def firmware(self) -> Firmware:
@@ -175,8 +170,8 @@ def _identity_rules(sensor: SensorMetadata) -> list[tuple[bool, str]]:
     serial = sensor.serial
     is_number = _DIGITS.fullmatch(serial) is not None and int(serial) < 1 << 40
     try:
-        find_firmware(sensor.image_rev)
-        fault = ""
+        firmware = find_firmware(sensor.image_rev)
+        fault = "" if firmware < NEWEST else f"image_rev must be of a firmware before {NEWEST}, got {firmware}"
     except ValueError as error:
         fault = str(error)
     return [
@@ -188,14 +183,18 @@ def _identity_rules(sensor: SensorMetadata) -> list[tuple[bool, str]]:
 
 def _format_rules(sensor: SensorMetadata) -> list[tuple[bool, str]]:
     beams, shifts = sensor.beams.channels, len(sensor.pixel_shift_by_row)
+    is_mode = sensor.lidar_mode in LIDAR_MODES
+    columns = sensor.columns_per_frame if is_mode else _MOST_COLUMNS
+    window = sensor.column_window or (0, 0)
     multiplier = sensor.settings.get("signal_multiplier", 1)
     return [
-        (sensor.lidar_mode in LIDAR_MODES, f"lidar_mode must be one of {', '.join(LIDAR_MODES)}, got {sensor.lidar_mode}"),
+        (is_mode, f"lidar_mode must be one of {', '.join(LIDAR_MODES)}, got {sensor.lidar_mode}"),
+        (all(0 <= column < columns for column in window), f"column_window must be within 0 to {columns - 1}, got {list(window)}"),
         (sensor.lidar_profile in PROFILES, f"udp_profile_lidar must be one of {', '.join(PROFILES)}, got {sensor.lidar_profile}"),
         (sensor.imu_profile in {LEGACY_IMU, ACCEL_GYRO_NMEA}, f"udp_profile_imu must be {LEGACY_IMU} or {ACCEL_GYRO_NMEA}, got {sensor.imu_profile}"),
         (
             sensor.lidar_profile != "LEGACY" or (sensor.header is None and sensor.imu_profile == LEGACY_IMU),
-            f"udp_profile_imu and header_type must be LEGACY and STANDARD beside the lidar profile LEGACY, got {sensor.imu_profile}, {sensor.header}",
+            f"udp_profile_imu and header_type must be LEGACY and STANDARD beside the lidar profile LEGACY, got {sensor.imu_profile}, {sensor.header and sensor.header.name}",
         ),
         (sensor.header is not HeaderKind.NONE, "header must be STANDARD or FUSA, got NONE"),
         (shifts == beams, f"pixel_shift_by_row must have {beams} numbers, got {shifts}"),
