@@ -64,7 +64,8 @@ class LidarLayout(NamedTuple):
         header_fields: ``int64[10, 2]`` by ``HeaderField``: byte offset and bits, 0 bits of a field that is not there.
         column_fields: ``int64[4, 2]`` by ``ColumnField``, the same.
         frame_id: ``int64[2]``, the same of a column's frame id.
-        pixel_fields: ``int64[fields, 6]``: ``FieldKind``, return, bit within the pixel, bits, scale, ``Overflow``.
+        pixel_fields: ``int64[fields, 6]``: ``FieldKind``, return, bit within the pixel, bits, bits of a value that are
+            dropped, ``Overflow``.
     """
 
     size: int
@@ -113,17 +114,16 @@ def lidar_layout(profile: Profile, channels: int, footer: Footer) -> LidarLayout
         column_fields=place_rows(ColumnField, column.fields, column_size),
         frame_id=np.array((0, 0) if frame_id is None else frame_id, np.int64),
         pixel_fields=np.array(
-            [(field.kind, field.return_number, field.bit_offset, field.width, field.scale, OVERFLOW[field.kind]) for field in profile.fields],
+            [(field.kind, field.return_number, field.bit_offset, field.width, field.dropped_bits, OVERFLOW[field.kind]) for field in profile.fields],
             np.int64,
         ),
     )
 
 
 @kernel
-def _counts(value: int, bits: int, scale: int, overflow: int) -> int:
-    """Raw value of a field."""
-    counts = value if scale == 1 else value // scale
-    largest = (1 << bits) - 1
+def _counts(value: int, dropped: int, largest: int, overflow: int) -> int:
+    """Raw value of a field, at most ``largest``."""
+    counts = value >> dropped
     if counts <= largest:
         return counts
     if overflow == _ZERO:
@@ -135,11 +135,12 @@ def _counts(value: int, bits: int, scale: int, overflow: int) -> int:
 def _write_field(layout: LidarLayout, field: int, values: npt.NDArray[Any], payload: npt.NDArray[np.uint8]) -> None:
     """Write one field of all pixels from ``[return, column, channel]``."""
     number, bit, bits = layout.pixel_fields[field, 1], layout.pixel_fields[field, 2], layout.pixel_fields[field, 3]
-    scale, overflow = layout.pixel_fields[field, 4], layout.pixel_fields[field, 5]
+    dropped, overflow = layout.pixel_fields[field, 4], layout.pixel_fields[field, 5]
+    largest = (1 << bits) - 1
     for column in range(_COLUMNS):
         at = layout.first_column + column * layout.column_size + layout.first_pixel
         for channel in range(layout.channels):
-            add_bits(_counts(signed(values[number, column, channel]), bits, scale, overflow), bits, payload, at, bit)
+            add_bits(_counts(signed(values[number, column, channel]), dropped, largest, overflow), bits, payload, at, bit)
             at += layout.pixel_size
 
 
@@ -259,8 +260,8 @@ def _read_pixels(body: npt.NDArray[np.uint8], profile: Profile, layout: LidarLay
     pixels = allocate_pixels(profile, layout.channels, (len(body),))
     records = body[:, :, layout.first_pixel : layout.first_pixel + layout.channels * layout.pixel_size]
     records = records.reshape(len(body), COLUMNS_PER_PACKET, layout.channels, layout.pixel_size)
-    for kind, number, bit, bits, scale, _ in layout.pixel_fields.tolist():
-        pixels[kind][:, number] = read_bits(records, bit, bits) * np.uint64(scale)
+    for kind, number, bit, bits, dropped, _ in layout.pixel_fields.tolist():
+        pixels[kind][:, number] = read_bits(records, bit, bits) << np.uint64(dropped)
     return pixels
 
 

@@ -91,6 +91,7 @@ class _Reader:
         value = values.get(key, default)
         if value is None:
             self.faults.append(f"{before}{key} must be {rule}, got nothing")
+            value = default
         elif not check(value):
             self.faults.append(f"{before}{key} must be {rule}, got {_shown(value)}")
             value = default
@@ -110,11 +111,11 @@ class _Reader:
         return dict(found) if _is_object(found) else {}
 
 
-def _parsed(text: str) -> Mapping[str, Any]:
+def _parsed(text: str | bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PacketError(f"Ouster metadata must be JSON, got {_shown(text)}: {error}") from error
+        raise PacketError(f"Ouster metadata must be JSON, got {text[:_SHORT]!r}: {error}") from error
     if not isinstance(document, dict):
         raise PacketError(f"Ouster metadata must be an object, got {_shown(document)}")
     return document
@@ -237,11 +238,11 @@ def _taken(reader: _Reader) -> dict[str, Any]:
     }
 
 
-def read_metadata(text: str) -> SensorMetadata:
+def read_metadata(text: str | bytes) -> SensorMetadata:
     """Read a sensor's metadata.
 
     Args:
-        text: JSON.
+        text: JSON, or its bytes in UTF-8.
 
     Raises:
         PacketError: it is no metadata that packets can be read by; the text names every fault with its key.

@@ -65,7 +65,7 @@ class Field(NamedTuple):
         word: Word of the pixel.
         bit: Lowest bit within the word.
         width: Bits.
-        scale: Units a count.
+        scale: Units a count, a power of two.
     """
 
     kind: FieldKind
@@ -79,6 +79,11 @@ class Field(NamedTuple):
     def bit_offset(self) -> int:
         """Lowest bit within the pixel."""
         return WORD_BITS * self.word + self.bit
+
+    @property
+    def dropped_bits(self) -> int:
+        """Lower bits of a value in units that the field has not."""
+        return self.scale.bit_length() - 1
 
     @property
     def largest(self) -> int:
@@ -107,6 +112,7 @@ class Profile:
         require(
             (len(bits) == len(set(bits)), f"fields of {self.name} must not overlap"),
             (all(field.bit + field.width <= WORD_BITS for field in self.fields), f"fields of {self.name} must lie within a word"),
+            (all(field.scale.bit_count() == 1 for field in self.fields), f"scales of {self.name} must be powers of two"),
             (max(bits) < WORD_BITS * self.words, f"fields of {self.name} must lie within {self.words} words"),
         )
 

@@ -141,6 +141,8 @@ def changed(group, **values):
         (document() | {"user_data": {}}, "user_data must be a text, got {}"),
         (document() | {"imu_intrinsics": [1]}, r"imu_intrinsics must be an object, got \[1\]"),
         (flat(data_format=3), "data_format must be an object, got 3"),
+        (changed("lidar_data_format", column_window=None), "lidar_data_format.column_window must be two integers, got nothing"),
+        (changed("lidar_intrinsics", lidar_to_sensor_transform=None), "lidar_intrinsics.lidar_to_sensor_transform must be 16 numbers, got nothing"),
         (flat(beam_altitude_angles=None), "beam_altitude_angles must be a list of numbers, got nothing"),
     ],
 )
