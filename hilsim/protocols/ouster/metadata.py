@@ -100,7 +100,7 @@ class SensorMetadata:
         settings: ``config_params`` but for ``FACT_SETTINGS``.
         header: Packet header, if it is not the profile's.
         imu_profile: ``udp_profile_imu``.
-        column_window: First and last measurement id that is sent, which may wrap; None: the whole turn.
+        column_window: First and last measurement id that is sent, which may wrap; None: the whole turn, which the document has as 0 to the last.
         prod_pn: Part number.
         build_rev: Version as the build names it.
         build_date: Time of the build.

@@ -14,7 +14,7 @@ from hilsim.protocols.ouster.firmware import Firmware, find_firmware, pixel_shif
 from hilsim.protocols.ouster.geometry import Beams, Transform, offset_transform
 from hilsim.protocols.ouster.imu import LEGACY_IMU
 from hilsim.protocols.ouster.metadata import FACT_SETTINGS, GROUPS, LIDAR_MODES, SensorMetadata, mode_numbers
-from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, HeaderKind
+from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, PROFILES, HeaderKind
 
 _FLAT_SETTINGS = ("udp_port_imu", "udp_port_lidar", "udp_dest", "udp_ip", "timestamp_mode", "azimuth_window", "signal_multiplier")
 _ORIGINS_MM = {"OS-0": 27.67, "OS-1": 15.806, "OS-2": 13.762}
@@ -183,15 +183,11 @@ def _settings(reader: _Reader) -> dict[str, Any]:
 
 
 def _header(reader: _Reader, lidar_profile: str) -> HeaderKind | None:
-    """Packet header, if the file names another than the profile's."""
-    kind = reader.take(
-        "lidar_data_format",
-        "header_type",
-        lambda value: value in ("STANDARD", "FUSA"),
-        "STANDARD or FUSA",
-        "FUSA" if lidar_profile.startswith("FUSA") else "STANDARD",
-    )
-    return HeaderKind.FUSA if kind == "FUSA" and not lidar_profile.startswith("FUSA") else None
+    """Packet header, if the file names another than the profile's; what LEGACY has is written as STANDARD."""
+    profile = PROFILES.get(lidar_profile)
+    own = "FUSA" if profile is not None and profile.header is HeaderKind.FUSA else "STANDARD"
+    named = reader.take("lidar_data_format", "header_type", lambda value: value in ("STANDARD", "FUSA"), "STANDARD or FUSA", own)
+    return None if named == own else HeaderKind[named]
 
 
 def _user_data(reader: _Reader) -> str | None:
@@ -227,7 +223,7 @@ def _taken(reader: _Reader) -> dict[str, Any]:
         "settings": _settings(reader),
         "header": _header(reader, str(lidar_profile)),
         "imu_profile": reader.text("lidar_data_format", "udp_profile_imu", LEGACY_IMU),
-        "column_window": tuple(window),
+        "column_window": None if window == [0, columns - 1] else tuple(window),
         "prod_pn": reader.text("sensor_info", "prod_pn"),
         "build_rev": reader.text("sensor_info", "build_rev"),
         "build_date": reader.text("sensor_info", "build_date"),

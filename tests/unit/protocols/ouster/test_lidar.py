@@ -232,6 +232,18 @@ def test_the_fields_of_a_header_are_those_of_the_kernels():
     assert COLUMN_DTYPE.names == tuple(field.name.lower() for field in ColumnField)
 
 
+def test_records_of_headers_have_the_types_of_the_widest_fields():
+    assert [HEADER_DTYPE[name].str for name in HEADER_DTYPE.names] == ["<u2", "<u4", "<u4", "<u8", "|u1", "|u1", "|u1", "|u1", "|u1", "|u1"]
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_near_infrared_and_window_are_of_the_pixel_and_not_of_a_return(name):
+    pixels = allocate_pixels(PROFILES[name], 5, (2,))
+    returns = 2 if name.endswith("DUAL") else 1
+    assert {values.shape for values in pixels[:4]} == {(2, returns, 16, 5)}
+    assert {values.shape for values in pixels[4:]} == {(2, 1, 16, 5)}
+
+
 def test_bytes_behind_the_packet_stay_as_they_are():
     metadata = ouster_sensors.sensor(SINGLE)
     layout = layout_of(metadata)

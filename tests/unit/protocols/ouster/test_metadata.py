@@ -51,13 +51,17 @@ def test_keys_go_by_firmware(version, settings, formats):
     assert {"fps", "header_type"} & set(found["lidar_data_format"]) == formats
 
 
-def test_firmware_3_2_sends_any_profile_with_the_header_of_fusa():
-    written = sensor(version="3.2.0", header=HeaderKind.FUSA)
-    assert metadata_document(written)["lidar_data_format"]["header_type"] == "FUSA"
-    found = read(metadata_document(written))
-    assert (found.header, found.profile.header, found.footer) == (HeaderKind.FUSA, HeaderKind.FUSA, Footer.ZERO)
-    own = read(document(profile="FUSA_RNG15_RFL8_NIR8_DUAL", version="3.2.0"))
-    assert (own.header, own.profile.header) == (None, HeaderKind.FUSA)
+@pytest.mark.parametrize(
+    ("profile", "header", "others"),
+    [("RNG19_RFL8_SIG16_NIR16", HeaderKind.STANDARD, HeaderKind.FUSA), ("FUSA_RNG15_RFL8_NIR8_DUAL", HeaderKind.FUSA, HeaderKind.STANDARD)],
+)
+def test_firmware_3_2_has_a_setting_for_the_header_of_any_profile(profile, header, others):
+    own = read(document(profile=profile, version="3.2.0"))
+    assert (own.header, own.profile.header) == (None, header)
+    changed_header = sensor(profile, version="3.2.0", header=others)
+    found = metadata_document(changed_header)
+    assert found["lidar_data_format"]["header_type"] == found["config_params"]["header_type"] == others.name
+    assert (read(found), read(found).profile.header) == (changed_header, others)
 
 
 def flat(**changes):
@@ -185,6 +189,14 @@ def test_a_sensor_that_cannot_be_is_refused_with_every_fault():
         ValueError, match=r"prod_sn must be digits.*; lidar_mode must be one of.*; imu_to_sensor_transform must have 16 numbers, got 1"
     ):
         sensor(serial="-1", lidar_mode="1x1", imu_to_sensor=(1.0,))
+
+
+def test_bounds_of_numbers_are_accepted_and_one_more_is_refused():
+    for initialization_id in (0, (1 << 24) - 1):
+        assert sensor(initialization_id=initialization_id).initialization_id == initialization_id
+    assert sensor(serial=str((1 << 40) - 1)).serial == "1099511627775"
+    with pytest.raises(ValueError, match=r"image_rev must be of a firmware before 3\.3\.0, got 3\.3\.0"):
+        sensor(image_rev="v3.3.0")
 
 
 def test_modes_are_columns_and_turns_a_second():

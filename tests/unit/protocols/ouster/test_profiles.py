@@ -55,6 +55,7 @@ def test_a_profile_has_returns_a_largest_range_and_quantities(name, returns, lar
         ((Field(FieldKind.RANGE, 0, 0, 0, 19), Field(FieldKind.FLAGS, 0, 0, 18, 5)), "must not overlap"),
         ((Field(FieldKind.RANGE, 0, 0, 20, 19),), "must lie within a word"),
         ((Field(FieldKind.RANGE, 0, 1, 0, 19),), "must lie within 1 words"),
+        ((Field(FieldKind.RANGE, 0, 1, 0, 1),), "must lie within 1 words"),
         ((Field(FieldKind.RANGE, 0, 0, 0, 15, 10),), "must be powers of two"),
     ],
 )
