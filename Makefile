@@ -10,7 +10,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run view test test-disturbed test-deep mutants quick kernels fuzz test-service test-lowest kernels-as-python lint docs bench clean
+.PHONY: run view test test-disturbed test-deep mutants quick kernels judges fuzz test-service test-lowest kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -57,13 +57,26 @@ $(LOWEST)/installed: pyproject.toml
 test-lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider --numprocesses=2 --dist=loadfile -W ignore::DeprecationWarning $(CORE_TESTS)
 
+# Another vendor's software that tests ask, in an environment of its own: it requires older versions of click and rosbags than hilsim.
+# Where it cannot be installed, those tests are skipped with that reason.
+OUSTER := .venv-ouster
+OUSTER_CONSTRAINTS := .ci/ouster-constraints.txt
+$(OUSTER)/installed: pyproject.toml $(OUSTER_CONSTRAINTS)
+	$(PYTHON) -m venv $(OUSTER)
+	$(OUSTER)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(OUSTER)/bin/python -m pip install --quiet --constraint $(OUSTER_CONSTRAINTS) --group ouster
+	touch $@
+
+judges:
+	-@$(MAKE) --no-print-directory $(OUSTER)/installed
+
 # Every kernel that shipped rigs need, before the tests wait for them one by one; beside the linters, which use one core.
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
 # Lint, types and layers; then all tests in groups beside each other, and a second look at what failed (tests/runs).
 test: $(VENV)/installed-test
-	@$(MAKE) --no-print-directory --jobs=2 lint kernels
+	@$(MAKE) --no-print-directory --jobs=2 lint kernels judges
 	@$(BIN)/python -m tests.runs
 
 # The same as on a bad machine: two busy processes beside it, and stopped thirty times for 0.1 to 1.2 s.
@@ -114,4 +127,4 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_ground.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-service
+	rm -rf $(VENV) $(LOWEST) $(OUSTER) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-service

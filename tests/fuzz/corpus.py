@@ -1,6 +1,7 @@
 """Sound inputs: small files by hilsim's own writers, by the libraries that others use, and the shipped profiles; real captures where they are at hand."""
 
 import itertools
+import json
 import struct
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
+from hilsim.protocols.ouster.metadata import metadata_document
 from tests.conftest import CAPTURES
 from tests.mavlink import mixture
+from tests.ouster_sensors import sensor
 from tests.pages import ROOT
 from tests.support import ROOM
 from tests.unit.assets import test_submeshes
@@ -228,6 +231,15 @@ def _information() -> bytes:
 
 def stdv_payloads(_: Path) -> list[bytes]:
     return [stdv_packet(123456, (0, 1, 1)), stdv_packet(123456, (0, 1, 1), sequence=7)]
+
+
+def ouster_metadata(_: Path) -> list[bytes]:
+    """Documents of sensors with few beams, and one of the flat form."""
+    sensors = [sensor("RNG15_RFL8_NIR8_DUAL", 4, "2.3.0"), sensor("LEGACY", 2, "2.5.2", "512x10"), sensor(channels=3, version="3.2.0", user_data="x")]
+    documents = [metadata_document(each) for each in sensors]
+    flat = {key: value for group in ("sensor_info", "beam_intrinsics", "imu_intrinsics") for key, value in documents[0][group].items()}
+    documents.append(flat | {"lidar_mode": "1024x10", "data_format": documents[0]["lidar_data_format"]})
+    return [json.dumps(document).encode() for document in documents]
 
 
 def commands(_: Path) -> list[bytes]:

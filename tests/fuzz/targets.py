@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import json
 import logging
 from functools import lru_cache, partial
 from pathlib import Path
@@ -46,6 +47,9 @@ from hilsim.protocols.gazebo_discovery import decode_discovery
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.protocols.osi import decode_reflections
+from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
+from hilsim.protocols.ouster.metadata import metadata_document
+from hilsim.protocols.ouster.metadata_reading import read_metadata
 from hilsim.protocols.recognise import recognise
 from hilsim.rangefinders.sf45 import Sf45, Sf45Spec
 from hilsim.replay.flows import LoopbackSources
@@ -274,6 +278,15 @@ def _stdv(data: bytes, _: Path) -> None:
         frame_parities(data, header)
 
 
+def _ouster(data: bytes, _: Path) -> None:
+    metadata = read_metadata(data)
+    layout = lidar_layout(metadata.profile, metadata.beams.channels, metadata.footer)
+    if read_metadata(json.dumps(metadata_document(metadata))) != metadata:
+        raise AssertionError("metadata that was read and written must be read as the same")
+    packets = np.resize(np.frombuffer(data, np.uint8), (2, layout.size))
+    decode_lidar_packets(packets, metadata.profile, layout, checks_footer=False)
+
+
 # -- listeners --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -380,6 +393,7 @@ TARGETS = {
         Target(name="sf45", corpus=corpus.sf45, mutate=spoil_bytes, run=_sf45),
         Target(name="nmea", corpus=corpus.sentences, mutate=spoil_text, run=_sentence),
         Target(name="stdv", corpus=corpus.stdv_payloads, mutate=spoil_bytes, run=_stdv),
+        Target(name="ouster", corpus=corpus.ouster_metadata, mutate=spoil_json, run=_ouster),
         Target(name="control", corpus=corpus.commands, mutate=spoil_text, run=_control),
         Target(name="request", corpus=corpus.json_requests, mutate=spoil_text, run=_request),
         Target(name="change", corpus=corpus.json_requests, mutate=spoil_text, run=_change, cpu_s=2.0),

@@ -35,6 +35,7 @@ COUNTS = {
     "sf45": 120,
     "nmea": 120,
     "stdv": 400,
+    "ouster": 120,
     "control": 400,
     "request": 400,
     "change": 120,
