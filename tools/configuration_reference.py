@@ -102,7 +102,8 @@ def _type_text(hint: Any) -> str:
     if is_dataclass(hint) or (origin in (Union, types.UnionType) and all(map(is_dataclass, arguments))):
         return "table"
     if origin in (Union, types.UnionType):
-        return " or ".join(_type_text(part) for part in arguments if part is not type(None)) + ", optional"
+        text = " or ".join(_type_text(part) for part in arguments if part is not type(None))
+        return f"{text}, optional" if type(None) in arguments else text
     if origin is tuple:
         count = "list of" if arguments[-1] is Ellipsis else f"{len(arguments)}"
         entry = "table" if get_origin(arguments[0]) is dict else _type_text(arguments[0]).removesuffix("s")

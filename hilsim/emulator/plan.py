@@ -137,6 +137,7 @@ class LidarPlan(NamedTuple):
         response: Detection, limits and noise.
         signal: Noise, grid and losses of the received signal.
         lasers: Figures of the unit's lasers.
+        drop_out_ratio: ``float64[256]``, share of firings that are lost at random, by reflectivity byte.
         baseline: ``uint8[c]``, reflectivity of a record without a return.
         bias_m: ``float64[c]``, each laser's constant range error.
         weather: Extinction and false echoes.
@@ -183,6 +184,7 @@ class LidarPlan(NamedTuple):
     response: Response
     signal: Signal
     lasers: LaserSignals
+    drop_out_ratio: npt.NDArray[np.float64]
     baseline: npt.NDArray[np.uint8]
     bias_m: npt.NDArray[np.float64]
     weather: Weather

@@ -26,7 +26,7 @@ from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
 from hilsim.sensor.setup import IDEAL
-from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers, ideal_lasers
+from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers
 from hilsim.sensor.specs import LidarSpec, PulseWord
 from hilsim.sensor.unit.encoder import no_encoder
 from hilsim.sensor.velodyne_specs import GpsSetting
@@ -104,6 +104,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         lasers=ideal_lasers(spec.signal, unit.baseline, unit.gain)
         if setup.unit == IDEAL
         else drawn_lasers(spec.signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream),
+        drop_out_ratio=drop_out_ratios(spec.signal),
         baseline=unit.baseline,
         bias_m=unit.bias_m,
         weather=_weather(setting),

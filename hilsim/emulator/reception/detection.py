@@ -42,7 +42,7 @@ from hilsim.sensor.response import (
     noise_sd_m,
     range_noise,
 )
-from hilsim.sensor.signal.losses import empty_byte, has_losses, is_lost, loss_draws, missing_side
+from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, loss_draws, missing_side
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
@@ -85,7 +85,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
-    signal, receiver = plan.signal, plan.beam.receiver
+    signal, receiver, drop_out = plan.signal, plan.beam.receiver, plan.drop_out_ratio
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
@@ -108,7 +108,11 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                 if count > 0 and not is_dropped(response, channel, index):
                     if is_lossy and not is_alarm:
                         draw, stream = sums[row + _CODE, lane], first_stream + channel
-                        lost = is_lost(signal, receiver, response.merge_distance_m, draw, response.seed, stream, index, count, value, what, firing)
+                        # Few draws are below the largest ratio: what the others met is not summed up for it.
+                        lost = draw < signal.loss_ratio and is_dropped_out(drop_out, draw, count, value, firing)
+                        lost = lost or is_lost(
+                            signal, receiver, response.merge_distance_m, draw, response.seed, stream, index, count, value, what, firing
+                        )
                     found, moment, energy, retro = sole_echo(count, value, what, firing, response.merge_distance_m)
                     found = 0 if lost else found
                 sums[row + _RANGE, lane], sums[row + _ENERGY, lane], sums[row + _RETRO, lane] = moment, energy, retro

@@ -17,6 +17,7 @@ _BOTH, _FIRST, _SECOND = constant(-1), constant(0), constant(1)
 _TWICE, _THRICE = 0.6, 0.75
 _OTHER_SIDE = 0.1
 _BYTE_MAX = 255
+_WHITE = 100.0
 _SHADOW_DEPTH_M = 0.3
 """Least distance between what hides a surface and the surface: a slanted surface does not hide itself."""
 
@@ -136,8 +137,28 @@ def has_losses(signal: Signal, receiver: int) -> bool:
 
 @kernel
 def loss_draws(seed: np.uint64, first_stream: int, index: int) -> Doubles:
-    """The draws of ``is_lost`` for sixteen lasers, whose random streams follow each other."""
+    """The draws of ``is_dropped_out`` and ``is_lost`` for sixteen lasers, whose random streams follow each other."""
     return uniforms(seed, lane_numbers() + np.uint64(first_stream), index, _LOSS)
+
+
+@kernel
+def is_dropped_out(ratio: npt.NDArray[np.float64], draw: float, hit_count: int, value: npt.NDArray[np.float64], firing: int) -> bool:
+    """Whether a firing with hits returns nothing at random, by the reflectivity byte that it would report.
+
+    The byte is that of all hits together, without the laser's gain and noise. Of a split beam it lies between both surfaces', in proportion to their shares.
+
+    Args:
+        ratio: ``float64[256]``, share of firings that are lost, by byte.
+        draw: The firing's number of ``loss_draws``.
+        hit_count: Number of hits.
+        value: ``Hits.value``.
+        firing: Row of the firing.
+    """
+    share = 0.0
+    for at in range(hit_count):
+        share += value[firing, at, ENERGY] * value[firing, at, RANGE] * value[firing, at, RANGE]
+    byte = math.floor(min(_WHITE * share, float(_BYTE_MAX)) + 0.5)
+    return bool(draw < ratio[min(byte, _BYTE_MAX)])
 
 
 @kernel
@@ -167,7 +188,7 @@ def is_lost(
     what: npt.NDArray[np.int32],
     firing: int,
 ) -> bool:
-    """Whether a firing with hits returns nothing: at random, because its light fell on two surfaces, or because a nearer one hides all from the receiver.
+    """Whether a firing with hits returns nothing because its light fell on two surfaces, or because a nearer one hides all from the receiver.
 
     Of a split beam that is not lost, the weaker side is taken away where both would merge although they are ``mixed_distance_m`` or more apart.
 
@@ -184,8 +205,6 @@ def is_lost(
         what: ``Hits.what``.
         firing: Row of the firing.
     """
-    if draw < signal.loss_ratio:
-        return True
     nearest_m, farthest_m, axis_m = _extent_m(receiver, hit_count, value, what, firing)
     if farthest_m - min(nearest_m, axis_m) < min(signal.split_distance_m, _SHADOW_DEPTH_M):
         return False

@@ -26,7 +26,7 @@ class Signal(NamedTuple):
 
     Attributes:
         has_bytes: Whether reflectivity bytes have noise, steps or gains.
-        loss_ratio: Share of firings that are lost at random.
+        loss_ratio: Largest share of firings that are lost at random; ``drop_out_ratios`` has the share by byte.
         code_min: Smallest distance code that is reported.
         code_max: Largest one.
     """
@@ -79,13 +79,21 @@ def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_gains: b
         split_distance_m=float(spec.split_distance_m),
         split_loss_ratio=float(spec.split_loss_ratio),
         mixed_distance_m=float(spec.mixed_distance_m),
-        loss_ratio=float(spec.drop_out_ratio),
+        loss_ratio=float(drop_out_ratios(spec).max()),
         one_sided_ratio=float(spec.one_sided_ratio),
         empty_byte_ratio=float(spec.empty_byte_ratio),
         lost_byte_ratio=float(spec.lost_byte_ratio),
         code_min=int(code_min),
         code_max=int(code_max),
     )
+
+
+def drop_out_ratios(spec: SignalSpec) -> npt.NDArray[np.float64]:
+    """Share of firings that are lost at random by the reflectivity byte that they would report, ``float64[256]``."""
+    if isinstance(spec.drop_out_ratio, tuple):
+        byte, share = np.array(spec.drop_out_ratio).T
+        return np.asarray(np.interp(np.arange(float(BYTES)), byte, share), np.float64)
+    return np.full(BYTES, float(spec.drop_out_ratio))
 
 
 def drawn_lasers(

@@ -1,8 +1,11 @@
 """Specification of a receiver's signal: the ``[signal]`` table of a profile."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hilsim.errors import require
+
+_BYTE_MAX = 255.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,8 @@ class SignalSpec:
         split_distance_m: Least gap between the ranges of two surfaces in a beam at which the beam counts as split.
         split_loss_ratio: Share of firings with a split beam that return nothing.
         mixed_distance_m: Gap above which a split beam within ``merge_distance_m`` gives its stronger surface instead of a mean; 0: always the mean.
-        drop_out_ratio: Share of other firings that return nothing although they hit a surface.
+        drop_out_ratio: Share of other firings that return nothing although they hit a surface: a number, or pairs of a rising reflectivity byte and the share
+            there, linear in between.
         one_sided_ratio: Share of firings in dual mode with one echo of which the block of the strongest return contains nothing; a tenth as many miss the
             other block.
         empty_byte_ratio: Share of firings without an echo whose byte is a multiple of the laser's baseline.
@@ -39,7 +43,7 @@ class SignalSpec:
     split_distance_m: float = 0.35
     split_loss_ratio: float = 0.0
     mixed_distance_m: float = 0.0
-    drop_out_ratio: float = 0.0
+    drop_out_ratio: float | tuple[tuple[float, float], ...] = 0.0
     one_sided_ratio: float = 0.0
     empty_byte_ratio: float = 0.0
     lost_byte_ratio: float = 0.0
@@ -48,7 +52,6 @@ class SignalSpec:
         shares = (
             "correction_straddle_ratio",
             "split_loss_ratio",
-            "drop_out_ratio",
             "one_sided_ratio",
             "empty_byte_ratio",
             "lost_byte_ratio",
@@ -66,5 +69,15 @@ class SignalSpec:
             (0.0 <= self.ripple_m <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
             (0.01 <= self.split_distance_m <= 10.0, f"split_distance_m must be 0.01 to 10, got {self.split_distance_m}"),
             (0.0 <= self.mixed_distance_m <= 10.0, f"mixed_distance_m must be 0 to 10, got {self.mixed_distance_m}"),
+            _drop_out_rule(self.drop_out_ratio),
             *((0.0 <= getattr(self, name) <= 1.0, f"{name} must be 0 to 1, got {getattr(self, name)}") for name in shares),
         )
+
+
+def _drop_out_rule(ratio: float | tuple[tuple[float, float], ...]) -> tuple[bool, str]:
+    """Rule that ``SignalSpec.drop_out_ratio`` holds, and the message where it does not."""
+    if isinstance(ratio, int | float):
+        return 0.0 <= ratio <= 1.0, f"drop_out_ratio must be 0 to 1, got {ratio}"
+    is_within = all(0.0 <= byte <= _BYTE_MAX and 0.0 <= share <= 1.0 for byte, share in ratio)
+    is_rising = len(ratio) > 0 and all(former[0] < later[0] for former, later in pairwise(ratio))
+    return is_within and is_rising, "drop_out_ratio must be 0 to 1, or one or more pairs of a rising byte of 0 to 255 and a share of 0 to 1"

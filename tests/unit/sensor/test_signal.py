@@ -8,7 +8,7 @@ from hilsim.compilation.lanes import WIDTH, load_lanes, store_lanes
 from hilsim.rng import Purpose, uniform
 from hilsim.sensor.echoes import ENERGY, RANGE, RAY, allocate_hits
 from hilsim.sensor.signal import losses, noise
-from hilsim.sensor.signal.signal import HALVES, build_signal, drawn_lasers
+from hilsim.sensor.signal.signal import HALVES, build_signal, drawn_lasers, drop_out_ratios
 from hilsim.sensor.signal.spec import SignalSpec
 from tests.compiled import compiled_only
 
@@ -128,6 +128,8 @@ def test_a_beam_is_split_between_surfaces_apart_from_each_other(ranges_m, rays, 
 
 def is_lost(spec, hits, index):
     draw = uniform(SEED, 1, index, Purpose.SIGNAL_LOSS)
+    if losses.is_dropped_out(drop_out_ratios(spec), draw, hits.hit_count[0], hits.value, 0):
+        return True
     return losses.is_lost(signal(spec), -1, 1.2, draw, SEED, 1, index, hits.hit_count[0], hits.value, hits.what, 0)
 
 
@@ -145,6 +147,28 @@ def test_losses_have_their_shares():
     shares = [np.mean([is_lost(REAL, hits, index) for index in range(20_000)]) for hits in (one, two)]
     np.testing.assert_allclose(shares, (0.006, 0.506), atol=0.012)
     assert not any(is_lost(SignalSpec(), two, index) for index in range(100))
+
+
+BY_BYTE = ((0, 0.5), (20, 0.1), (60, 0.1), (80, 0.0))
+
+
+def test_drop_outs_by_byte_lie_on_the_lines_between_the_given_bytes():
+    ratio = drop_out_ratios(SignalSpec(drop_out_ratio=BY_BYTE))
+    np.testing.assert_allclose(ratio[[0, 5, 20, 40, 70, 80, 100, 255]], [0.5, 0.4, 0.1, 0.1, 0.05, 0.0, 0.0, 0.0])
+    assert signal(SignalSpec(drop_out_ratio=BY_BYTE)).loss_ratio == 0.5
+    assert set(drop_out_ratios(SignalSpec(drop_out_ratio=0.25))) == {0.25}
+
+
+@compiled_only
+def test_dark_surfaces_lose_more_firings_and_of_one_draw():
+    """A firing that a bright surface loses is lost by a darker one too, so that a change of the byte moves no other firing."""
+    spec, lost = SignalSpec(drop_out_ratio=BY_BYTE), {}
+    for byte, expected in ((0, 0.5), (10, 0.3), (40, 0.1), (95, 0.0), (1000, 0.0)):
+        hits = hits_at(3.0, 3.0)
+        hits.value[0, :, ENERGY] = byte / 100.0 / 9.0 / 2.0
+        lost[byte] = {index for index in range(20_000) if is_lost(spec, hits, index)}
+        assert len(lost[byte]) / 20_000 == pytest.approx(expected, abs=0.012)
+    assert lost[0] > lost[10] > lost[40]
 
 
 @compiled_only
@@ -171,3 +195,9 @@ def test_all_faults_are_named_at_once():
         ValueError, match=r"(?s)byte_noise must be 0 to 50, got -1.*grid_codes must be 1 to 16, got 0.*drop_out_ratio must be 0 to 1, got 2"
     ):
         SignalSpec(byte_noise=-1.0, grid_codes=0, drop_out_ratio=2.0)
+
+
+@pytest.mark.parametrize("ratio", [(), ((0, 0.1), (0, 0.2)), ((5, 0.1), (2, 0.2)), ((0, 1.5),), ((300, 0.5),), ((-1, 0.5),)])
+def test_drop_outs_by_byte_need_rising_bytes_and_shares(ratio):
+    with pytest.raises(ValueError, match="pairs of a rising byte of 0 to 255 and a share of 0 to 1"):
+        SignalSpec(drop_out_ratio=ratio)
