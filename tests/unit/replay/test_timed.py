@@ -148,8 +148,14 @@ def test_a_running_replay_and_an_offline_one_play_the_same(turning, scale):
         epoch_ns = time.monotonic_ns() + 100 * MS
         bench.start(epoch_ns)
         made = []
-        for at_ns, action, *position in ACTIONS:
-            bench.send_until(lambda _state, at_ns=at_ns: time.monotonic_ns() >= epoch_ns + at_ns - 70 * MS)
+        for planned_ns, action, *position in ACTIONS:
+            # What a busy machine has not yet read of a seek cannot be played before the next action begins.
+            bench.send_until(
+                lambda state, planned_ns=planned_ns: (
+                    time.monotonic_ns() >= epoch_ns + planned_ns - 70 * MS and (state.waiting_packets > 0 or state.is_paused)
+                )
+            )
+            at_ns = max(planned_ns, time.monotonic_ns() - epoch_ns + 70 * MS)
             paused = {Action.PAUSE: True, Action.RESUME: False}.get(action)
             begun_ns = bench.source.act(epoch_ns + at_ns, paused=paused, position_s=position[0] / 1e9 if position else None)
             made.append((begun_ns - epoch_ns, action, *position))
