@@ -255,6 +255,7 @@ class Fork:
 def serve(descriptor):
     """Fork a command for each request, and report when it has ended, until the other side closes."""
     _import_all()
+    _load_kernels()
     gc.freeze()  # else the first collection of a fork would copy every page
     requests, running = socket.socket(fileno=descriptor), {}
     poll = select.poll()
@@ -288,6 +289,17 @@ def _import_all():
         if not found.name.startswith(_NOT_IMPORTED):
             _import(found.name)
     _import("matplotlib.backends.backend_agg")
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def _load_kernels():
+    """Kernels of a rig with a sensor: a fork need not load them from the cache, which takes half as long as to import everything."""
+    from hilsim.config.rig import load_rig  # noqa: PLC0415
+    from hilsim.daemon.running_rig import RunningRig  # noqa: PLC0415
+    from tests.support import ROOM, write_rig  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        RunningRig(rig=load_rig(write_rig(Path(folder), ROOM))).rehearse()
     assert threading.active_count() == 1, threading.enumerate()
 
 

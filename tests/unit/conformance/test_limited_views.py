@@ -26,6 +26,7 @@ VIEWS = [
     ("vls128", "last", 1200, (0, 358)),  # two steps a packet, and a gap of two of them
 ]
 BANKS_VIEWS = [(90, 270), (0, 358), (10, 300)]
+BANKS_AT_RATES = [*zip(BANKS_VIEWS, (300, 600, 1200), strict=True), ((10, 300), 300)]
 
 
 def limited(profile, mode, rate_rpm, view, duration_s=3.0, unit="ideal"):
@@ -60,8 +61,7 @@ def test_nothing_is_found_wrong_or_missing(profile, mode, rate_rpm, view):
     assert (seen.missing.packets, seen.clock.jumps, seen.clock.repeated) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("rate_rpm", [300, 600, 1200])
-@pytest.mark.parametrize("view", BANKS_VIEWS)
+@pytest.mark.parametrize(("view", "rate_rpm"), BANKS_AT_RATES)
 def test_nothing_is_found_wrong_or_missing_where_packets_have_one_azimuth(view, rate_rpm):
     packets = limited("vls128", "dual", rate_rpm, view, 210.0 / rate_rpm)  # three turns and a half
     result = checked(packets)
