@@ -19,7 +19,7 @@ from tests.runs.depth import examples
 pytest.importorskip("tomlkit", reason="the extra view is not installed")
 pytestmark = compiled_only
 
-SEQUENCES, AT_ONCE, EDITS = examples(20), 4, 8
+SEQUENCES, AT_ONCE, EDITS = examples(12), 4, 8
 STEP_S, SHOWN_S, SETTLED_S = 0.004, 0.03, 0.01
 """Rig time between two edits, length of what is compared after the last, and the time by which no packet has a firing before the last edit."""
 ORIGINAL = {"floor", "crate", "box[1]", "walker", "bin"}
