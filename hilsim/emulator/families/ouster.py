@@ -21,7 +21,7 @@ from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.background import AzimuthGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
-from hilsim.sensor.head import no_head
+from hilsim.sensor.head import turning_head
 from hilsim.sensor.ouster.setting import COLUMN_PPB, TURN_MDEG, OusterSetting
 from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.position_stream import build_periodic_stream
@@ -216,7 +216,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
             packet_format=int(PacketFormat.OUSTER),
             own=own,
             clock=clock,
-            head=no_head()._replace(rate_crpm=6000 * setting.rate_hz, phase_turns=_COLUMN_ZERO_TURNS, clock_ppb=COLUMN_PPB),
+            head=turning_head(setting.rate_hz, _COLUMN_ZERO_TURNS, COLUMN_PPB),
             response=response,
             position=build_periodic_stream(IMU_DEVICE_NS, seed=seed, stream=stream),
             data_size=own.layout.size,
