@@ -33,7 +33,7 @@ def rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: P
     sensor = SensorSpec(name=rover.name, **{each.name: getattr(lidar, each.name) for each in fields(lidar)})
     try:
         setting = sensor_lidar(sensor, weather, _ROVER_STREAMS + rover.number, rig_path, place)
-        firings = setting.spec.laser_count * rover.period_ns / setting.spec.sequence_ns
+        firings = setting.spec.laser_count * rover.period_ns / setting.family.sequence_ns
         require(ROVER_SCAN_POINTS.rule(math.ceil(firings * (2 if lidar.return_mode == "dual" else 1)), "points of a cycle"))
     except ConfigError as error:
         faults.extend(str(error).split("\n"))

@@ -110,6 +110,16 @@ class LidarFamily(ABC, Generic[SpecT]):
         return self.pair if self.mode.is_dual else (EchoChoice[self.mode.order[0].name],)
 
     @property
+    def sequence_ns(self) -> int:
+        """Device time from firing sequence to firing sequence."""
+        return self.spec.sequence_ns
+
+    @property
+    def produced_ratio(self) -> float:
+        """Share of a turn whose packets are sent."""
+        return self.setup.produced_ratio
+
+    @property
     @abstractmethod
     def sequences_per_packet(self) -> int:
         """Firing sequences of a data packet."""

@@ -1,0 +1,223 @@
+"""Packets of an Ouster: columns with their stamps, what the receiver counts beside ranges, and inertial packets."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.compilation.lanes import WIDTH, lane_numbers, store_lanes
+from hilsim.emulator.families.ouster_plan import OusterPlan
+from hilsim.emulator.inertial import felt_motion
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.schedule import first_sequence_of
+from hilsim.emulator.workspace import Returns, Workspace
+from hilsim.protocols.ouster.headers import ColumnField, HeaderField
+from hilsim.protocols.ouster.imu import encode_imu_packet
+from hilsim.protocols.ouster.lidar import encode_lidar_packet
+from hilsim.protocols.ouster.pixels import Pixels
+from hilsim.render.truth import hit_normal
+from hilsim.rng import Purpose, normal, normal_pairs
+from hilsim.scene.world import World
+from hilsim.sensor.clock import DeviceClock, rig_from_device, scaled_down, scaled_up
+from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, Hits
+from hilsim.sensor.ouster_specs import COLUMN_PPB
+from hilsim.sensor.response import CHANNELS_PER_STREAM
+from hilsim.vehicle.platform import Platform
+
+_COLUMN_TIME, _PHOTONS = constant(Purpose.COLUMN_TIME), constant(Purpose.PHOTONS)
+_STAMP, _ID, _STATUS, _ENCODER = (
+    constant(ColumnField.TIMESTAMP_NS),
+    constant(ColumnField.MEASUREMENT_ID),
+    constant(ColumnField.STATUS),
+    constant(ColumnField.ENCODER_COUNT),
+)
+_FRAME_ID = constant(HeaderField.FRAME_ID)
+_SLOW = constant(COLUMN_PPB)
+_MOST = 65_535.0
+_DISC = math.cos(math.radians(0.27))
+"""Cosine of half the angle that the sun's disc covers."""
+_LEAST_COSINE = 0.1
+_ACCELEROMETER_NS, _GYROSCOPE_NS = constant(213_920), constant(435_140)
+"""Times from the packet to the readings of an inertial packet, by a public capture (firmware 2.0)."""
+_ACCELERATION_STEP_G, _RATE_STEP_DPS = 1.0 / 4096.0, 250.0 / 32768.0
+_ONE, _TWO = constant(1), constant(2)
+
+
+@kernel
+def own_clock_ns(own: OusterPlan, clock: DeviceClock, device_ns: int) -> int:
+    """Time that the sensor's clock shows at a device time."""
+    if clock.follows_pulse:
+        utc_ns = clock.utc_epoch_ns + rig_from_device(clock, device_ns)
+        return utc_ns if own.counts_utc else utc_ns - own.stamp_base_ns
+    return own.stamp_base_ns + scaled_up(scaled_down(device_ns, _SLOW), clock.stamp_ppb)
+
+
+@kernel
+def column_stamp_ns(own: OusterPlan, plan: LidarPlan, sequence: int) -> int:
+    """Stamp of a column: the encoder triggers it, so it oscillates about even times."""
+    turns = sequence / own.columns_per_frame
+    lead_ns = 0.0
+    for wave in range(own.wave_ns.size):
+        phase = turns * own.wave_turns[wave] + own.wave_phase[wave]
+        lead_ns += own.wave_ns[wave] * math.sin(2.0 * math.pi * (phase - math.floor(phase)))
+    if own.jitter_ns > 0.0:
+        lead_ns += own.jitter_ns * normal(plan.response.seed, plan.response.stream, sequence, _COLUMN_TIME)
+    stamp_ns = own_clock_ns(own, plan.clock, sequence * plan.sequence_ns) + math.floor(lead_ns)
+    return max(stamp_ns, 0) // own.stamp_grid_ns * own.stamp_grid_ns
+
+
+@kernel
+def is_inside(own: OusterPlan, column: int) -> bool:
+    """Whether a column of a turn is inside the window."""
+    if own.first_column <= own.last_column:
+        return own.first_column <= column <= own.last_column
+    return column >= own.first_column or column <= own.last_column
+
+
+@stage_kernel
+def encode_columns(own: OusterPlan, plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write lidar packet ``packet`` to ``payload[offset:]``."""
+    of_returns = returns.own
+    header, columns = of_returns.header, of_returns.columns
+    first = first_sequence_of(plan, packet)
+    for word in range(header.size):
+        header[word] = own.header[word]
+    turned = first - own.frame_sequence
+    frame = own.first_frame + turned // own.columns_per_frame
+    header[_FRAME_ID] = frame & 0xFFFF if own.layout.header_fields[_FRAME_ID, 1] <= 16 else frame & 0xFFFFFFFF
+    begin = turned % own.columns_per_frame
+    for column in range(columns.shape[0]):
+        number = begin + column
+        columns[column, _STAMP] = column_stamp_ns(own, plan, first + column)
+        columns[column, _ID] = number
+        columns[column, _STATUS] = own.valid_status if is_inside(own, number) else 0
+        columns[column, _ENCODER] = number * own.encoder_counts
+    pixels = Pixels(returns.distance, of_returns.flags, returns.reflectivity, of_returns.signal, of_returns.near_ir, of_returns.window)
+    encode_lidar_packet(own.layout, header, columns, pixels, payload[offset:])
+
+
+@kernel
+def _near_ir(own: OusterPlan, plan: LidarPlan, world: World, hits: Hits, firing: int, ahead: tuple[float, float, float], time_ns: int) -> float:
+    """Mean count of ambient light of a pixel: of the surface that its beam's axis meets first, or of the sky. Surfaces have no shadow on them."""
+    alarms = plan.false_alarms
+    nearest_m, at, value, what = np.inf, -1, hits.value, hits.what
+    for hit in range(hits.hit_count[firing]):
+        if what[firing, hit, RAY] == 0 and what[firing, hit, TRIANGLE] >= 0 and value[firing, hit, RANGE] < nearest_m:
+            nearest_m, at = value[firing, hit, RANGE], hit
+    dx, dy, dz = ahead
+    if at < 0:
+        if dx * alarms.sun_x + dy * alarms.sun_y + dz * alarms.sun_z > _DISC and own.near_ir_sun > 0.0:
+            return _MOST
+        return own.near_ir_sky * min(1.0, 0.5 + max(0.0, dz + 0.5))
+    cosine = value[firing, at, COSINE]
+    white: float = min(1.0, value[firing, at, ENERGY] * plan.beam.share.size * nearest_m * nearest_m / max(cosine, _LEAST_COSINE))
+    nx, ny, nz = hit_normal(world, what[firing, at, INSTANCE], what[firing, at, TRIANGLE], time_ns)
+    if nx * dx + ny * dy + nz * dz > 0.0:
+        nx, ny, nz = -nx, -ny, -nz
+    sunlight = max(0.0, nx * alarms.sun_x + ny * alarms.sun_y + nz * alarms.sun_z)
+    return white * (own.near_ir_sky * (1.0 + nz) + own.near_ir_sun * sunlight)
+
+
+@kernel
+def _count(mean: float, noise: float, factor: float) -> int:
+    """Number of photons about a mean."""
+    return int(min(max(math.floor(mean + noise * factor * math.sqrt(max(mean, 1.0)) + 0.5), 0.0), _MOST))
+
+
+@kernel
+def _exchange(returns: Returns, sequence: int, channel: int) -> None:
+    """Exchange a pixel's two returns."""
+    distance, reflectivity, echo, range_m, energy = returns.distance, returns.reflectivity, returns.echo, returns.range_m, returns.own.energy
+    distance[0, sequence, channel], distance[1, sequence, channel] = distance[1, sequence, channel], distance[0, sequence, channel]
+    reflectivity[0, sequence, channel], reflectivity[1, sequence, channel] = reflectivity[1, sequence, channel], reflectivity[0, sequence, channel]
+    echo[0, sequence, channel], echo[1, sequence, channel] = echo[1, sequence, channel], echo[0, sequence, channel]
+    range_m[0, sequence, channel], range_m[1, sequence, channel] = range_m[1, sequence, channel], range_m[0, sequence, channel]
+    energy[0, sequence, channel], energy[1, sequence, channel] = energy[1, sequence, channel], energy[0, sequence, channel]
+
+
+@kernel
+def _put_in_order(own: OusterPlan, returns: Returns, sequence: int, channel: int) -> None:
+    """Order a pixel's two returns as its setting has them; a sole one is the first."""
+    distance = returns.distance
+    if distance.shape[0] < _TWO:
+        return
+    first, second = distance[0, sequence, channel], distance[1, sequence, channel]
+    if second > 0 and (first == 0 or (own.order == _ONE and second < first) or (own.order == _TWO and second > first)):
+        _exchange(returns, sequence, channel)
+
+
+@kernel
+def _leave_out(returns: Returns, sequence: int, channel: int) -> None:
+    """Clear a pixel outside the window."""
+    for number in range(returns.distance.shape[0]):
+        returns.distance[number, sequence, channel] = 0
+        returns.reflectivity[number, sequence, channel] = 0
+        returns.echo[number, sequence, channel] = -1
+        returns.range_m[number, sequence, channel] = np.inf
+        returns.own.signal[number, sequence, channel] = 0
+    returns.own.near_ir[0, sequence, channel] = 0
+
+
+@stage_kernel
+def sense_light(own: OusterPlan, plan: LidarPlan, world: World, workspace: Workspace) -> None:
+    """Count the photons of pixels, and finish their returns: their order, and columns outside the window.
+
+    Args:
+        own: The lidar.
+        plan: The lidar.
+        world: World that it sees.
+        workspace: After ``emulator.reception.detection.respond``.
+    """
+    returns, hits, sequence_index, sub_rays = workspace.returns, workspace.hits, workspace.sequence, plan.beam.share.size
+    distance, range_m, energy, signal, near_ir = returns.distance, returns.range_m, returns.own.energy, returns.own.signal, returns.own.near_ir
+    direction, times_ns, noise = workspace.rays.direction, workspace.rays.time_ns, np.zeros((2, WIDTH))
+    sequences, channels = sequence_index.size, distance.shape[2]
+    first_stream = plan.response.stream * CHANNELS_PER_STREAM
+    for sequence in range(sequences):
+        index = sequence_index[sequence]
+        inside = is_inside(own, (index - own.frame_sequence) % own.columns_per_frame)
+        for group in range(0, channels, WIDTH):
+            of_signal, of_ambient = normal_pairs(plan.response.seed, lane_numbers() + np.uint64(first_stream + group), index, _PHOTONS)
+            store_lanes(noise, 0, of_signal)
+            store_lanes(noise, 1, of_ambient)
+            for channel in range(group, min(group + WIDTH, channels)):
+                if not inside:
+                    _leave_out(returns, sequence, channel)
+                    continue
+                _put_in_order(own, returns, sequence, channel)
+                for number in range(distance.shape[0]):
+                    if distance[number, sequence, channel] > 0:
+                        square = range_m[number, sequence, channel] * range_m[number, sequence, channel]
+                        mean = own.signal * energy[number, sequence, channel] * square / (square + own.signal_near_m2)
+                        signal[number, sequence, channel] = max(_count(mean, noise[0, channel - group], 1.0), 1)
+                    else:
+                        signal[number, sequence, channel] = max(_count(own.signal_floor, noise[0, channel - group], 1.0), 1) if number == 0 else 0
+                firing = channel * sequences + sequence
+                ray = firing * sub_rays
+                ahead = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
+                mean = own.near_ir_floor + _near_ir(own, plan, world, hits, firing, ahead, times_ns[ray])
+                near_ir[0, sequence, channel] = _count(mean, noise[1, channel - group], own.near_ir_noise)
+
+
+@kernel
+def copy_pixel(source: Returns, source_sequence: int, target: Returns, target_sequence: int, channel: int) -> None:
+    """Copy what is only an Ouster's of a pixel."""
+    for number in range(source.own.signal.shape[0]):
+        target.own.signal[number, target_sequence, channel] = source.own.signal[number, source_sequence, channel]
+    target.own.near_ir[0, target_sequence, channel] = source.own.near_ir[0, source_sequence, channel]
+
+
+@stage_kernel
+def write_inertial(own: OusterPlan, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write the inertial packet assembled at ``device_ns`` to ``payload[:48]``."""
+    times_ns, acceleration_g, rate_dps = np.zeros(3, np.int64), np.zeros(3, np.float32), np.zeros(3, np.float32)
+    times_ns[0] = scaled_down(device_ns, _SLOW) // own.stamp_grid_ns * own.stamp_grid_ns
+    times_ns[1] = own_clock_ns(own, plan.clock, device_ns + _ACCELEROMETER_NS) // own.stamp_grid_ns * own.stamp_grid_ns
+    times_ns[2] = own_clock_ns(own, plan.clock, device_ns + _GYROSCOPE_NS) // own.stamp_grid_ns * own.stamp_grid_ns
+    (ax, ay, az), (gx, gy, gz) = felt_motion(plan, platform, rig_from_device(plan.clock, device_ns))
+    for axis, force in enumerate((ax, ay, az)):
+        acceleration_g[axis] = math.floor(force / _ACCELERATION_STEP_G + 0.5) * _ACCELERATION_STEP_G
+    for axis, rate in enumerate((gx, gy, gz)):
+        rate_dps[axis] = math.floor(rate / _RATE_STEP_DPS + 0.5) * _RATE_STEP_DPS
+    encode_imu_packet(times_ns, acceleration_g, rate_dps, payload)
