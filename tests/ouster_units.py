@@ -27,6 +27,9 @@ class Followed:
             raise ConfigError(f"the rig must not be {self.refused}")
         self.states.append(state)
 
+    def present(self, state):
+        return state
+
     async def save(self, state):
         self.saved.append(state)
 

@@ -27,6 +27,9 @@ class Packets(Protocol):
             HilsimError: they cannot; then they are as they were.
         """
 
+    def present(self, state: ControlState) -> ControlState:
+        """The state with what something else has changed meanwhile; the same object if nothing has."""
+
     async def save(self, state: ControlState) -> None:
         """Keep what a restart of the daemon takes over.
 
@@ -77,7 +80,16 @@ class OusterSensor:
         async with self._changing:
             await self._become(state)
 
+    def replace(self, state: ControlState) -> None:
+        """Take a state that packets show already, after a reload; an initialisation that was under way is over."""
+        booting, self._booting = self._booting, None
+        if booting is not None:
+            booting.get_loop().call_soon_threadsafe(booting.cancel)
+        self._state = state
+
     async def _execute(self, outcome: Callable[[ControlState], Outcome]) -> Answer:
+        if not self._changing.locked():
+            self._state = self._packets.present(self._state)
         seen = self._state
         found = outcome(seen)
         if found.state is seen:

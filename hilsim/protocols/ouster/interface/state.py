@@ -27,7 +27,8 @@ from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
 INITIALIZING, RUNNING = "INITIALIZING", "RUNNING"
 RUNNING_GROUPS = ("lidar_data_format", "imu_data_format")
 """Groups of the metadata that there are only while the sensor runs."""
-_ID_END = 1 << 24
+_MOST_ID = (1 << 24) - 1
+"""0 is left out: clients take it for a packet without a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +143,7 @@ class ControlState:
         return replace(self, status=STANDBY if self.active["operating_mode"] == STANDBY else RUNNING)
 
     def _begin(self, settings: Mapping[str, Any]) -> Self:
-        number = (self.initialization_id + 1) % _ID_END
+        number = self.initialization_id % _MOST_ID + 1
         return replace(self, active=settings, staged=settings, initialization_id=number, status=INITIALIZING)
 
     # Documents

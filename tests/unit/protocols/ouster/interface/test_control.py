@@ -92,10 +92,10 @@ def test_a_plain_post_reinitialises_and_persists():
     assert (unit.state.status, unit.state.active["lidar_mode"], unit.state.saved["lidar_mode"]) == ("INITIALIZING", "512x10", "512x10")
 
 
-def test_the_id_of_24_bits_begins_again():
+def test_the_id_of_24_bits_begins_again_at_1():
     unit = Unit(initialization_id=(1 << 24) - 1)
     unit.post("", {})
-    assert unit.state.initialization_id == 0
+    assert unit.state.initialization_id == 1
 
 
 def test_all_faults_are_answered_and_nothing_is_changed():
