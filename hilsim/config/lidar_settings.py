@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hilsim.assets.mesh_parts import is_file
 from hilsim.config.parse import parse_table
-from hilsim.config.profiles import find_profile
+from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import profile_family
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.toml_file import read_toml
@@ -66,7 +66,7 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
     except ConfigError as error:
         raise ConfigError(f"{rig_path}: {place}.{error}") from error
     where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: {place}.override"
-    table = read_toml(profile) | sensor.override
+    table = read_profile(profile) | sensor.override
     family = profile_family(table, where)
     spec = parse_table(family.profile, table, where)
     rules = list(family(spec, sensor).port_rules(sensor.network.data_port, sensor.network.position_port))

@@ -51,7 +51,7 @@ def _sent_sequence(own: Any, plan: LidarPlan, packet: int) -> int:
 
 @kernel
 def _sent_before(own: Any, plan: LidarPlan, device_ns: int) -> int:
-    """Index of the last packet of such a lidar that begins at or before a device time; -1 for another one, or before the first."""
+    """Index of the last packet of such a lidar that begins at or before a device time, at least 0; -1 for another lidar."""
     if own is None:
         return -1
     sequence = device_ns // plan.sequence_ns - plan.origin_sequence
@@ -60,7 +60,7 @@ def _sent_before(own: Any, plan: LidarPlan, device_ns: int) -> int:
     packet: int = plan.origin_packet + turn * own.slots.size - 1
     for slot in range(own.slots.size):
         packet += 1 if own.slots[slot] <= rest else 0
-    return max(packet, -1)
+    return max(packet, 0)
 
 
 @kernel

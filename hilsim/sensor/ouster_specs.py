@@ -121,9 +121,9 @@ class OusterSpec(LidarSpec):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
         yield self.beams in (32, 64, 128), f"beams must be 32, 64 or 128, got {self.beams}"
-        yield self.lasers_per_firing == self.beams, f"lasers_per_firing must be beams, {self.beams}, got {self.lasers_per_firing}"
         yield from super().rules()
         yield self.range_unit_mm == 1.0, f"range_unit_mm must be 1, got {self.range_unit_mm}"
+        yield self.lasers_per_firing == 1, f"lasers_per_firing must not be given: all beams of an Ouster fire at once, got {self.lasers_per_firing}"
         yield 0.0 <= self.stamp_jitter_us <= 100.0, f"stamp_jitter_us must be 0 to 100, got {self.stamp_jitter_us}"
         is_line = self.prod_line[:5] in {"OS-0-", "OS-1-", "OS-2-"} and len(self.prod_line) <= 32
         yield is_line, f'prod_line must begin with "OS-0-", "OS-1-" or "OS-2-", got "{self.prod_line[:40]}"'

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.families.ouster_plan import build_ouster_plan
+from hilsim.emulator.families.ouster_plan import IMU_DEVICE_NS, build_ouster_plan
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan, PacketFormat
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
@@ -31,13 +31,12 @@ from hilsim.sensor.specs import DecimationSpec
 from hilsim.units import NS_PER_S
 
 LIDAR_PORT, IMU_PORT = 7502, 7503
-_IMU_PERIOD_NS = 10_000_000
 _FIRST_SERIAL = 122_600_000_001
 """Serial numbers of emulated units count from here: twelve digits, as real ones have."""
 _FIRST_ID = 0x100001
 _FOLLOWING = {"TIME_FROM_SYNC_PULSE_IN", "TIME_FROM_PTP_1588"}
-_COLUMN_ZERO_TURNS = 0.75
-"""Azimuth of column 0 in the sensor frame, clockwise from y: it looks back to the connector, along -x."""
+_COLUMN_ZERO_TURNS = 0.5
+"""Azimuth of column 0, clockwise from ahead: it looks back, to the connector."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +244,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
             clock=clock,
             head=no_head()._replace(rate_crpm=6000 * setting.rate_hz, phase_turns=_COLUMN_ZERO_TURNS, clock_ppb=COLUMN_PPB),
             response=response,
-            position=build_periodic_stream(_IMU_PERIOD_NS, seed=seed, stream=stream),
+            position=build_periodic_stream(IMU_DEVICE_NS, seed=seed, stream=stream),
             data_size=own.layout.size,
             info_size=IMU_PACKET_SIZE,
             elevation_deg=np.array(spec.elevation_deg),

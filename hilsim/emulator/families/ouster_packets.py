@@ -5,9 +5,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel, stage_kernel
-from hilsim.compilation.lanes import WIDTH, lane_numbers, store_lanes
-from hilsim.emulator.families.ouster_plan import OusterPlan
+from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.lanes import WIDTH, Doubles, floor_lanes, lane_numbers, load_lanes, roots, store_lanes
+from hilsim.emulator.families.ouster_plan import IMU_DEVICE_NS, IMU_NS, OusterPlan
 from hilsim.emulator.inertial import felt_motion
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
@@ -20,7 +20,8 @@ from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, normal, normal_pairs
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, rig_from_device, scaled_down, scaled_up
-from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, Hits
+from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
+from hilsim.sensor.optics.false_alarms import FalseAlarms
 from hilsim.sensor.ouster_specs import COLUMN_PPB
 from hilsim.sensor.response import CHANNELS_PER_STREAM
 from hilsim.vehicle.platform import Platform
@@ -42,6 +43,7 @@ _ACCELEROMETER_NS, _GYROSCOPE_NS = constant(213_920), constant(435_140)
 """Times from the packet to the readings of an inertial packet, by a public capture (firmware 2.0)."""
 _ACCELERATION_STEP_G, _RATE_STEP_DPS = 1.0 / 4096.0, 250.0 / 32768.0
 _ONE, _TWO = constant(1), constant(2)
+_IMU, _IMU_DEVICE = constant(IMU_NS), constant(IMU_DEVICE_NS)
 
 
 @kernel
@@ -97,32 +99,28 @@ def encode_columns(own: OusterPlan, plan: LidarPlan, packet: int, returns: Retur
     encode_lidar_packet(own.layout, header, columns, pixels, payload[offset:])
 
 
-@kernel
-def _near_ir(own: OusterPlan, plan: LidarPlan, world: World, hits: Hits, firing: int, ahead: tuple[float, float, float], time_ns: int) -> float:
-    """Mean count of ambient light of a pixel: of the surface that its beam's axis meets first, or of the sky. Surfaces have no shadow on them."""
-    alarms = plan.false_alarms
-    nearest_m, at, value, what = np.inf, -1, hits.value, hits.what
-    for hit in range(hits.hit_count[firing]):
-        if what[firing, hit, RAY] == 0 and what[firing, hit, TRIANGLE] >= 0 and value[firing, hit, RANGE] < nearest_m:
-            nearest_m, at = value[firing, hit, RANGE], hit
+@inlined_kernel
+def _ambient(own: OusterPlan, alarms: FalseAlarms, ahead: tuple[float, float, float]) -> float:
+    """Mean count of the sky in a direction, beyond that of darkness."""
     dx, dy, dz = ahead
-    if at < 0:
-        if dx * alarms.sun_x + dy * alarms.sun_y + dz * alarms.sun_z > _DISC and own.near_ir_sun > 0.0:
-            return _MOST
-        return own.near_ir_sky * min(1.0, 0.5 + max(0.0, dz + 0.5))
-    cosine = value[firing, at, COSINE]
-    white: float = min(1.0, value[firing, at, ENERGY] * plan.beam.share.size * nearest_m * nearest_m / max(cosine, _LEAST_COSINE))
-    nx, ny, nz = hit_normal(world, what[firing, at, INSTANCE], what[firing, at, TRIANGLE], time_ns)
-    if nx * dx + ny * dy + nz * dz > 0.0:
-        nx, ny, nz = -nx, -ny, -nz
-    sunlight = max(0.0, nx * alarms.sun_x + ny * alarms.sun_y + nz * alarms.sun_z)
-    return white * (own.near_ir_sky * (1.0 + nz) + own.near_ir_sun * sunlight)
+    if own.near_ir_sun > 0.0 and dx * alarms.sun_x + dy * alarms.sun_y + dz * alarms.sun_z > _DISC:
+        return _MOST
+    return own.near_ir_sky * min(1.0, 0.5 + max(0.0, dz + 0.5))
 
 
-@kernel
-def _count(mean: float, noise: float, factor: float) -> int:
-    """Number of photons about a mean."""
-    return int(min(max(math.floor(mean + noise * factor * math.sqrt(max(mean, 1.0)) + 0.5), 0.0), _MOST))
+@inlined_kernel
+def _lit(own: OusterPlan, alarms: FalseAlarms, ahead: tuple[float, float, float], normal_of: tuple[float, float, float]) -> float:
+    """Mean count of a white surface with a normal, beyond that of darkness. No surface has a shadow on it."""
+    nx, ny, nz = normal_of
+    side = -1.0 if nx * ahead[0] + ny * ahead[1] + nz * ahead[2] > 0.0 else 1.0
+    sunlight = max(0.0, side * (nx * alarms.sun_x + ny * alarms.sun_y + nz * alarms.sun_z))
+    return own.near_ir_sky * (1.0 + side * nz) + own.near_ir_sun * sunlight
+
+
+@inlined_kernel
+def _counts(mean: Doubles, noise: Doubles, factor: float) -> Doubles:
+    """Numbers of photons about their means."""
+    return floor_lanes(mean + noise * roots(mean) * factor + 0.5)
 
 
 @kernel
@@ -160,7 +158,7 @@ def _leave_out(returns: Returns, sequence: int, channel: int) -> None:
 
 
 @stage_kernel
-def sense_light(own: OusterPlan, plan: LidarPlan, world: World, workspace: Workspace) -> None:
+def sense_light(own: OusterPlan, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0912 - one loop over pixels: a call with arrays costs as much as the rest of a pixel
     """Count the photons of pixels, and finish their returns: their order, and columns outside the window.
 
     Args:
@@ -169,35 +167,53 @@ def sense_light(own: OusterPlan, plan: LidarPlan, world: World, workspace: Works
         world: World that it sees.
         workspace: After ``emulator.reception.detection.respond``.
     """
-    returns, hits, sequence_index, sub_rays = workspace.returns, workspace.hits, workspace.sequence, plan.beam.share.size
+    returns, hits, sequence_index, sub_rays, alarms = workspace.returns, workspace.hits, workspace.sequence, plan.beam.share.size, plan.false_alarms
     distance, range_m, energy, signal, near_ir = returns.distance, returns.range_m, returns.own.energy, returns.own.signal, returns.own.near_ir
-    direction, times_ns, noise = workspace.rays.direction, workspace.rays.time_ns, np.zeros((2, WIDTH))
-    sequences, channels = sequence_index.size, distance.shape[2]
-    first_stream = plan.response.stream * CHANNELS_PER_STREAM
+    hit_count, value, what = hits.hit_count, hits.value, hits.what
+    direction, times_ns, light, is_pair = workspace.rays.direction, workspace.rays.time_ns, np.zeros((3, WIDTH)), returns.distance.shape[0] > 1
+    sequences, channels, first_stream = sequence_index.size, distance.shape[2], plan.response.stream * CHANNELS_PER_STREAM
     for sequence in range(sequences):
         index = sequence_index[sequence]
         inside = is_inside(own, (index - own.frame_sequence) % own.columns_per_frame)
         for group in range(0, channels, WIDTH):
-            of_signal, of_ambient = normal_pairs(plan.response.seed, lane_numbers() + np.uint64(first_stream + group), index, _PHOTONS)
-            store_lanes(noise, 0, of_signal)
-            store_lanes(noise, 1, of_ambient)
             for channel in range(group, min(group + WIDTH, channels)):
+                lane = channel - group
                 if not inside:
                     _leave_out(returns, sequence, channel)
                     continue
-                _put_in_order(own, returns, sequence, channel)
+                if is_pair:
+                    _put_in_order(own, returns, sequence, channel)
                 for number in range(distance.shape[0]):
-                    if distance[number, sequence, channel] > 0:
-                        square = range_m[number, sequence, channel] * range_m[number, sequence, channel]
-                        mean = own.signal * energy[number, sequence, channel] * square / (square + own.signal_near_m2)
-                        signal[number, sequence, channel] = max(_count(mean, noise[0, channel - group], 1.0), 1)
-                    else:
-                        signal[number, sequence, channel] = max(_count(own.signal_floor, noise[0, channel - group], 1.0), 1) if number == 0 else 0
-                firing = channel * sequences + sequence
+                    square = range_m[number, sequence, channel] * range_m[number, sequence, channel]
+                    is_return = distance[number, sequence, channel] > 0
+                    light[number, lane] = (
+                        own.signal * energy[number, sequence, channel] / (1.0 + own.signal_near_m2 / square) if is_return else own.signal_floor
+                    )
+                firing, nearest_m, met = channel * sequences + sequence, np.inf, -1
+                for hit in range(hit_count[firing]):
+                    if what[firing, hit, RAY] == 0 and what[firing, hit, TRIANGLE] >= 0 and value[firing, hit, RANGE] < nearest_m:
+                        nearest_m, met = value[firing, hit, RANGE], hit
                 ray = firing * sub_rays
                 ahead = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
-                mean = own.near_ir_floor + _near_ir(own, plan, world, hits, firing, ahead, times_ns[ray])
-                near_ir[0, sequence, channel] = _count(mean, noise[1, channel - group], own.near_ir_noise)
+                if met < 0:
+                    light[2, lane] = own.near_ir_floor + _ambient(own, alarms, ahead)
+                else:
+                    facing = max(value[firing, met, COSINE], _LEAST_COSINE)
+                    white = min(1.0, value[firing, met, ENERGY] * sub_rays * nearest_m * nearest_m / facing)
+                    upright = hit_normal(world, what[firing, met, INSTANCE], what[firing, met, TRIANGLE], times_ns[ray])
+                    light[2, lane] = own.near_ir_floor + white * _lit(own, alarms, ahead, upright)
+            if not inside:
+                continue
+            of_signal, of_ambient = normal_pairs(plan.response.seed, lane_numbers() + np.uint64(first_stream + group), index, _PHOTONS)
+            store_lanes(light, 0, _counts(load_lanes(light, 0), of_signal, 1.0))
+            store_lanes(light, 1, _counts(load_lanes(light, 1), of_signal, 1.0))
+            store_lanes(light, 2, _counts(load_lanes(light, 2), of_ambient, own.near_ir_noise))
+            for channel in range(group, min(group + WIDTH, channels)):
+                signal[0, sequence, channel] = int(min(max(light[0, channel - group], 1.0), _MOST))
+                if is_pair:
+                    is_second = distance[1, sequence, channel] > 0
+                    signal[1, sequence, channel] = int(min(max(light[1, channel - group], 1.0), _MOST)) if is_second else 0
+                near_ir[0, sequence, channel] = int(min(max(light[2, channel - group], 0.0), _MOST))
 
 
 @kernel
@@ -212,12 +228,12 @@ def copy_pixel(source: Returns, source_sequence: int, target: Returns, target_se
 def write_inertial(own: OusterPlan, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the inertial packet assembled at ``device_ns`` to ``payload[:48]``."""
     times_ns, acceleration_g, rate_dps = np.zeros(3, np.int64), np.zeros(3, np.float32), np.zeros(3, np.float32)
-    times_ns[0] = scaled_down(device_ns, _SLOW) // own.stamp_grid_ns * own.stamp_grid_ns
+    times_ns[0] = device_ns // _IMU_DEVICE * _IMU
     times_ns[1] = own_clock_ns(own, plan.clock, device_ns + _ACCELEROMETER_NS) // own.stamp_grid_ns * own.stamp_grid_ns
     times_ns[2] = own_clock_ns(own, plan.clock, device_ns + _GYROSCOPE_NS) // own.stamp_grid_ns * own.stamp_grid_ns
-    (ax, ay, az), (gx, gy, gz) = felt_motion(plan, platform, rig_from_device(plan.clock, device_ns))
-    for axis, force in enumerate((ax, ay, az)):
+    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_from_device(plan.clock, device_ns))
+    for axis, force in enumerate((forward_g, -right_g, up_g)):  # its own axes: x forward, y left
         acceleration_g[axis] = math.floor(force / _ACCELERATION_STEP_G + 0.5) * _ACCELERATION_STEP_G
-    for axis, rate in enumerate((gx, gy, gz)):
+    for axis, rate in enumerate((about_forward, -about_right, about_up)):
         rate_dps[axis] = math.floor(rate / _RATE_STEP_DPS + 0.5) * _RATE_STEP_DPS
     encode_imu_packet(times_ns, acceleration_g, rate_dps, payload)

@@ -15,6 +15,8 @@ from hilsim.sensor.ouster_specs import OusterSetting, OusterSpec
 
 _FASTEST_GRID_NS, _SLOW_GRID_NS = 8, 10
 _REV_7 = 3
+IMU_NS, IMU_DEVICE_NS = 10_000_000, 9_999_974
+"""Time from inertial packet to inertial packet, and the device time nearest to it."""
 _NS_PER_US = 1000.0
 _HARMONICS = (461.0, 465.0)
 """Strongest oscillations of the columns' times, per turn; between them, so that they are alike from turn to turn or opposite (public captures)."""
