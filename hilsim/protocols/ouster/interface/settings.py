@@ -216,12 +216,12 @@ def factory_settings(firmware: Firmware) -> dict[str, Any]:
 def column_window(azimuth_window_mdeg: tuple[int, int], columns_per_frame: int) -> tuple[int, int]:
     """First and last measurement id of an ``azimuth_window``, which may wrap.
 
-    The encoder turns from 360 degrees at column 0 to 0: a column is sent if its angle is at least the first bound and below the second, as two captures have it
-    (180000 to 360000: columns 1 to 256 of 512; 300000 to 100000: 370 to 85).
+    A column is inside if its angle, of 0 to below 360 degrees, is: both bounds belong to the window. Column 0 is at 0 degrees, and angles fall from there on. So
+    two captures have it: 180000 to 360000 is columns 1 to 256 of 512, and 300000 to 100000 is 370 to 85.
     """
     first_mdeg, last_mdeg = azimuth_window_mdeg
     if (first_mdeg, last_mdeg) == (0, FULL_WINDOW_MDEG):
         return 0, columns_per_frame - 1
-    first = columns_per_frame * (FULL_WINDOW_MDEG - last_mdeg) // FULL_WINDOW_MDEG + 1
+    first = max(-(-columns_per_frame * (FULL_WINDOW_MDEG - last_mdeg) // FULL_WINDOW_MDEG), 1)
     last = columns_per_frame * (FULL_WINDOW_MDEG - first_mdeg) // FULL_WINDOW_MDEG
     return first % columns_per_frame, last % columns_per_frame

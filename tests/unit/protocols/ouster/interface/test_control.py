@@ -82,7 +82,7 @@ def test_reinit_takes_what_is_staged_with_a_new_id_and_ends_with_metadata_of_the
     unit.state = unit.state.initialized()
     info, form = unit.get("sensor/metadata/sensor_info"), unit.get("sensor/metadata/lidar_data_format")
     assert (info["status"], info["initialization_id"]) == ("RUNNING", 0xABCDE + 1)
-    assert (form["columns_per_frame"], form["column_window"], form["pixel_shift_by_row"][:4]) == (2048, [513, 1536], [24, 8, -8, -24])
+    assert (form["columns_per_frame"], form["column_window"], form["pixel_shift_by_row"][:4]) == (2048, [512, 1536], [24, 8, -8, -24])
     assert unit.state.saved["lidar_mode"] == "1024x10"
 
 

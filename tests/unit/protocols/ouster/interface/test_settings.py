@@ -95,8 +95,8 @@ def test_phase_lock_goes_with_a_clock_from_outside():
         ((180_000, 360_000), 512, (1, 256)),  # captures of an OS0-128 with firmware 2.3
         ((300_000, 100_000), 512, (370, 85)),
         ((0, 360_000), 1024, (0, 1023)),
-        ((0, 180_000), 1024, (513, 0)),
-        ((90_000, 270_000), 2048, (513, 1536)),
+        ((0, 180_000), 1024, (512, 0)),
+        ((90_000, 270_000), 2048, (512, 1536)),
     ],
 )
 def test_a_window_of_azimuth_is_the_columns_that_captures_have(window, columns, expected):
