@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import hilsim
+from hilsim.config.script import load_script
 from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
 from hilsim.protocols.ouster.metadata_reading import read_metadata
 from tests.interop.ouster_judge import PYTHON, fault
@@ -21,6 +23,7 @@ from tests.system.test_changes import CONTROL
 pytestmark = pytest.mark.system
 
 ADDRESS = "127.0.0.9"
+KEPT = {"user_data": "kept", "keeps_user_data": True, "static_address": None, "ptp_profile": "default"}
 
 
 def sensor(lidar_port, imu_port, web=""):
@@ -166,10 +169,40 @@ def test_packets_follow_what_clients_set_while_they_flow(bench, receiver, tmp_pa
     metadata, packets = unit.packets()
     assert set((packets.columns["measurement_id"][:, 0] // 16).tolist()) <= set(range(16, 49))
     script = hilsim.connect(tmp_path / "control").script()
+    (tmp_path / "script.jsonl").write_text("".join(json.dumps(change) + "\n" for change in script))
+    assert [change.ouster.udp_profile_lidar for change in load_script(tmp_path / "script.jsonl").changes][-1] == "LEGACY"
     assert [change["ouster"]["initialization_id"] for change in script] == [first_id + 1, first_id + 2, first_id + 3]
     with socket.create_connection((ADDRESS, unit.commands_port), 20) as client:
         client.sendall(b"get_config_param active udp_profile_lidar\n")
         assert client.makefile("rb").readline() == b'"LEGACY"\n'
+
+
+def test_saved_settings_outlast_the_daemon_and_a_reload_undoes_what_was_set(daemon, rig, receiver, tmp_path):
+    lidar, imu = receiver(), receiver()
+    (tmp_path / "saved.json").write_text(json.dumps({"config_params": {"lidar_mode": "1024x10"}, **KEPT}))
+    path = rig(sensor(lidar.port, imu.port, 'saved_file = "saved.json"'))
+    running = daemon(path)
+    unit = Unit(running, lidar)
+    running.await_log(r'"event": "sensor\.ouster\.saved_used"')
+    unit.await_status("RUNNING")
+    assert unit.packets()[0].columns_per_frame == 1024
+    assert unit.get("user/data") == "kept"
+
+    unit.set({"operating_mode": "STANDBY"})
+    running.process.send_signal(signal.SIGHUP)
+    running.await_log(r'"event": "rig\.reloaded"')
+    unit.await_status("RUNNING")
+    assert unit.packets()[0].columns_per_frame == 512
+
+
+@pytest.mark.parametrize("text", ["{", '{"config_params": {"lidar_mode": "1x1"}}'])
+def test_a_saved_file_that_cannot_be_used_is_reported_and_the_sensor_runs_as_the_rig_says(text, daemon, rig, receiver, tmp_path):
+    lidar, imu = receiver(), receiver()
+    (tmp_path / "saved.json").write_text(text)
+    running = daemon(rig(sensor(lidar.port, imu.port, 'saved_file = "saved.json"')))
+    found = running.await_log(r'"event": "sensor\.ouster\.saved_not_used".*"reason": "([^"]+)"')
+    assert "saved.json: must be settings that this sensor has saved" in found[1]
+    assert Unit(running, lidar).packets()[0].columns_per_frame == 512
 
 
 def test_ouster_cli_reads_whole_frames_and_changes_the_mode(bench):
