@@ -16,7 +16,7 @@ from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.protocols.ouster.interface.commands import COMMANDS_PORT
 from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
-from hilsim.sensor.ouster_specs import OusterSpec
+from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.setup import DRAWN, IDEAL
 from hilsim.sensor.specs import LidarSpec, PulseState
 from hilsim.sensor.unit.spec import UnitSpec

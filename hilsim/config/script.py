@@ -19,7 +19,7 @@ from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, fi
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
-from hilsim.sensor.ouster_specs import OusterSetting
+from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.setup import ReturnModeName
 from hilsim.sensor.specs import PulseWord
 from hilsim.vehicle.wind import WindSpec

@@ -130,7 +130,7 @@ class LidarPlan(NamedTuple):
     Attributes:
         packet_format: Number of the ``PacketFormat``.
         is_swept: Whether a mirror sweeps the beams over an image; otherwise a head turns.
-        own: What only the kernels of its family need, in a class of theirs; None: nothing. A plan with another class has kernels compiled for it.
+        own: Values that only the kernels of its family need, in a class of theirs; None: none. A plan with another class has kernels compiled for it.
         clock: Device clock.
         head: Rotating head; ignored for a sensor without one.
         encoder: Encoder of the rotating head.

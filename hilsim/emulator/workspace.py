@@ -72,7 +72,7 @@ class Returns(NamedTuple):
         echo: ``int8[r, s, c]``, which of the firing's echoes is reported; -1 for none.
         range_m: ``float64[r, s, c]``, of that echo, without noise; ``inf`` for none.
         correction: ``int8[r, s, c]``, counts that were added to its distance by laser and reflectivity.
-        own: What ``LidarPlan.own`` allocates for returns; None: nothing.
+        own: Arrays that ``LidarPlan.own`` allocates for returns; None: none.
     """
 
     distance: npt.NDArray[np.int32]

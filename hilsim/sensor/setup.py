@@ -10,7 +10,7 @@ from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
-from hilsim.sensor.ouster_specs import OusterSetting
+from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 

@@ -23,7 +23,7 @@ from hilsim.protocols.ouster.interface.state import ControlState, Streams
 from hilsim.protocols.ouster.metadata import metadata_document
 from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
 from hilsim.sensor.clock import device_from_rig
-from hilsim.sensor.ouster_specs import OusterSetting
+from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.transmit.specs import SocketSpec
 
 _NS_PER_S = 1e9
@@ -86,7 +86,7 @@ class RigPackets:
         return replace(state, active=active, staged=active, initialization_id=found.initialization_id).initialized()
 
     def conditions(self) -> Conditions:
-        """What the sensor reports of itself now."""
+        """Address, times and clock of the sensor now."""
         lidar, context = self._lidar, self._context
         rig_ns = max(time.monotonic_ns() - context.clock.epoch_ns, 0)
         plan = lidar.plan

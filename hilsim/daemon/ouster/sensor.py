@@ -18,7 +18,7 @@ log = structlog.get_logger("hilsim")
 
 
 class Packets(Protocol):
-    """What the state of a sensor acts on."""
+    """Packets of a sensor, which follow its state."""
 
     async def follow(self, former: ControlState, state: ControlState) -> None:
         """Make packets follow a new state; returns when they do.
@@ -38,7 +38,7 @@ class Packets(Protocol):
         """
 
     def conditions(self) -> Conditions:
-        """What the sensor reports of itself now."""
+        """Address, times and clock of the sensor now."""
 
 
 class OusterSensor:
@@ -50,7 +50,7 @@ class OusterSensor:
         Args:
             name: Name of the sensor in the rig.
             state: State now.
-            packets: What follows the state.
+            packets: Packets that follow the state.
             boot_s: Time for which an initialisation lasts.
         """
         self.name = name
@@ -136,10 +136,10 @@ class OusterSensor:
 
 
 def _shown(state: ControlState) -> tuple[object, ...]:
-    """What packets show."""
+    """Parts of a state that packets show."""
     return state.active, state.initialization_id, state.status
 
 
 def _kept(state: ControlState) -> tuple[object, ...]:
-    """What is kept beside saved settings."""
+    """Parts of a state that are saved beside settings."""
     return state.user_data, state.keeps_user_data, state.static_address, state.ptp_profile

@@ -13,6 +13,7 @@ from hilsim.emulator.families.ouster_plan import IMU_DEVICE_NS, build_ouster_pla
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan, PacketFormat
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
+from hilsim.protocols.ouster.firmware import pixel_shifts
 from hilsim.protocols.ouster.geometry import MM_PER_M, offset_transform
 from hilsim.protocols.ouster.imu import IMU_PACKET_SIZE
 from hilsim.protocols.ouster.metadata import LIDAR_MODES, SensorMetadata, default_settings, mode_numbers
@@ -23,7 +24,8 @@ from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.head import no_head
-from hilsim.sensor.ouster_specs import COLUMN_PPB, TURN_MDEG, OusterSetting, OusterSpec
+from hilsim.sensor.ouster.setting import COLUMN_PPB, TURN_MDEG, OusterSetting
+from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.setup import WHOLE_TURN_DEG
@@ -58,7 +60,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
         return self.setup.ouster or OusterSetting()
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """None of another family's keys, and what ``[sensor.ouster]`` says is not said again."""
+        """None of another family's keys, and nothing twice that ``[sensor.ouster]`` sets."""
         spec, setup = self.spec, self.setup
         yield setup.cepton is None, f"cepton must not be given for a {spec.model}"
         for name, value, default, instead in (
@@ -67,12 +69,12 @@ class OusterFamily(LidarFamily[OusterSpec]):
             ("phase_deg", setup.phase_deg, None, "phase_lock_deg"),
             ("return_mode", setup.return_mode, "strongest", "ouster.udp_profile_lidar"),
         ):
-            yield value == default, f"{name} must not be given for a {spec.model}: {instead} says it"
+            yield value == default, f"{name} must not be given for a {spec.model}: {instead} sets it"
         yield setup.gps is None, f"gps must not be given for a {spec.model}: its packets contain no sentence"
         yield setup.decimation == DecimationSpec(), f"decimation must not be given for an {spec.model}"
         clock = setup.clock
-        yield clock.sync == "auto", f'clock.sync must be "auto" for a {spec.model}: ouster.timestamp_mode says it, got "{clock.sync}"'
-        yield clock.stamps == "power_up", f'clock.stamps must be "power_up" for a {spec.model}: ouster.timestamp_mode says it, got "{clock.stamps}"'
+        yield clock.sync == "auto", f'clock.sync must be "auto" for a {spec.model}: ouster.timestamp_mode sets it, got "{clock.sync}"'
+        yield clock.stamps == "power_up", f'clock.stamps must be "power_up" for a {spec.model}: ouster.timestamp_mode sets it, got "{clock.stamps}"'
         yield (
             setup.phase_lock_deg is None or self.setting.timestamp_mode in _FOLLOWING,
             f"phase_lock_deg must be given with ouster.timestamp_mode {' or '.join(sorted(_FOLLOWING))} only, got {self.setting.timestamp_mode}",
@@ -115,7 +117,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
 
     @property
     def mode(self) -> ReturnMode:
-        """Return mode, by a Velodyne's names: the profile says it."""
+        """Return mode, by a Velodyne's names, of the profile."""
         return ReturnMode.DUAL if self.setting.profile.returns > 1 else ReturnMode.STRONGEST
 
     @property
@@ -171,7 +173,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
         return self.setting.initialization_id or _FIRST_ID + stream
 
     def metadata(self, stream: int, *, destination: str, data_port: int | None, position_port: int | None) -> SensorMetadata:
-        """What the sensor says of itself.
+        """Metadata that the sensor gives of itself.
 
         Args:
             stream: Number of the sensor within its rig.
@@ -205,7 +207,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
             imu_to_sensor=offset_transform(x, y, z),
             lidar_mode=setting.lidar_mode,
             lidar_profile=setting.udp_profile_lidar,
-            pixel_shift_by_row=setting.pixel_shifts(spec),
+            pixel_shift_by_row=pixel_shifts(spec.azimuth_deg, setting.columns_per_frame, version, spec.prod_line),
             settings=settings,
             imu_profile=setting.udp_profile_imu,
             column_window=None if setting.has_whole_turn else setting.column_window,

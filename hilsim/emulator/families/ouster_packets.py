@@ -1,4 +1,4 @@
-"""Packets of an Ouster: columns with their stamps, what the receiver counts beside ranges, and inertial packets."""
+"""Packets of an Ouster: columns with their stamps, counts of photons, and inertial packets."""
 
 import math
 
@@ -22,7 +22,7 @@ from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, rig_from_device, scaled_down, scaled_up
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
 from hilsim.sensor.optics.false_alarms import FalseAlarms
-from hilsim.sensor.ouster_specs import COLUMN_PPB
+from hilsim.sensor.ouster.setting import COLUMN_PPB
 from hilsim.sensor.response import CHANNELS_PER_STREAM
 from hilsim.vehicle.platform import Platform
 
@@ -218,7 +218,7 @@ def sense_light(own: OusterPlan, plan: LidarPlan, world: World, workspace: Works
 
 @kernel
 def copy_pixel(source: Returns, source_sequence: int, target: Returns, target_sequence: int, channel: int) -> None:
-    """Copy what is only an Ouster's of a pixel."""
+    """Copy the counts of a pixel."""
     for number in range(source.own.signal.shape[0]):
         target.own.signal[number, target_sequence, channel] = source.own.signal[number, source_sequence, channel]
     target.own.near_ir[0, target_sequence, channel] = source.own.near_ir[0, source_sequence, channel]

@@ -1,4 +1,4 @@
-"""What the kernels of an Ouster need beside a plan of what all lidars have."""
+"""The part of a plan that only the kernels of an Ouster need."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,8 @@ from hilsim.protocols.ouster.headers import LIDAR_PACKET, ColumnField, HeaderFie
 from hilsim.protocols.ouster.lidar import LidarLayout
 from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET
 from hilsim.rng import Purpose, uniform
-from hilsim.sensor.ouster_specs import OusterSetting, OusterSpec
+from hilsim.sensor.ouster.setting import OusterSetting
+from hilsim.sensor.ouster.specs import OusterSpec
 
 _FASTEST_GRID_NS, _SLOW_GRID_NS = 8, 10
 _REV_7 = 3
@@ -26,7 +27,7 @@ ORDERS = ("STRONGEST_TO_WEAKEST", "NEAREST_TO_FARTHEST", "FARTHEST_TO_NEAREST")
 
 
 class OusterReturns(NamedTuple):
-    """What an Ouster reports beside ranges and reflectivities, for ``s`` columns, and room for a packet's headers.
+    """Counts that an Ouster reports beside ranges and reflectivities, for ``s`` columns, and room for a packet's headers.
 
     Attributes:
         energy: ``float32[r, s, c]``, of the reported echo; 0 for none.

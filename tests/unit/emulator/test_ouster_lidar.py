@@ -19,7 +19,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SunSpec
-from hilsim.sensor.ouster_specs import OusterSetting
+from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.platform import build_platform

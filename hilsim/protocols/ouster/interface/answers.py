@@ -1,4 +1,4 @@
-"""What the control interface answers: status codes with documents, what a request makes of the state, and documents of the sensor's condition."""
+"""Answers of the control interface: status codes with documents, the state after a request, and documents of the sensor's condition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """What the sensor reports of itself beside its settings.
+    """Address, times and clock of a sensor: values that it reports beside its settings.
 
     Attributes:
         address: The sensor's IPv4 address.

@@ -212,7 +212,7 @@ def outcome_of(state: ControlState, request: Request, conditions: Conditions) ->
     Args:
         state: State before it.
         request: The request.
-        conditions: What the sensor reports of itself.
+        conditions: Address, times and clock of the sensor.
     """
     path = request.path.removeprefix(API).rstrip("/") if request.path.startswith(API) else ""
     if request.method == "GET" and path.startswith(_METADATA):

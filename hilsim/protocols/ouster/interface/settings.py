@@ -21,7 +21,7 @@ from hilsim.protocols.ouster.metadata import LIDAR_MODES, SIGNAL_MULTIPLIERS, de
 from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, PROFILES
 
 AUTO = "@auto"
-"""Value of a destination that stands for the address of whoever sends the request."""
+"""Value of a destination for which the sensor takes the address of the client."""
 NORMAL, STANDBY = "NORMAL", "STANDBY"
 DESTINATION_KEYS = ("udp_dest", "udp_port_lidar", "udp_port_imu", "udp_multicast_ttl")
 """Settings that act on the next packet if a request has neither ``staging`` nor ``reinit``."""
@@ -37,7 +37,7 @@ class Setting:
     """A key.
 
     Attributes:
-        rule: What its value must be, for messages.
+        rule: Rule for its value, for messages.
         accepts: Whether a value of JSON is one.
         since: First firmware that has it.
     """
@@ -159,7 +159,7 @@ def staged_settings(given: Any, settings: Mapping[str, Any], firmware: Firmware,
         given: Object of JSON.
         settings: Settings before.
         firmware: Version of the sensor.
-        peer: Address that ``@auto`` stands for.
+        peer: Address of the client, which replaces ``@auto``.
 
     Raises:
         ValueError: the request is no object, or a key or value is wrong; all faults, joined by "; ".

@@ -139,7 +139,7 @@ class ControlState:
         return replace(self, saved=self.active)
 
     def initialized(self) -> Self:
-        """End the initialisation: the sensor runs or stands by, as its operating mode is."""
+        """End the initialisation: the sensor runs or is in standby, as its operating mode requires."""
         return replace(self, status=STANDBY if self.active["operating_mode"] == STANDBY else RUNNING)
 
     def _begin(self, settings: Mapping[str, Any]) -> Self:
