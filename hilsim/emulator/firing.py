@@ -82,15 +82,14 @@ def _cell(plan: LidarPlan, channel: int, aim: npt.NDArray[np.float64]) -> int:
 
 
 @kernel
-def beside_axis(
+def _moved(
     own: Any, origin: tuple[Doubles, Doubles, Doubles], turns: Doubles, turned: tuple[Doubles, Doubles, Doubles, Doubles]
 ) -> tuple[Doubles, Doubles, Doubles]:
-    """Origins of sixteen beams, moved by the arm with which the head carries them round its axis; of a lidar without one they stay."""
+    """Origins of sixteen beams as their family moves them."""
     if own is None:
         return origin
-    sine, cosine = sines_and_cosines(turns)
-    x, y, z = rotate(turned, (sine * own.arm_m, cosine * own.arm_m, sine * 0.0))
-    return origin[0] + x, origin[1] + y, origin[2] + z
+    moved: tuple[Doubles, Doubles, Doubles] = own.move_origins(own, origin, turns, turned)
+    return moved
 
 
 @kernel
@@ -208,7 +207,7 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
             ox = share * (stop_x - start_x) + start_x + mx
             oy = share * (stop_y - start_y) + start_y + my
             oz = share * (stop_z - start_z) + start_z + mz
-            ox, oy, oz = beside_axis(plan.own, (ox, oy, oz), load_lanes(beams, table + _PHASE) * travelled + start_turns, turned)
+            ox, oy, oz = _moved(plan.own, (ox, oy, oz), load_lanes(beams, table + _PHASE) * travelled + start_turns, turned)
             rows = load_lanes(row, 0)
             _put(origin_m, direction, rows, (ox, oy, oz), (dx, dy, dz))
             if sub_rays > 1:

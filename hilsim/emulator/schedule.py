@@ -40,27 +40,20 @@ def _write_produced(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64
 
 @kernel
 def _sent_sequence(own: Any, plan: LidarPlan, packet: int) -> int:
-    """Index of the first firing sequence of a packet of a lidar that sends the same packets of each turn; -1 for another one."""
+    """First firing sequence of a packet of a family that finds it itself; -1 for another one."""
     if own is None:
         return -1
-    number = packet - plan.origin_packet
-    turn = number // own.slots.size
-    first: int = plan.origin_sequence + turn * own.columns_per_frame + own.slots[number - turn * own.slots.size] * plan.sequences_per_packet
-    return first
+    sequence: int = own.first_sequence(own, plan, packet)
+    return sequence
 
 
 @kernel
 def _sent_before(own: Any, plan: LidarPlan, device_ns: int) -> int:
-    """Index of the last packet of such a lidar that begins at or before a device time, at least 0; -1 for another lidar."""
+    """A packet of such a family that begins at or before a device time; -1 for another one."""
     if own is None:
         return -1
-    sequence = device_ns // plan.sequence_ns - plan.origin_sequence
-    turn = sequence // own.columns_per_frame
-    rest = (sequence - turn * own.columns_per_frame) // plan.sequences_per_packet
-    packet: int = plan.origin_packet + turn * own.slots.size - 1
-    for slot in range(own.slots.size):
-        packet += 1 if own.slots[slot] <= rest else 0
-    return max(packet, 0)
+    packet: int = own.packet_before(own, plan, device_ns)
+    return packet
 
 
 @kernel

@@ -5,7 +5,7 @@ lead covers.
 """
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -221,7 +221,7 @@ def _finish(
     for number in range(count):
         packet = first + number
         due_ns = epoch_ns + data_deadline_ns(plan, packet)
-        _take_part(workspace.returns, number * plan.sequences_per_packet, part)
+        _take_part(plan.own, workspace.returns, number * plan.sequences_per_packet, part)
         encode(plan, packet, part, workspace.counts, framing.header_size, datagram)
         size = frame_datagram(framing, packet, datagram, plan.data_size)
         if not push(rings, flow, due_ns, begun_ns, datagram, size):
@@ -233,7 +233,7 @@ def _finish(
 
 
 @kernel
-def _take_part(returns: Returns, first: int, part: Returns) -> None:
+def _take_part(own: Any, returns: Returns, first: int, part: Returns) -> None:
     """Copy what a packet consists of from the returns of several: those of the firing sequences from ``first`` on."""
     sequences = part.azimuth_cdeg.size
     for sequence in range(sequences):
@@ -244,7 +244,7 @@ def _take_part(returns: Returns, first: int, part: Returns) -> None:
                 part.reflectivity[kind, sequence, channel] = returns.reflectivity[kind, first + sequence, channel]
                 part.flags[kind, sequence, channel] = returns.flags[kind, first + sequence, channel]
         for channel in range(part.distance.shape[2]):
-            copy_own(returns.own, returns, first + sequence, part, sequence, channel)
+            copy_own(own, returns, first + sequence, part, sequence, channel)
 
 
 @kernel

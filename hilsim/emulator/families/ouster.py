@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.families.ouster_plan import IMU_DEVICE_NS, build_ouster_plan
+from hilsim.emulator.families.ouster_packets import IMU_DEVICE_NS
+from hilsim.emulator.families.ouster_plan import build_ouster_plan
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan, PacketFormat
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE

@@ -1,17 +1,19 @@
 """Packets of an Ouster: columns with their stamps, counts of photons, and inertial packets."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, floor_lanes, lane_numbers, load_lanes, roots, store_lanes
-from hilsim.emulator.families.ouster_plan import IMU_DEVICE_NS, IMU_NS, OusterPlan
 from hilsim.emulator.inertial import felt_motion
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
 from hilsim.emulator.workspace import Returns, Workspace
+from hilsim.geometry.rotations import rotate
 from hilsim.protocols.ouster.headers import ColumnField, HeaderField
 from hilsim.protocols.ouster.imu import encode_imu_packet
 from hilsim.protocols.ouster.lidar import encode_lidar_packet
@@ -43,20 +45,60 @@ _ACCELEROMETER_NS, _GYROSCOPE_NS = constant(213_920), constant(435_140)
 """Times from the packet to the readings of an inertial packet, by a public capture (firmware 2.0)."""
 _ACCELERATION_STEP_G, _RATE_STEP_DPS = 1.0 / 4096.0, 250.0 / 32768.0
 _ONE, _TWO = constant(1), constant(2)
+IMU_NS, IMU_DEVICE_NS = 10_000_000, 9_999_974
+"""Time from inertial packet to inertial packet, and the device time nearest to it."""
 _IMU, _IMU_DEVICE = constant(IMU_NS), constant(IMU_DEVICE_NS)
 
 
 @kernel
-def own_clock_ns(own: OusterPlan, clock: DeviceClock, device_ns: int) -> int:
-    """Time that the sensor's clock shows at a device time."""
-    if clock.follows_pulse:
-        utc_ns = clock.utc_epoch_ns + rig_from_device(clock, device_ns)
-        return utc_ns if own.counts_utc else utc_ns - own.stamp_base_ns
-    return own.stamp_base_ns + scaled_up(scaled_down(device_ns, _SLOW), clock.stamp_ppb)
+def first_column_of(own: Any, plan: LidarPlan, packet: int) -> int:
+    """Index of the first column (firing sequence) of a packet: each turn sends the same packets."""
+    number = packet - plan.origin_packet
+    turn = number // own.slots.size
+    first: int = plan.origin_sequence + turn * own.columns_per_frame + own.slots[number - turn * own.slots.size] * plan.sequences_per_packet
+    return first
 
 
 @kernel
-def column_stamp_ns(own: OusterPlan, plan: LidarPlan, sequence: int) -> int:
+def packet_before(own: Any, plan: LidarPlan, device_ns: int) -> int:
+    """Index of the last packet that begins at or before a device time, at least 0."""
+    sequence = device_ns // plan.sequence_ns - plan.origin_sequence
+    turn = sequence // own.columns_per_frame
+    rest = (sequence - turn * own.columns_per_frame) // plan.sequences_per_packet
+    packet: int = plan.origin_packet + turn * own.slots.size - 1
+    for slot in range(own.slots.size):
+        packet += 1 if own.slots[slot] <= rest else 0
+    return max(packet, 0)
+
+
+@kernel
+def beside_axis(
+    own: Any, origin: tuple[Doubles, Doubles, Doubles], turns: Doubles, turned: tuple[Doubles, Doubles, Doubles, Doubles]
+) -> tuple[Doubles, Doubles, Doubles]:
+    """Origins of sixteen beams, moved by the arm with which the head carries them round its axis."""
+    sine, cosine = sines_and_cosines(turns)
+    x, y, z = rotate(turned, (sine * own.arm_m, cosine * own.arm_m, sine * 0.0))
+    return origin[0] + x, origin[1] + y, origin[2] + z
+
+
+@kernel
+def note_energy(own: Any, returns: Returns, number: int, sequence: int, channel: int, energy: float) -> None:  # noqa: ARG001 - as of any family
+    """Write a return's energy."""
+    returns.own.energy[number, sequence, channel] = energy
+
+
+@kernel
+def own_clock_ns(own: Any, clock: DeviceClock, device_ns: int) -> int:
+    """Time that the sensor's clock shows at a device time."""
+    base_ns: int = own.stamp_base_ns
+    if clock.follows_pulse:
+        utc_ns = clock.utc_epoch_ns + rig_from_device(clock, device_ns)
+        return utc_ns if own.counts_utc else utc_ns - base_ns
+    return base_ns + scaled_up(scaled_down(device_ns, _SLOW), clock.stamp_ppb)
+
+
+@kernel
+def column_stamp_ns(own: Any, plan: LidarPlan, sequence: int) -> int:
     """Stamp of a column: the encoder triggers it, so it oscillates about even times."""
     turns = sequence / own.columns_per_frame
     lead_ns = 0.0
@@ -66,19 +108,21 @@ def column_stamp_ns(own: OusterPlan, plan: LidarPlan, sequence: int) -> int:
     if own.jitter_ns > 0.0:
         lead_ns += own.jitter_ns * normal(plan.response.seed, plan.response.stream, sequence, _COLUMN_TIME)
     stamp_ns = own_clock_ns(own, plan.clock, sequence * plan.sequence_ns) + math.floor(lead_ns)
-    return max(stamp_ns, 0) // own.stamp_grid_ns * own.stamp_grid_ns
+    grid_ns: int = own.stamp_grid_ns
+    return max(stamp_ns, 0) // grid_ns * grid_ns
 
 
 @kernel
-def is_inside(own: OusterPlan, column: int) -> bool:
+def is_inside(own: Any, column: int) -> bool:
     """Whether a column of a turn is inside the window."""
-    if own.first_column <= own.last_column:
-        return own.first_column <= column <= own.last_column
-    return column >= own.first_column or column <= own.last_column
+    first, last = int(own.first_column), int(own.last_column)
+    if first <= last:
+        return first <= column <= last
+    return column >= first or column <= last
 
 
 @stage_kernel
-def encode_columns(own: OusterPlan, plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
+def encode_columns(own: Any, plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write lidar packet ``packet`` to ``payload[offset:]``."""
     of_returns = returns.own
     header, columns = of_returns.header, of_returns.columns
@@ -100,21 +144,21 @@ def encode_columns(own: OusterPlan, plan: LidarPlan, packet: int, returns: Retur
 
 
 @inlined_kernel
-def _ambient(own: OusterPlan, alarms: FalseAlarms, ahead: tuple[float, float, float]) -> float:
+def _ambient(own: Any, alarms: FalseAlarms, ahead: tuple[float, float, float]) -> float:
     """Mean count of the sky in a direction, beyond that of darkness."""
     dx, dy, dz = ahead
     if own.near_ir_sun > 0.0 and dx * alarms.sun_x + dy * alarms.sun_y + dz * alarms.sun_z > _DISC:
         return _MOST
-    return own.near_ir_sky * min(1.0, 0.5 + max(0.0, dz + 0.5))
+    return float(own.near_ir_sky) * min(1.0, 0.5 + max(0.0, dz + 0.5))
 
 
 @inlined_kernel
-def _lit(own: OusterPlan, alarms: FalseAlarms, ahead: tuple[float, float, float], normal_of: tuple[float, float, float]) -> float:
+def _lit(own: Any, alarms: FalseAlarms, ahead: tuple[float, float, float], normal_of: tuple[float, float, float]) -> float:
     """Mean count of a white surface with a normal, beyond that of darkness. No surface has a shadow on it."""
     nx, ny, nz = normal_of
     side = -1.0 if nx * ahead[0] + ny * ahead[1] + nz * ahead[2] > 0.0 else 1.0
     sunlight = max(0.0, side * (nx * alarms.sun_x + ny * alarms.sun_y + nz * alarms.sun_z))
-    return own.near_ir_sky * (1.0 + side * nz) + own.near_ir_sun * sunlight
+    return float(own.near_ir_sky) * (1.0 + side * nz) + float(own.near_ir_sun) * sunlight
 
 
 @inlined_kernel
@@ -135,7 +179,7 @@ def _exchange(returns: Returns, sequence: int, channel: int) -> None:
 
 
 @kernel
-def _put_in_order(own: OusterPlan, returns: Returns, sequence: int, channel: int) -> None:
+def _put_in_order(own: Any, returns: Returns, sequence: int, channel: int) -> None:
     """Order a pixel's two returns as its setting has them; a sole one is the first."""
     distance = returns.distance
     if distance.shape[0] < _TWO:
@@ -158,7 +202,7 @@ def _leave_out(returns: Returns, sequence: int, channel: int) -> None:
 
 
 @stage_kernel
-def sense_light(own: OusterPlan, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0912 - one loop over pixels: a call with arrays costs as much as the rest of a pixel
+def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0912 - one loop over pixels: a call with arrays costs as much as the rest of a pixel
     """Count the photons of pixels, and finish their returns: their order, and columns outside the window.
 
     Args:
@@ -217,7 +261,7 @@ def sense_light(own: OusterPlan, plan: LidarPlan, world: World, workspace: Works
 
 
 @kernel
-def copy_pixel(source: Returns, source_sequence: int, target: Returns, target_sequence: int, channel: int) -> None:
+def copy_pixel(own: Any, source: Returns, source_sequence: int, target: Returns, target_sequence: int, channel: int) -> None:  # noqa: ARG001 - as of any family
     """Copy the counts of a pixel."""
     for number in range(source.own.signal.shape[0]):
         target.own.signal[number, target_sequence, channel] = source.own.signal[number, source_sequence, channel]
@@ -225,7 +269,7 @@ def copy_pixel(source: Returns, source_sequence: int, target: Returns, target_se
 
 
 @stage_kernel
-def write_inertial(own: OusterPlan, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def write_inertial(own: Any, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the inertial packet assembled at ``device_ns`` to ``payload[:48]``."""
     times_ns, acceleration_g, rate_dps = np.zeros(3, np.int64), np.zeros(3, np.float32), np.zeros(3, np.float32)
     times_ns[0] = device_ns // _IMU_DEVICE * _IMU

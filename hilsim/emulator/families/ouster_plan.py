@@ -6,7 +6,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import by_reference
+from hilsim.emulator.families.ouster_packets import (
+    beside_axis,
+    copy_pixel,
+    encode_columns,
+    first_column_of,
+    note_energy,
+    packet_before,
+    sense_light,
+    write_inertial,
+)
+from hilsim.emulator.families.own import family_kernels
 from hilsim.protocols.ouster.headers import LIDAR_PACKET, ColumnField, HeaderField
 from hilsim.protocols.ouster.lidar import LidarLayout
 from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET
@@ -16,8 +26,6 @@ from hilsim.sensor.ouster.specs import OusterSpec
 
 _FASTEST_GRID_NS, _SLOW_GRID_NS = 8, 10
 _REV_7 = 3
-IMU_NS, IMU_DEVICE_NS = 10_000_000, 9_999_974
-"""Time from inertial packet to inertial packet, and the device time nearest to it."""
 _NS_PER_US = 1000.0
 _HARMONICS = (461.0, 465.0)
 """Strongest oscillations of the columns' times, per turn; between them, so that they are alike from turn to turn or opposite (public captures)."""
@@ -53,7 +61,16 @@ class OusterReturns(NamedTuple):
         return self._replace(**{name: np.ascontiguousarray(getattr(self, name)[:, columns]) for name in names})
 
 
-@by_reference
+@family_kernels(
+    encode=encode_columns,
+    encode_info=write_inertial,
+    sense=sense_light,
+    note_energy=note_energy,
+    copy_return=copy_pixel,
+    first_sequence=first_column_of,
+    packet_before=packet_before,
+    move_origins=beside_axis,
+)
 class OusterPlan(NamedTuple):
     """Kernel-side part of an Ouster.
 

@@ -1,7 +1,7 @@
-"""Fourth stage: returns → bytes of packets. This is the one place where kernels choose by ``LidarPlan.own`` and ``packet_format``; a format's own kernels are beside it.
+"""Fourth stage: returns → bytes of packets. This is the one place where kernels choose by ``LidarPlan.packet_format``; a format's own kernels are beside it.
 
-What else differs between sensors is a property of the plan (``is_swept``), not a family. A plan whose ``own`` is not None has kernels compiled for it: those of
-other lidars contain nothing of it.
+A family may bring its kernels in the class of ``LidarPlan.own`` (``emulator.families.own``): all kernels of a lidar are then compiled for that class, and those
+of other lidars contain nothing of it. What else differs between sensors is a property of the plan (``is_swept``), not a family.
 """
 
 from typing import Any
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.families.cepton_packets import encode_points, fits_packet, write_information
-from hilsim.emulator.families.ouster_packets import copy_pixel, encode_columns, sense_light, write_inertial
 from hilsim.emulator.families.velodyne_packets import encode_blocks, write_position
 from hilsim.emulator.plan import LidarPlan, PacketFormat
 from hilsim.emulator.workspace import Returns, Workspace
@@ -28,7 +27,7 @@ def _encode(
     own: Any, plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[np.int64], offset: int, payload: npt.NDArray[np.uint8]
 ) -> None:
     if own is not None:
-        encode_columns(own, plan, packet, returns, offset, payload)
+        own.encode(own, plan, packet, returns, offset, payload)
     elif plan.packet_format == _POINTS:
         encode_points(plan, packet, returns, counts, offset, payload)
     else:
@@ -47,7 +46,7 @@ def encode(plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[n
 @kernel
 def _sense(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:
     if own is not None:
-        sense_light(own, plan, world, workspace)
+        own.sense(own, plan, world, workspace)
 
 
 @inlined_kernel
@@ -58,9 +57,9 @@ def sense(plan: LidarPlan, world: World, workspace: Workspace) -> None:
 
 @kernel
 def copy_own(own: Any, source: Returns, source_sequence: int, target: Returns, target_sequence: int, channel: int) -> None:
-    """Copy of a firing what ``sense`` wrote; ``own`` is that of the returns."""
+    """Copy of a firing what ``sense`` wrote; ``own`` is that of the plan."""
     if own is not None:
-        copy_pixel(source, source_sequence, target, target_sequence, channel)
+        own.copy_return(own, source, source_sequence, target, target_sequence, channel)
 
 
 @kernel
@@ -85,7 +84,7 @@ def order_of_returns(plan: LidarPlan) -> int:
 @kernel
 def _encode_info(own: Any, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     if own is not None:
-        write_inertial(own, plan, platform, device_ns, payload)
+        own.encode_info(own, plan, platform, device_ns, payload)
     elif plan.packet_format == _POINTS:
         write_information(plan, device_ns, payload)
     else:

@@ -10,7 +10,7 @@ from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
-from hilsim.emulator.workspace import SOLE_ROWS, Workspace
+from hilsim.emulator.workspace import SOLE_ROWS, Returns, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -219,10 +219,10 @@ def _brightness_of(
 
 
 @kernel
-def _note_energy(own: Any, number: int, sequence: int, channel: int, energy: float) -> None:
-    """Write a return's energy where its family reports it."""
+def _note_energy(own: Any, returns: Returns, number: int, sequence: int, channel: int, energy: float) -> None:
+    """Let the lidar's family note a return's energy."""
     if own is not None:
-        own.energy[number, sequence, channel] = energy
+        own.note_energy(own, returns, number, sequence, channel, energy)
 
 
 @kernel
@@ -277,10 +277,10 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                     reflectivity[return_number, sequence, channel] = byte
                     flags[return_number, sequence, channel] = blocked
                     reported_m[return_number, sequence, channel] = np.inf
-                    _note_energy(returns.own, return_number, sequence, channel, 0.0)
+                    _note_energy(plan.own, returns, return_number, sequence, channel, 0.0)
                     continue
                 reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
-                _note_energy(returns.own, return_number, sequence, channel, echoes[echo, ECHO_ENERGY])
+                _note_energy(plan.own, returns, return_number, sequence, channel, echoes[echo, ECHO_ENERGY])
                 if is_diffuse:
                     byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:
