@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan
 from hilsim.geometry.poses import Pose
+from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import LinkStyle
-from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
@@ -117,6 +118,16 @@ class LidarFamily(ABC, Generic[SpecT]):
     def sequence_ns(self) -> int:
         """Device time from firing sequence to firing sequence."""
         return self.spec.sequence_ns
+
+    @property
+    def largest_data_size(self) -> int:
+        """Bytes of the largest data packet of any setting."""
+        return max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX))
+
+    @property
+    def fastest_packet_hz(self) -> float:
+        """Data packets a second in the fastest mode that the sensor can be set to while it runs; 0: it stays as it is."""
+        return 0.0
 
     @property
     def produced_ratio(self) -> float:

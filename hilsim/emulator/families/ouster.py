@@ -15,8 +15,8 @@ from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
 from hilsim.protocols.ouster.firmware import pixel_shifts
 from hilsim.protocols.ouster.geometry import MM_PER_M, offset_transform
 from hilsim.protocols.ouster.imu import IMU_PACKET_SIZE
-from hilsim.protocols.ouster.metadata import SensorMetadata, default_settings
-from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET
+from hilsim.protocols.ouster.metadata import LIDAR_MODES, SensorMetadata, default_settings, mode_numbers
+from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, PROFILES
 from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.background import AzimuthGrid
 from hilsim.sensor.clock import DeviceClock
@@ -120,6 +120,16 @@ class OusterFamily(LidarFamily[OusterSpec]):
     def sequences_per_packet(self) -> int:
         """Columns of a packet."""
         return COLUMNS_PER_PACKET
+
+    @property
+    def largest_data_size(self) -> int:
+        """Bytes of a packet of the profile with the largest ones."""
+        return max(dataclasses.replace(self.setting, udp_profile_lidar=name).layout(self.spec.beams).size for name in PROFILES)
+
+    @property
+    def fastest_packet_hz(self) -> float:
+        """Packets a second of the fastest mode."""
+        return max(columns * rate_hz for columns, rate_hz in map(mode_numbers, LIDAR_MODES)) / COLUMNS_PER_PACKET
 
     @property
     def scan_ns(self) -> int:

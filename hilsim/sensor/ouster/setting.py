@@ -6,6 +6,7 @@ from typing import Literal
 from hilsim.errors import require
 from hilsim.protocols.ouster.firmware import NEWEST, Firmware, find_firmware, footer_of
 from hilsim.protocols.ouster.imu import LEGACY_IMU
+from hilsim.protocols.ouster.interface.settings import column_window
 from hilsim.protocols.ouster.lidar import LidarLayout, lidar_layout
 from hilsim.protocols.ouster.metadata import LIDAR_MODES, SIGNAL_MULTIPLIERS, mode_numbers
 from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, PROFILES, Profile
@@ -114,10 +115,7 @@ class OusterSetting:
     @property
     def column_window(self) -> tuple[int, int]:
         """``lidar_data_format.column_window``: first and last column that is valid, which may wrap: columns count clockwise, and angles do not."""
-        columns, (first, last) = self.columns_per_frame, self.azimuth_window_mdeg
-        if self.has_whole_turn:
-            return 0, columns - 1
-        return -(-columns * (TURN_MDEG - last) // TURN_MDEG) % columns, columns * (TURN_MDEG - first) // TURN_MDEG % columns
+        return column_window(self.azimuth_window_mdeg, self.columns_per_frame)
 
     @property
     def sent_packets(self) -> tuple[int, ...]:
