@@ -15,7 +15,7 @@ from hilsim.protocols.ouster.lidar import lidar_layout
 from hilsim.protocols.ouster.metadata import SensorMetadata
 from hilsim.protocols.ouster.metadata_reading import read_metadata
 from hilsim.protocols.ouster.profiles import HeaderKind
-from hilsim.protocols.ouster.recognition import header_kind, read_header_field
+from hilsim.protocols.ouster.recognition import describe_fits, header_kind, read_header_field
 
 _COMPRESSIONS = (".gz", ".zst")
 _NUMBER = re.compile(r"[._]\d+")
@@ -111,6 +111,27 @@ class Identity(NamedTuple):
     def is_sure(self) -> bool:
         """Whether there are metadata with the packet's serial number, or it has none."""
         return self.metadata is not None and self.serial in {0, int(self.metadata.serial)}
+
+
+def required_metadata(identity: Identity, payload: bytes, where: str) -> SensorMetadata:
+    """Metadata by which the pixels of a lidar packet can be read.
+
+    Args:
+        identity: Sensor of the packet.
+        payload: The packet.
+        where: Start of the message, usually the sensor's address.
+
+    Raises:
+        CaptureError: there are none, or those of another sensor or of packets of another size.
+    """
+    metadata = identity.metadata
+    if metadata is None:
+        raise CaptureError(f"{where}: {describe_fits(len(payload), identity.header)}")
+    if not identity.is_sure:
+        raise CaptureError(f"{where}: metadata must be of serial number {identity.serial}, got {metadata.serial}")
+    if packet_size(metadata) != len(payload):
+        raise CaptureError(f"{where}: metadata must be of packets of {len(payload)} bytes, got {packet_size(metadata)}")
+    return metadata
 
 
 def packet_size(sensor: SensorMetadata) -> int:
