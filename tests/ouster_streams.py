@@ -21,6 +21,7 @@ SOURCE, DESTINATION = "10.5.5.86", "10.5.5.1"
 LIDAR_PORT, IMU_PORT = 7502, 7503
 BASE_NS = 1_700_000_000_000_000_000
 LATENCY_NS = 200_000
+MTU = 1500
 SPREAD_NS = 1600.0
 
 
@@ -41,7 +42,8 @@ def pixels_of(metadata, generator):
         is_return = generator.random(place.shape) < (0.66 if number == 0 else 0.1)
         if number:
             is_return &= pixels.range_mm[0] > 0
-        place[:] = np.where(is_return, generator.integers(100 + 4000 * number, 16_000 + 4000 * number, place.shape) * 8, 0)
+        nearest, farthest = (100, 16_000) if number == 0 else (20, 4000)
+        place[:] = np.where(is_return, pixels.range_mm[0] * number + generator.integers(nearest, farthest, place.shape) * 8, 0)
         strength = generator.integers(20, 200, place.shape) // (1 + number)
         pixels.reflectivity[number] = np.where(is_return, generator.integers(2, 60, place.shape), 0)
         pixels.signal[number] = np.where(is_return, strength, generator.integers(2, 6, place.shape) if number == 0 else 0)
@@ -65,7 +67,6 @@ def lidar_payloads(metadata, frames=1, *, first_frame=4711, seed=1):
     columns_per_frame = metadata.columns_per_frame
     stamps = column_times(metadata, 0, frames * columns_per_frame, generator).reshape(frames, columns_per_frame)
     frame_ids = 1 << (32 if metadata.profile.header.name == "FUSA" else 16)
-    pixels = [pixels_of(metadata, generator) for _ in range(4)]
     found = []
     for frame in range(frames):
         header = header_of(metadata, (first_frame + frame) % frame_ids)
@@ -79,7 +80,7 @@ def lidar_payloads(metadata, frames=1, *, first_frame=4711, seed=1):
             columns[:, ColumnField.MEASUREMENT_ID] = ids
             columns[:, ColumnField.STATUS] = is_inside * COLUMNS[metadata.profile.header].valid_status
             columns[:, ColumnField.ENCODER_COUNT] = ids * (90_112 // columns_per_frame)
-            some = pixels[generator.integers(len(pixels))]
+            some = pixels_of(metadata, generator)
             shown = type(some)(*(np.where(is_inside[None, :, None], values, 0).astype(values.dtype) for values in some))
             found.append((int(stamps[frame, ids[-1]]), encoded(layout, header, columns, shown).tobytes()))
     return found
@@ -108,7 +109,7 @@ def stream(metadata, frames=1, *, has_imu=True, source=SOURCE, first_frame=4711,
     found = []
     for number, (port, source_port, stamp_ns, payload) in enumerate(packets):
         flow = FlowKey(source, source_port, DESTINATION, port)
-        style = replace(PLAIN_STYLE, dont_fragment=port == IMU_PORT)
+        style = replace(PLAIN_STYLE, dont_fragment=len(payload) + 28 <= MTU)
         framing = build_framing(style, flow, source_mac=f"{oui}:00:80:73", destination_mac="02:00:00:00:00:01")
         frame = np.zeros(HEADER_SIZE + len(payload), np.uint8)
         frame[HEADER_SIZE:] = np.frombuffer(payload, np.uint8)

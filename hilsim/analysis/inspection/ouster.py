@@ -1,6 +1,7 @@
 """Inspection of Ouster flows: lidar packets by their headers and columns, IMU packets of both forms."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -185,7 +186,7 @@ class OusterImuFlow:
         every = np.full(len(times.host_ns), fill_value=True)
         return Steps(is_next=every, is_planned=~every)
 
-    def _read(self, payloads: list[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def _read(self, payloads: list[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """Stamps and accelerations of all measurements."""
         if self._is_legacy:
             records = np.frombuffer(b"".join(payloads), IMU_DTYPE)
