@@ -22,9 +22,16 @@ from hilsim.units import HOUR_NS
 NO_STAMP = -1
 Times = npt.NDArray[np.int64]
 
-_CLOCKED = {PacketKind.VELODYNE_DATA: HOUR_NS, PacketKind.VELODYNE_POSITION: HOUR_NS, PacketKind.CEPTON_STDV: 1 << 62}
+_FOR_EVER = 1 << 62
+_CLOCKED = {
+    PacketKind.VELODYNE_DATA: HOUR_NS,
+    PacketKind.VELODYNE_POSITION: HOUR_NS,
+    PacketKind.CEPTON_STDV: _FOR_EVER,
+    PacketKind.OUSTER_LIDAR: _FOR_EVER,
+    PacketKind.OUSTER_IMU: _FOR_EVER,
+}
 """Kinds whose stamps are understood, with the modulus of their count."""
-POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV))
+POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV, PacketKind.OUSTER_LIDAR))
 
 LEAD_IN_NS = 2_000_000
 """Time from the time line's beginning to the first packet of a pass by the host's clock, because the instant of a stamp is some milliseconds before sending."""

@@ -373,7 +373,12 @@ def _other_lines(summary: CaptureSummary) -> Iterator[Line]:
 def _next_line(facts: CaptureFacts, summary: CaptureSummary) -> str:
     """Suggested command to replay the capture."""
     flows = [flow for sensor in summary.sensors for flow in sensor.flows]
-    is_seamless = any(isinstance(flow.details, (VelodyneData, StdvPoints)) for flow in flows)
+    is_seamless = any(_loops_seamlessly(flow) for flow in flows)
     pace = " --pace device" if any(_pace_problem(flow) for flow in flows) else ""
     loop = "seamless" if is_seamless else "plain"
     return f"replay it   hilsim replay {shlex.quote(facts.file)} --to 127.0.0.1{pace} --loop {loop}"
+
+
+def _loops_seamlessly(flow: FlowSummary) -> bool:
+    """Whether two places of a flow may fit each other: any of a Velodyne or Cepton sensor, and those of several frames of an Ouster sensor."""
+    return isinstance(flow.details, (VelodyneData, StdvPoints)) or (isinstance(flow.details, OusterLidar) and flow.details.frames > 1)

@@ -107,13 +107,13 @@ def _word(payload: bytes, at: int) -> int:
 def header_kind(payload: bytes) -> HeaderKind:
     """Kind of the packet header of a lidar packet, or of an IMU packet with one, by its bytes.
 
-    The type has 16 bits in a STANDARD header and 8 in a FUSA header, where the initialisation id follows. An id whose lowest byte is 0 makes both look alike;
-    metadata decide then.
+    The type has 16 bits in a STANDARD header and 8 in a FUSA header, where the initialisation id follows. Where that id's lowest byte is 0, the last bytes of
+    the serial number decide, at which a STANDARD header is 0.
     """
     form = FORMS.get(len(payload))
     if len(payload) == _IMU_SIZE or (form is not None and not form.has_header):
         return HeaderKind.NONE
-    return HeaderKind.STANDARD if payload[1] == 0 else HeaderKind.FUSA
+    return HeaderKind.FUSA if payload[1] or (payload[14] and payload[15]) else HeaderKind.STANDARD
 
 
 def read_header_field(payload: bytes, kind: HeaderKind, field: HeaderField) -> int:
