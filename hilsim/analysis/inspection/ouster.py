@@ -70,7 +70,9 @@ class OusterLidarFlow:
         self._last_ns = int(stamp_ns[-1])
         is_by_host = np.abs(times.step_ns() - step_ns) <= _HOST_DOUBT_NS + np.abs(step_ns) // 10
         is_sound = run.is_late | ((step_ns > 0) & is_by_host)
-        self._stamps.look(stamp_ns // 1000, step_ns // 1000, is_sound=is_sound, is_late=run.is_late, is_point=run.is_next & is_sound, times=times)
+        # steps of rounded stamps: rounded steps would lose half a microsecond each
+        step_us = stamp_ns // 1000 - (stamp_ns - step_ns) // 1000
+        self._stamps.look(stamp_ns // 1000, step_us, is_sound=is_sound, is_late=run.is_late, is_point=run.is_next & is_sound, times=times)
         return Steps(is_next=run.is_next, is_planned=np.zeros(stamp_ns.size, np.bool_))
 
     def _note_headers(self, heads: Heads, run: Run) -> None:

@@ -42,6 +42,7 @@ def test_a_stream_with_metadata_is_described_whole():
     assert (lidar.columns, lidar.invalid_columns, lidar.missing.packets, lidar.stamp_grid_ns) == (2048, 0, 0, 8)
     assert lidar.frame_rate_hz == pytest.approx(10.0, rel=1e-3)
     assert lidar.init_ids == (0xABCDE,)
+    assert abs(lidar.clock.host_drift_ppm) < 1.0
     assert (imu.form, imu.measurements_per_packet) == ("LEGACY", 1)
     assert imu.rate_hz == pytest.approx(100.0)
     assert problems(datagrams, SENSOR) == []
