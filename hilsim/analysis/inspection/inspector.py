@@ -111,7 +111,9 @@ class _Flow:
 
     def ground(self) -> Ground | Reason | None:
         """The ground in the first packets; None where they hold no points."""
-        return self._sample.ground(self._known.geometry if isinstance(self._known, VelodyneDataFlow) else None)
+        known = self._known
+        geometry = known.geometry if isinstance(known, VelodyneDataFlow) else None
+        return self._sample.ground(geometry, known.metadata if isinstance(known, OusterLidarFlow) else None)
 
     def summary(self) -> FlowSummary:
         """Figures of the datagrams so far."""

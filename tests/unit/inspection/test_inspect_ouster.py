@@ -136,6 +136,18 @@ def test_captures_of_real_units_are_described(capture, name, expected):
     assert imu.acceleration_g == pytest.approx(1.0, abs=0.03)
 
 
+@pytest.mark.parametrize(("name", "height_m"), [("OS-2-128-U1_v2.3.0_1024x10", 1.88), ("OS-0-32-U1_v2.2.0_1024x10", 1.31)])
+def test_the_ground_is_found_under_real_units(capture, name, height_m):
+    path = capture(f"ouster/{name}.pcap")
+    (found,) = inspect(CaptureFile(path), OusterMetadata(capture=path)).sensors
+    assert found.ground.height_m == pytest.approx(height_m, abs=0.05)
+
+
+def test_without_metadata_the_report_says_why_there_is_no_ground():
+    (found,) = inspect(stream(SENSOR, 1)).sensors
+    assert "metadata must be known" in str(found.ground)
+
+
 def test_the_sensors_behind_fragments_are_described(capture):
     lidars, imus = _of_file(capture("ouster/same_ports_nonlegacy.pcap"))
     assert [(each.model, each.header, each.serial) for each in lidars] == [
