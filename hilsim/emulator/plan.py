@@ -14,6 +14,7 @@ from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.field_of_view import FieldOfView
 from hilsim.sensor.head import Head
+from hilsim.sensor.interference import Interference
 from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.optics.false_alarms import FalseAlarms
@@ -143,6 +144,7 @@ class LidarPlan(NamedTuple):
         weather: Extinction and false echoes.
         window: Transmission of the sensor's window.
         false_alarms: Echoes caused by noise.
+        interference: Pulses of the rig's other sensors.
         overlay: Captured background.
         beam_cells: Static triangles by direction, for a stationary sensor.
         decimation: Rule that selects the firings to report.
@@ -190,6 +192,7 @@ class LidarPlan(NamedTuple):
     weather: Weather
     window: Window
     false_alarms: FalseAlarms
+    interference: Interference
     overlay: Overlay
     beam_cells: BeamCells
     decimation: Decimation

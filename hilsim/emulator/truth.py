@@ -52,6 +52,8 @@ class Cause(IntEnum):
     FALSE_ALARM = 2
     MIRROR = 3
     """A surface, seen in a mirror: the return lies behind that."""
+    INTERFERENCE = 4
+    """A pulse of another sensor of the rig."""
 
 
 _BACKGROUND_ALONE, _BACKGROUND_CHOSEN = constant(BackgroundObject.ALONE), constant(BackgroundObject.CHOSEN)
@@ -151,7 +153,7 @@ def allocate_truth(rows: int) -> Truth:
 
 @kernel
 def _sender(world: World, hits: Hits, firing: int, at: int) -> int:
-    """Object that a hit is of; ``echoes.WEATHER_RAY`` or ``FALSE_ALARM_RAY`` for what is no surface."""
+    """Object that a hit is of; ``echoes.WEATHER_RAY``, ``FALSE_ALARM_RAY`` or ``INTERFERENCE_RAY`` for what is no surface."""
     what = hits.what
     if what[firing, at, RAY] < 0:
         return int(what[firing, at, RAY])
@@ -238,7 +240,7 @@ def describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth
     truth.label[row] = _label(world, sender)
     truth.material[row] = _main_material(world, hits, firing, echo, sender)
     if sender < 0:
-        truth.cause[row] = -sender  # WEATHER_RAY and FALSE_ALARM_RAY are the causes' negatives
+        truth.cause[row] = -sender  # the rays of what is no surface are the causes' negatives
     else:
         truth.cause[row] = _IN_MIRROR if 2.0 * mirrored > energy else _OF_SURFACE
     truth.incidence_deg[row] = math.degrees(weighted / energy) if sub_rays else np.nan

@@ -48,6 +48,8 @@ class SensorSetup:
         window: Dirt on the sensor's window, and blocked sectors.
         false_alarms: Rate of false alarms.
         spurious: Rate of spurious returns.
+        interference: Whether the pulses of the rig's other sensors reach the receiver. Other sensors' rotation rate, phase lock, clock and lasers cannot be
+            changed while the rig runs then.
         decimation: Share of firings that is reported.
         clock: The sensor's own clock.
         gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
@@ -68,6 +70,7 @@ class SensorSetup:
     window: WindowSpec = field(default_factory=WindowSpec)
     false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
     spurious: SpuriousSpec = field(default_factory=SpuriousSpec)
+    interference: bool = False
     decimation: DecimationSpec = field(default_factory=DecimationSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None

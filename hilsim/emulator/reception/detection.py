@@ -7,6 +7,7 @@ from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kerne
 from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan
+from hilsim.emulator.reception.interference import add_interference
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
@@ -86,6 +87,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
     signal, receiver, drop_out = plan.signal, plan.beam.receiver, plan.drop_out_ratio
+    has_pulses = plan.interference.sources.size > 0
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
@@ -98,15 +100,16 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                 store_lanes(sums, row + _CODE, loss_draws(response.seed, first_stream + group * WIDTH, index))
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
                 firing, lane = channel * sequences + sequence, channel - group * WIDTH
-                found, blocked, moment, energy, retro = 0, _UNFLAGGED, 0.0, 0.0, 0.0
+                found, blocked, moment, energy, retro, through = 0, _UNFLAGGED, 0.0, 0.0, 0.0, 1.0
                 if is_weak:
                     through = window_share(plan, azimuth_cdeg[sequence], channel, index)
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     weaken(plan, hits, firing, through, channel, index)
+                is_disturbed = has_pulses and add_interference(plan, hits, firing, channel, index, through)
                 is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
-                    if is_lossy and not is_alarm:
+                    if is_lossy and not is_alarm and not is_disturbed:
                         draw, stream = sums[row + _CODE, lane], first_stream + channel
                         # Few draws are below the largest ratio: what the others met is not summed up for it.
                         lost = draw < signal.loss_ratio and is_dropped_out(drop_out, draw, count, value, firing)
