@@ -115,6 +115,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         drop_out_ratio=drop_out_ratios(spec.signal),
         baseline=unit.baseline,
         bias_m=unit.bias_m,
+        warm_up=unit.warm_up,
         weather=_weather(setting),
         window=build_window(setup.window),
         false_alarms=build_false_alarms(setup.false_alarms, setup.spurious),

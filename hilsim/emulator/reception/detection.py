@@ -47,6 +47,7 @@ from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, 
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
+from hilsim.sensor.unit.warm_up import warm_up_m
 
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
@@ -134,6 +135,7 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
     ripple, period = plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
+        warming_m = warm_up_m(plan.warm_up, index * plan.sequence_ns)
         for group in range(groups):
             of_group = sequence * groups + group
             row, among = of_group * SOLE_ROWS, bits[of_group, _SETTLED]
@@ -152,7 +154,7 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
                 diffuse, half = noisy_bytes(signal, energy * range_m * range_m * 100.0, gain, step, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
-            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group)
+            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group) + warming_m
             store_lanes(sums, row + _CODE, distance_codes(response, range_m, energy, bias_m, error))
             store_lanes(sums, row + _BYTE, diffuse)
             store_lanes(sums, row + _HALF, half)
@@ -232,6 +234,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
+        warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
         for channel in range(baseline.size):
             firing, of_group, lane = channel * sequences + sequence, sequence * groups + channel // WIDTH, channel % WIDTH
             bit, row, blocked = 1 << lane, of_group * SOLE_ROWS, marks[firing, _FLAGS]
@@ -247,7 +250,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
                 recorded = _background_echo(hits, firing) if has_backdrop else -1
-                error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane]
+                error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane] + warming_m
                 for echo in range(found):
                     is_certain = echo in (certain, recorded)
                     range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
