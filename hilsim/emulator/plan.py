@@ -14,7 +14,7 @@ from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.field_of_view import FieldOfView
 from hilsim.sensor.head import Head
-from hilsim.sensor.interference import Interference
+from hilsim.sensor.interference.pulses import Interference
 from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.optics.false_alarms import FalseAlarms

@@ -20,7 +20,7 @@ from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.field_of_view import whole_turn
 from hilsim.sensor.head import no_head
-from hilsim.sensor.interference import no_interference
+from hilsim.sensor.interference.pulses import no_interference
 from hilsim.sensor.mirror import no_mirror
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.optics.false_alarms import build_false_alarms
@@ -30,7 +30,7 @@ from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
 from hilsim.sensor.setup import IDEAL
 from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers
-from hilsim.sensor.specs import LidarSpec, PulseWord
+from hilsim.sensor.specs import PulseWord
 from hilsim.sensor.unit.encoder import no_encoder
 from hilsim.sensor.velodyne_specs import GpsSetting
 
@@ -108,7 +108,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         mirror=no_mirror(),
         beam=build_beam(spec.beam, setting.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
-        signal=_signal(spec, unit),
+        signal=_signal(setting, unit),
         lasers=ideal_lasers(spec.signal, unit.baseline, unit.gain)
         if setup.unit == IDEAL
         else drawn_lasers(spec.signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream),
@@ -176,11 +176,13 @@ def _side_by_side(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.ascontiguousarray(padded.reshape(table.shape[0], -1, WIDTH))
 
 
-def _signal(spec: LidarSpec, unit: Unit) -> Signal:
+def _signal(setting: LidarSetting, unit: Unit) -> Signal:
+    spec = setting.spec
     unit_m = spec.range_unit_mm / 1000.0
     code_max = min(math.floor(spec.range_max_m / unit_m + _ROUNDING), spec.range_code_max)
+    signal = spec.signal if setting.family.mode.is_dual else replace(spec.signal, split_light_ratio=1.0)
     return build_signal(
-        spec.signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_gains=bool((unit.gain != 1.0).any())
+        signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_gains=bool((unit.gain != 1.0).any())
     )
 
 

@@ -15,7 +15,7 @@ from hilsim.emulator.reception.light import mark
 from hilsim.geometry.frames import Vector
 from hilsim.sensor.clock import lost_ns, rig_from_device, scaled_down, scaled_up
 from hilsim.sensor.echoes import ENERGY, INTERFERENCE_RAY, MIRRORED, RANGE, RAY, RETRO, Hits
-from hilsim.sensor.interference import (
+from hilsim.sensor.interference.pulses import (
     SOURCE_DTYPE,
     Frame,
     Interference,
@@ -118,9 +118,9 @@ def _receive(plan: LidarPlan, hits: Hits, firing: int, count: int, own: Frame, n
         firing: Row of the firing.
         count: Number of its hits that are its own.
         own: Its beam.
-        number: Which other sensor fired.
+        number: Number of the other sensor.
         other: That sensor's beam.
-        delay_m: How much later the pulse left than the firing's own, in light's way.
+        delay_m: Delay of the pulse after the firing's own, as a distance of light.
         through: Share of light that the receiving sensor's window lets through, one way.
     """
     interference, value, what = plan.interference, hits.value, hits.what

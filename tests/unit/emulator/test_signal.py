@@ -77,6 +77,11 @@ def test_a_cold_sensors_ranges_are_wrong_by_what_the_ground_truth_names_and_less
         assert (truth.echoes > 1).any()
 
 
+def test_only_dual_mode_dims_the_echoes_of_a_split_beam(unit):
+    ratios = [real_lidar([], unit(split_light_ratio=0.3), return_mode=mode).plan.signal.split_light_ratio for mode in ("strongest", "last", "dual")]
+    assert ratios == [1.0, 1.0, 0.3]
+
+
 @compiled_only
 def test_an_empty_signal_makes_an_exact_sensor(vlp16):
     spec = dataclasses.replace(level(vlp16), signal=SignalSpec())

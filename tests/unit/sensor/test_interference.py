@@ -2,7 +2,7 @@
 
 import pytest
 
-from hilsim.sensor.interference import beam_frame, distance_m, light_at, spot_widths
+from hilsim.sensor.interference.pulses import beam_frame, distance_m, light_at, spot_widths
 from hilsim.sensor.specs import BeamSpec
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)

@@ -165,7 +165,7 @@ def source_frame(interference: Interference, number: int, row: int, device_ns: i
 
     Args:
         interference: The other sensors.
-        number: Which of them.
+        number: Number of the sensor among them.
         row: Row of the channel.
         device_ns: Device time of the firing.
     """
