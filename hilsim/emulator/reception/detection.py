@@ -7,7 +7,7 @@ from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kerne
 from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan
-from hilsim.emulator.reception.interference import add_interference
+from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
@@ -92,6 +92,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
+        turns = turns_of_sequence(plan, index) if has_pulses else (0.0, 0.0)
         if not plan.is_swept:
             azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
         for group in range(groups):
@@ -106,7 +107,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                     through = window_share(plan, azimuth_cdeg[sequence], channel, index)
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     weaken(plan, hits, firing, through, channel, index)
-                is_disturbed = has_pulses and add_interference(plan, hits, firing, channel, index, through)
+                is_disturbed = has_pulses and add_interference(plan, hits, firing, channel, index, through, turns)
                 is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):

@@ -5,16 +5,19 @@ that of the sensor's own light off the same place, times the ratio of both densi
 whether something is in between, and is not cast.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.emulator.plan import LidarPlan
+from hilsim.compilation.lanes import WIDTH
+from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.reception.light import mark
 from hilsim.geometry.frames import Vector
 from hilsim.sensor.clock import lost_ns, rig_from_device, scaled_down, scaled_up
 from hilsim.sensor.echoes import ENERGY, INTERFERENCE_RAY, MIRRORED, RANGE, RAY, RETRO, Hits
+from hilsim.sensor.head import head_turns
 from hilsim.sensor.interference.pulses import (
     SOURCE_DTYPE,
     Frame,
@@ -35,6 +38,7 @@ _M_PER_NS = 0.299792458
 _ROUNDING_NS = 2.0
 _SURELY_RETRO = 0.5
 _RAY = constant(INTERFERENCE_RAY)
+_SINE_ELEVATION, _COSINE_ELEVATION, _BEAM_ROWS = constant(BeamRow.SINE_ELEVATION), constant(BeamRow.COSINE_ELEVATION), constant(len(BeamRow))
 
 
 def build_interference(own: LidarPlan, own_beam: BeamSpec, others: Sequence[tuple[LidarPlan, BeamSpec]]) -> Interference:
@@ -66,7 +70,8 @@ def build_interference(own: LidarPlan, own_beam: BeamSpec, others: Sequence[tupl
     return Interference(
         sources=sources,
         offset_ns=np.concatenate([plan.firing_offset_ns for plan in plans]),
-        elevation_rad=np.radians(np.concatenate([plan.elevation_deg for plan in plans])),
+        level=np.cos(np.radians(np.concatenate([plan.elevation_deg for plan in plans]))),
+        rise=np.sin(np.radians(np.concatenate([plan.elevation_deg for plan in plans]))),
         azimuth_rad=np.concatenate([plan.azimuth_offset_rad for plan in plans]),
         origin_m=np.concatenate([plan.channel_origin_m for plan in plans]),
         segment=np.concatenate([plan.mirror.segment if plan.is_swept else np.zeros((plan.firing_offset_ns.size, 6)) for plan in plans]),
@@ -75,12 +80,23 @@ def build_interference(own: LidarPlan, own_beam: BeamSpec, others: Sequence[tupl
 
 
 @kernel
-def _own_frame(plan: LidarPlan, channel: int, device_ns: int) -> Frame:
+def turns_of_sequence(plan: LidarPlan, index: int) -> tuple[float, float]:
+    """Turns of a receiving sensor's head at the start of a firing sequence, and how far it turns within it; linear in between, as rays are fired."""
+    start_ns = index * plan.sequence_ns
+    turns = head_turns(plan.head, start_ns)
+    travelled = head_turns(plan.head, start_ns + plan.sequence_ns) - turns
+    return turns, travelled - math.floor(travelled + 0.5)
+
+
+@kernel
+def _own_frame(plan: LidarPlan, channel: int, device_ns: int, turns: tuple[float, float]) -> Frame:
     """The receiving sensor's beam."""
     if plan.is_swept:
         sine, cosine, level, rise = swept_aim(plan.mirror, channel, device_ns)
     else:
-        sine, cosine, level, rise = turned_aim(plan.head, plan.azimuth_offset_rad[channel], np.radians(plan.elevation_deg[channel]), device_ns)
+        share, table = plan.firing_offset_ns[channel] / plan.sequence_ns, channel // WIDTH * _BEAM_ROWS
+        sine, cosine = turned_aim(turns[0] + share * turns[1], plan.azimuth_offset_rad[channel])
+        level, rise = plan.beam_lanes[table + _COSINE_ELEVATION, channel % WIDTH], plan.beam_lanes[table + _SINE_ELEVATION, channel % WIDTH]
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     origin = plan.channel_origin_m
     return beam_frame(mount, (origin[channel, 0], origin[channel, 1], origin[channel, 2]), sine, cosine, level, rise)
@@ -91,7 +107,7 @@ def _place(plan: LidarPlan, own: Frame, ray: int, range_m: float) -> Vector:
     """Where a sub-ray ends, in the body frame."""
     (ox, oy, oz), (ax, ay, az), (hx, hy, hz), (vx, vy, vz) = own
     u, v = plan.beam.tangent[ray, 0], plan.beam.tangent[ray, 1]
-    length_m = range_m / np.sqrt(1.0 + u * u + v * v)
+    length_m = range_m / math.sqrt(1.0 + u * u + v * v)
     h_m, v_m = plan.beam.offset_m[ray, 0] + length_m * u, plan.beam.offset_m[ray, 1] + length_m * v
     return ox + length_m * ax + h_m * hx + v_m * vx, oy + length_m * ay + h_m * hy + v_m * vy, oz + length_m * az + h_m * hz + v_m * vz
 
@@ -144,7 +160,7 @@ def _receive(plan: LidarPlan, hits: Hits, firing: int, count: int, own: Frame, n
 
 
 @kernel
-def add_interference(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int, through: float) -> bool:
+def add_interference(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int, through: float, turns: tuple[float, float]) -> bool:
     """Add to a firing's hits the light of the rig's other sensors; returns whether there was any.
 
     Args:
@@ -154,10 +170,11 @@ def add_interference(plan: LidarPlan, hits: Hits, firing: int, channel: int, ind
         channel: Channel of the firing.
         index: Index of its firing sequence.
         through: Share of light that the window lets through, one way.
+        turns: The sequence's, from ``turns_of_sequence``.
     """
     interference, count, farthest_m = plan.interference, hits.hit_count[firing], 0.0
     device_ns = index * plan.sequence_ns + plan.firing_offset_ns[channel]
-    fired_ns, own = rig_from_device(plan.clock, device_ns), _own_frame(plan, channel, device_ns)
+    fired_ns, own = rig_from_device(plan.clock, device_ns), _own_frame(plan, channel, device_ns, turns)
     for at in range(count):
         farthest_m = max(farthest_m, hits.value[firing, at, RANGE])
     for number in range(interference.sources.size):

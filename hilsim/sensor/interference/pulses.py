@@ -3,12 +3,13 @@
 All of it is a function of device time, so the pulse that another sensor fires at some instant is computed, never looked up: no packet depends on another one.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import kernel
+from hilsim.compilation.jit import by_reference, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import rotate
 from hilsim.sensor.head import Head, head_turns, no_head
@@ -47,13 +48,15 @@ Widths = tuple[float, float, float, float]
 """A beam's half spot on the window and the tangent of half its divergence, horizontally, then vertically."""
 
 
+@by_reference
 class Interference(NamedTuple):
     """Kernel-side pulses of the other sensors.
 
     Attributes:
         sources: ``SOURCE_DTYPE[n]``, the other sensors; none where their light does not reach this one.
         offset_ns: ``int64[m]``, firing offsets of all their channels, one sensor after the other.
-        elevation_rad: ``float64[m]``, elevations.
+        level: ``float64[m]``, cosines of elevations.
+        rise: ``float64[m]``, sines of elevations.
         azimuth_rad: ``float64[m]``, azimuths relative to the head.
         origin_m: ``float64[m, 3]``, origins in the body frame.
         segment: ``float64[m, 6]``, ``Mirror.segment``; zeros for a sensor with a head.
@@ -62,7 +65,8 @@ class Interference(NamedTuple):
 
     sources: npt.NDArray[np.void]
     offset_ns: npt.NDArray[np.int64]
-    elevation_rad: npt.NDArray[np.float64]
+    level: npt.NDArray[np.float64]
+    rise: npt.NDArray[np.float64]
     azimuth_rad: npt.NDArray[np.float64]
     origin_m: npt.NDArray[np.float64]
     segment: npt.NDArray[np.float64]
@@ -73,7 +77,14 @@ def no_interference() -> Interference:
     """No light of other sensors."""
     nothing = np.zeros(0)
     return Interference(
-        np.zeros(0, SOURCE_DTYPE), np.zeros(0, np.int64), nothing, nothing, np.zeros((0, 3)), np.zeros((0, 6)), spot_widths(BeamSpec())
+        sources=np.zeros(0, SOURCE_DTYPE),
+        offset_ns=np.zeros(0, np.int64),
+        level=nothing,
+        rise=nothing,
+        azimuth_rad=nothing,
+        origin_m=np.zeros((0, 3)),
+        segment=np.zeros((0, 6)),
+        own=spot_widths(BeamSpec()),
     )
 
 
@@ -108,17 +119,17 @@ def beam_frame(mount: Quaternion, origin_m: Vector, sine: float, cosine: float, 
 
 
 @kernel
-def turned_aim(head: Head, azimuth_rad: float, elevation_rad: float, device_ns: int) -> tuple[float, float, float, float]:
-    """Sine and cosine of azimuth, cosine and sine of elevation, of a beam on a head at a device time."""
-    azimuth = 2.0 * np.pi * head_turns(head, device_ns) + azimuth_rad
-    return np.sin(azimuth), np.cos(azimuth), np.cos(elevation_rad), np.sin(elevation_rad)
+def turned_aim(turns: float, azimuth_rad: float) -> tuple[float, float]:
+    """Sine and cosine of the azimuth of a beam on a head that has turned so far."""
+    azimuth = 2.0 * math.pi * turns + azimuth_rad
+    return math.sin(azimuth), math.cos(azimuth)
 
 
 @kernel
 def swept_aim(mirror: Mirror, laser: int, device_ns: int) -> tuple[float, float, float, float]:
-    """``turned_aim`` of a beam behind a mirror."""
+    """Sine and cosine of azimuth, cosine and sine of elevation, of a beam behind a mirror."""
     image_x, image_z = image_point(mirror, laser, device_ns)
-    ahead, length = np.sqrt(1.0 + image_x * image_x), np.sqrt(1.0 + image_x * image_x + image_z * image_z)
+    ahead, length = math.sqrt(1.0 + image_x * image_x), math.sqrt(1.0 + image_x * image_x + image_z * image_z)
     return image_x / ahead, 1.0 / ahead, ahead / length, image_z / length
 
 
@@ -173,7 +184,8 @@ def source_frame(interference: Interference, number: int, row: int, device_ns: i
     if source["is_swept"] != 0:
         sine, cosine, level, rise = swept_aim(_mirror(interference, number), row, device_ns)
     else:
-        sine, cosine, level, rise = turned_aim(_head(interference, number), interference.azimuth_rad[row], interference.elevation_rad[row], device_ns)
+        sine, cosine = turned_aim(head_turns(_head(interference, number), device_ns), interference.azimuth_rad[row])
+        level, rise = interference.level[row], interference.rise[row]
     mount = (source["mount_w"], source["mount_x"], source["mount_y"], source["mount_z"])
     origin_m = (interference.origin_m[row, 0], interference.origin_m[row, 1], interference.origin_m[row, 2])
     return beam_frame(mount, origin_m, sine, cosine, level, rise)
@@ -190,7 +202,7 @@ def source_widths(interference: Interference, number: int) -> Widths:
 def distance_m(frame: Frame, point_m: Vector) -> float:
     """Distance of a point from a beam's origin."""
     (x, y, z), (px, py, pz) = frame[0], point_m
-    return float(np.sqrt((px - x) ** 2 + (py - y) ** 2 + (pz - z) ** 2))
+    return float(math.sqrt((px - x) ** 2 + (py - y) ** 2 + (pz - z) ** 2))
 
 
 @kernel
