@@ -68,6 +68,7 @@ class Purpose(IntEnum):
     UNIT_HEAD = 86
     UNIT_ENCODER = 87
     STAMP_WANDER = 88
+    UNIT_WARM_UP = 89
     COLUMN_TIME = 90
     PHOTONS = 91
 

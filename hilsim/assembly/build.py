@@ -289,6 +289,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         utc_epoch_ns=utc_epoch_ns,
         overlay=scenery.overlays.get(number),
         heard=no_sentences(HEARD_ROWS) if sensor.time_input is not None and sensor.time_input.nmea else None,
+        others=(*rig.lidars[:number], *rig.lidars[number + 1 :]) if sensor.interference else (),
         cells=build_beam_cells(setting, world, scenery.still_at, seed=rig.spec.seed) if has_cells and scenery.still_at else None,
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,

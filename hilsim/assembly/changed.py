@@ -230,8 +230,15 @@ class RigState:
     def _with_setting(self, number: int, setting: LidarSetting) -> Self:
         return replace(self, settings=(*self.settings[:number], setting, *self.settings[number + 1 :]))
 
+    def _enforce_unheard(self, number: int, what: str) -> None:
+        """Raise an error where another sensor computes this one's pulses, which it does from the rig's file."""
+        listeners = [setting.name for place, setting in enumerate(self.settings) if place != number and setting.setup.interference]
+        if listeners:
+            raise ConfigError(f"{what} must not be changed while its pulses reach a sensor with interference = true ({', '.join(listeners)})")
+
     def _with_clock(self, change: ClockChange) -> Self:
         number = self._number(change.sensor)
+        self._enforce_unheard(number, "its clock")
         former = self.settings[number]
         if former.family.name != VelodyneFamily.name:
             raise ConfigError(f"sensor must be a Velodyne, which has an input for a pulse, got a {former.spec.model}")
@@ -242,6 +249,9 @@ class RigState:
         given = {name: value for name in _SENSOR_KEYS if (value := getattr(change, name)) is not None}
         if change.phase_lock is False:
             given["phase_lock_deg"] = None
+        heard = [name for name in _HEARD_KEYS if getattr(change, name) is not None]
+        if heard:
+            self._enforce_unheard(number, " and ".join(heard))
         former = self.settings[number]
         try:
             setting = replace(former, setup=replace(former.setup, **given)) if given else former
@@ -268,6 +278,8 @@ class RigState:
 
 
 _NOTHING = build_world([])
+_HEARD_KEYS = ("rotation_rate_rpm", "phase_lock_deg", "phase_lock", "laser", "ouster")
+"""Keys of a change of a sensor that change when or where its pulses go."""
 _SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg", "phase_lock_deg", "ouster")
 
 

@@ -202,6 +202,7 @@ class RigSpec:
             *self._rover_rules(),
             *self._scan_rules(),
             *self._port_rules(),
+            *self._interference_rules(),
         )
 
     @property
@@ -214,6 +215,11 @@ class RigSpec:
         repeated = sorted(number for number, count in Counter(rover.number for rover in self.rover).items() if count > 1)
         yield not repeated, f"number of rovers must differ, got {', '.join(map(str, repeated))} more than once"
         yield len(self.rover) <= MOST_ROVERS, f"rover must have at most {MOST_ROVERS} entries, got {len(self.rover)}"
+
+    def _interference_rules(self) -> Iterator[tuple[bool, str]]:
+        """Check that there is another sensor whose pulses can reach one that asks for them."""
+        for number, sensor in enumerate(self.sensor):
+            yield not sensor.interference or len(self.sensor) > 1, f"sensor[{number}].interference must be false in a rig of one sensor, got true"
 
     def _port_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that serial ports have one device each."""

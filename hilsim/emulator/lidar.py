@@ -50,6 +50,7 @@ class LidarEmulator:
         heard: Sentences that its GPS input receives.
         continues: Values that the plan takes over from the lidar before a change.
         later: Changed lidars that follow, by rig time.
+        others: The other lidars on its platform, whose pulses reach it where its setup has ``interference``.
     """
 
     setting: LidarSetting
@@ -66,18 +67,25 @@ class LidarEmulator:
     heard: HeardSentences | None = None
     continues: Continuation = AT_START
     later: "tuple[LaterLidar, ...]" = ()
+    others: tuple[LidarSetting, ...] = ()
 
     @cached_property
     def plan(self) -> LidarPlan:
         """Plan of the lidar for kernels."""
         plan = build_lidar_plan(
-            self.setting, seed=self.seed, utc_epoch_ns=self.utc_epoch_ns, overlay=self.overlay, cells=self.cells, heard=self.heard
+            self.setting,
+            seed=self.seed,
+            utc_epoch_ns=self.utc_epoch_ns,
+            overlay=self.overlay,
+            cells=self.cells,
+            heard=self.heard,
+            others=self.others,
         )
         return self.continues.applied_to(plan)
 
     def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
         """This lidar, with the other's plan if the plans differ in weather and window at most, because building one takes milliseconds."""
-        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "heard")
+        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "heard", "others")
         if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
             if self.setting == other.setting:
                 self.__dict__["plan"] = other.plan

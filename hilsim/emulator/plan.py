@@ -14,6 +14,7 @@ from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.field_of_view import FieldOfView
 from hilsim.sensor.head import Head
+from hilsim.sensor.interference.pulses import Interference
 from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.optics.false_alarms import FalseAlarms
@@ -23,6 +24,7 @@ from hilsim.sensor.position_stream import PositionStream
 from hilsim.sensor.response import Response
 from hilsim.sensor.signal.signal import LaserSignals, Signal
 from hilsim.sensor.unit.encoder import Encoder
+from hilsim.sensor.unit.warm_up import WarmUp
 
 
 class PacketFormat(IntEnum):
@@ -142,9 +144,11 @@ class LidarPlan(NamedTuple):
         drop_out_ratio: ``float64[256]``, share of firings that are lost at random, by reflectivity byte.
         baseline: ``uint8[c]``, reflectivity of a record without a return.
         bias_m: ``float64[c]``, each laser's constant range error.
+        warm_up: Range error of all lasers while the unit warms up.
         weather: Extinction and false echoes.
         window: Transmission of the sensor's window.
         false_alarms: Echoes caused by noise.
+        interference: Pulses of the rig's other sensors.
         overlay: Captured background.
         beam_cells: Static triangles by direction, for a stationary sensor.
         decimation: Rule that selects the firings to report.
@@ -190,9 +194,11 @@ class LidarPlan(NamedTuple):
     drop_out_ratio: npt.NDArray[np.float64]
     baseline: npt.NDArray[np.uint8]
     bias_m: npt.NDArray[np.float64]
+    warm_up: WarmUp
     weather: Weather
     window: Window
     false_alarms: FalseAlarms
+    interference: Interference
     overlay: Overlay
     beam_cells: BeamCells
     decimation: Decimation

@@ -1,6 +1,7 @@
 """Build the plan of a lidar for kernels from its setting."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.identity.unit import Unit, unit_of
 from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
+from hilsim.emulator.reception.interference import build_interference
 from hilsim.emulator.setting import LidarSetting
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.position import PpsState
@@ -18,6 +20,7 @@ from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.field_of_view import whole_turn
 from hilsim.sensor.head import no_head
+from hilsim.sensor.interference.pulses import no_interference
 from hilsim.sensor.mirror import no_mirror
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.optics.false_alarms import build_false_alarms
@@ -27,7 +30,7 @@ from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
 from hilsim.sensor.setup import IDEAL
 from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers
-from hilsim.sensor.specs import LidarSpec, PulseWord
+from hilsim.sensor.specs import PulseWord
 from hilsim.sensor.unit.encoder import no_encoder
 from hilsim.sensor.velodyne_specs import GpsSetting
 
@@ -44,6 +47,7 @@ def build_lidar_plan(
     overlay: Overlay | None = None,
     cells: BeamCells | None = None,
     heard: HeardSentences | None = None,
+    others: Sequence[LidarSetting] = (),
 ) -> LidarPlan:
     """Build the plan of a lidar.
 
@@ -54,6 +58,7 @@ def build_lidar_plan(
         overlay: Captured background that the lidar sees.
         cells: Cells of directions of a stationary lidar.
         heard: Sentences that its GPS input receives.
+        others: The other lidars on its platform, whose pulses reach it where its setup has ``interference``.
     """
     unit = unit_of(setting, seed=seed)
     setting = replace(setting, spec=unit.spec, setup=unit.setup)
@@ -63,6 +68,9 @@ def build_lidar_plan(
     plan = plan._replace(
         elevation_deg=plan.elevation_deg + unit.elevation_error_deg, azimuth_offset_rad=plan.azimuth_offset_rad + np.radians(unit.azimuth_error_deg)
     )
+    if setting.setup.interference and others:
+        pulses = [(build_lidar_plan(other, seed=seed, utc_epoch_ns=utc_epoch_ns), other.spec.beam) for other in others]
+        plan = plan._replace(interference=build_interference(plan, setting.spec.beam, pulses))
     return plan._replace(beam_lanes=_beam_lanes(plan), ripple_lanes=_side_by_side(plan.lasers.ripple_m).reshape(-1, WIDTH))
 
 
@@ -101,16 +109,18 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         mirror=no_mirror(),
         beam=build_beam(spec.beam, setting.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
-        signal=_signal(spec, unit),
+        signal=_signal(setting, unit),
         lasers=ideal_lasers(spec.signal, unit.baseline, unit.gain)
         if setup.unit == IDEAL
         else drawn_lasers(spec.signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream),
         drop_out_ratio=drop_out_ratios(spec.signal),
         baseline=unit.baseline,
         bias_m=unit.bias_m,
+        warm_up=unit.warm_up,
         weather=_weather(setting),
         window=build_window(setup.window),
         false_alarms=build_false_alarms(setup.false_alarms, setup.spurious),
+        interference=no_interference(),
         overlay=overlay,
         beam_cells=cells,
         decimation=no_decimation(spec.laser_count),
@@ -167,11 +177,13 @@ def _side_by_side(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.ascontiguousarray(padded.reshape(table.shape[0], -1, WIDTH))
 
 
-def _signal(spec: LidarSpec, unit: Unit) -> Signal:
+def _signal(setting: LidarSetting, unit: Unit) -> Signal:
+    spec = setting.spec
     unit_m = spec.range_unit_mm / 1000.0
     code_max = min(math.floor(spec.range_max_m / unit_m + _ROUNDING), spec.range_code_max)
+    signal = spec.signal if setting.family.mode.is_dual else replace(spec.signal, split_light_ratio=1.0)
     return build_signal(
-        spec.signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_gains=bool((unit.gain != 1.0).any())
+        signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_gains=bool((unit.gain != 1.0).any())
     )
 
 

@@ -25,6 +25,7 @@ from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, MIRRORED, RAY, RETRO, TRIANGLE, Hits, return_type
 from hilsim.sensor.response import Response, brightness
+from hilsim.sensor.unit.warm_up import warm_up_m
 from hilsim.vehicle.platform import Platform, platform_state
 
 
@@ -52,6 +53,8 @@ class Cause(IntEnum):
     FALSE_ALARM = 2
     MIRROR = 3
     """A surface, seen in a mirror: the return lies behind that."""
+    INTERFERENCE = 4
+    """A pulse of another sensor of the rig."""
 
 
 _BACKGROUND_ALONE, _BACKGROUND_CHOSEN = constant(BackgroundObject.ALONE), constant(BackgroundObject.CHOSEN)
@@ -78,7 +81,7 @@ class Truth(NamedTuple):
         reflectivity: ``uint8[n]``, as in the packet.
         range_m: ``float32[n]``, of the echo, before noise, bias and rounding to a code; to 4 um at 120 m, as rays are cast.
         noise_m: ``float64[n]``, error of the range by noise and by rounding on the sensor's grid.
-        bias_m: ``float64[n]``, constant error of the laser.
+        bias_m: ``float64[n]``, constant error of the laser, and that of the sensor while it warms up.
         correction_m: ``float64[n]``, correction by laser and reflectivity. ``range_m``, noise, bias and correction add up to the reported range.
         byte_noise: ``int16[n]``, reported minus exact reflectivity byte.
         echo: ``uint8[n]``, which of the firing's echoes, 0 the nearest.
@@ -152,7 +155,7 @@ def allocate_truth(rows: int) -> Truth:
 
 @kernel
 def _sender(world: World, hits: Hits, firing: int, at: int) -> int:
-    """Object that a hit is of; ``echoes.WEATHER_RAY`` or ``FALSE_ALARM_RAY`` for what is no surface."""
+    """Object that a hit is of; ``echoes.WEATHER_RAY``, ``FALSE_ALARM_RAY`` or ``INTERFERENCE_RAY`` for what is no surface."""
     what = hits.what
     if what[firing, at, RAY] < 0:
         return int(what[firing, at, RAY])
@@ -239,7 +242,7 @@ def describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth
     truth.label[row] = _label(world, sender)
     truth.material[row] = _main_material(world, hits, firing, echo, sender)
     if sender < 0:
-        truth.cause[row] = -sender  # WEATHER_RAY and FALSE_ALARM_RAY are the causes' negatives
+        truth.cause[row] = -sender  # the rays of what is no surface are the causes' negatives
     else:
         truth.cause[row] = _IN_MIRROR if 2.0 * mirrored > energy else _OF_SURFACE
     truth.incidence_deg[row] = math.degrees(weighted / energy) if sub_rays else np.nan
@@ -247,8 +250,9 @@ def describe_echo(world: World, hits: Hits, firing: int, echo: int, truth: Truth
 
 @inlined_kernel
 def _note_errors(plan: LidarPlan, returns: Returns, at: tuple[int, int, int], truth: Truth, row: int) -> None:
-    """Write what was added to a return's range; after its ``distance`` and ``range_m``."""
-    unit_m, bias_m = plan.response.unit_m, plan.bias_m[at[2]]
+    """Write what was added to a return's range; after its ``sequence``, ``distance`` and ``range_m``."""
+    unit_m = plan.response.unit_m
+    bias_m = plan.bias_m[at[2]] + warm_up_m(plan.warm_up, truth.sequence[row] * plan.sequence_ns)
     correction_m = returns.correction[at] * unit_m
     truth.bias_m[row], truth.correction_m[row] = bias_m, correction_m
     truth.noise_m[row] = returns.distance[at] * unit_m - correction_m - bias_m - truth.range_m[row]

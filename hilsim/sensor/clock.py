@@ -78,6 +78,15 @@ def scaled_down(duration_ns: int, gain_ppb: int) -> int:
 
 
 @kernel
+def lost_ns(duration_ns: int, gain_ppb: int) -> float:
+    """Fraction of a nanosecond by which ``scaled_down`` is less than the exact quotient, 0 to less than 1."""
+    if gain_ppb == 0:
+        return 0.0
+    divisor = WHOLE_PPB + gain_ppb
+    return float((duration_ns % divisor * WHOLE_PPB) % divisor / divisor)
+
+
+@kernel
 def scaled_up(duration_ns: int, gain_ppb: int) -> int:
     """``floor(duration * (1 + gain))`` exactly, without overflow up to centuries."""
     if gain_ppb == 0:

@@ -70,8 +70,8 @@ SEVERAL = 2
 
 MIRRORED = 1 << 5
 """Bit of the column ``RAY`` of a hit that a mirror shows; the bits below it number the sub-ray."""
-WEATHER_RAY, FALSE_ALARM_RAY = -1, -2
-"""Values of the column ``RAY`` for echoes of weather and for false alarms."""
+WEATHER_RAY, FALSE_ALARM_RAY, INTERFERENCE_RAY = -1, -2, -4
+"""Values of the column ``RAY`` for echoes of weather, for false alarms, and for light of the rig's other sensors: the negatives of ``truth.Cause``."""
 BACKGROUND_ALONE, BACKGROUND_CHOSEN = -2, -3
 """Values of the column ``INSTANCE`` for a captured background: with no synthetic surface behind it, and chosen in front of a synthetic surface."""
 

@@ -12,6 +12,7 @@ from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
+from hilsim.sensor.unit.warm_up import WarmUpSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 
 DEFAULT_RATE_RPM = 600
@@ -49,7 +50,10 @@ class SensorSetup:
         window: Dirt on the sensor's window, and blocked sectors.
         false_alarms: Rate of false alarms.
         spurious: Rate of spurious returns.
+        interference: Whether the pulses of the rig's other sensors reach the receiver. Other sensors' rotation rate, phase lock, clock and lasers cannot be
+            changed while the rig runs then.
         decimation: Share of firings that is reported.
+        warm_up: Range error of the sensor while it warms up; none of an ideal unit.
         clock: The sensor's own clock.
         gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
         cepton: Settings of a Cepton-style sensor's packets; only for such a sensor.
@@ -70,7 +74,9 @@ class SensorSetup:
     window: WindowSpec = field(default_factory=WindowSpec)
     false_alarms: FalseAlarmSpec = field(default_factory=FalseAlarmSpec)
     spurious: SpuriousSpec = field(default_factory=SpuriousSpec)
+    interference: bool = False
     decimation: DecimationSpec = field(default_factory=DecimationSpec)
+    warm_up: WarmUpSpec = field(default_factory=WarmUpSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
     cepton: CeptonSetting | None = None

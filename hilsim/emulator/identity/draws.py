@@ -51,6 +51,10 @@ class UnitDraws(NamedTuple):
         sd_m = self.logarithmic(spread.laser_bias_m, _OF_UNIT, Purpose.UNIT_BIAS)
         return sd_m * self.of_lasers(lasers, 0, Purpose.UNIT_BIAS)
 
+    def warm_up(self) -> float:
+        """Standard normal number of the range error of a cold unit."""
+        return self.normal(0, Purpose.UNIT_WARM_UP)
+
     def elevation_errors_deg(self, spread: UnitSpread, lasers: int) -> Doubles:
         """Elevation of each beam above the model's."""
         return self._scaled(spread.elevation_error_deg, lasers, _ELEVATION, Purpose.UNIT_DIRECTION)

@@ -20,6 +20,7 @@ from hilsim.sensor.unit.encoder import CLASSES, EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.spec import BYTES, LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.sensor.unit.wander import StampWander, build_stamp_wander, no_stamp_wander
+from hilsim.sensor.unit.warm_up import WarmUp, WarmUpSpec, build_warm_up
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class Unit:
         byte_noise: Standard deviation of the byte by byte, as ``UnitSpec.byte_noise``; empty: not known.
         response: Ratio of reflectivities by range, as ``UnitSpec.response``; empty: not known.
         stamp_wander: Wander of the stamps.
+        warm_up: Range error while the unit warms up.
     """
 
     spec: LidarSpec
@@ -61,6 +63,7 @@ class Unit:
     byte_noise: tuple[tuple[float, float], ...] = ()
     response: tuple[tuple[float, float], ...] = ()
     stamp_wander: StampWander = field(default_factory=no_stamp_wander)
+    warm_up: WarmUp = field(default_factory=lambda: build_warm_up(WarmUpSpec(), 0.0))
 
 
 def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
@@ -91,6 +94,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
         byte_noise=learned.byte_noise,
         response=learned.response,
         stamp_wander=_stamp_wander(learned, spread, draws),
+        warm_up=build_warm_up(setting.setup.warm_up, 0.0 if setting.setup.unit == IDEAL else draws.warm_up()),
     )
 
 

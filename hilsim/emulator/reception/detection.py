@@ -9,6 +9,7 @@ from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kerne
 from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan
+from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
 from hilsim.emulator.workspace import SOLE_ROWS, Returns, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
@@ -48,6 +49,7 @@ from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, 
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
+from hilsim.sensor.unit.warm_up import warm_up_m
 
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
@@ -89,9 +91,11 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
     signal, receiver, drop_out = plan.signal, plan.beam.receiver, plan.drop_out_ratio
+    has_pulses = plan.interference.sources.size > 0
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
+        turns = turns_of_sequence(plan, index) if has_pulses else (0.0, 0.0)
         if not plan.is_swept:
             azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
         for group in range(groups):
@@ -101,15 +105,16 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                 store_lanes(sums, row + _CODE, loss_draws(response.seed, first_stream + group * WIDTH, index))
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
                 firing, lane = channel * sequences + sequence, channel - group * WIDTH
-                found, blocked, moment, energy, retro = 0, _UNFLAGGED, 0.0, 0.0, 0.0
+                found, blocked, moment, energy, retro, through = 0, _UNFLAGGED, 0.0, 0.0, 0.0, 1.0
                 if is_weak:
                     through = window_share(plan, azimuth_cdeg[sequence], channel, index)
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                     weaken(plan, hits, firing, through, channel, index)
+                is_disturbed = has_pulses and add_interference(plan, hits, firing, channel, index, through, turns)
                 is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
-                    if is_lossy and not is_alarm:
+                    if is_lossy and not is_alarm and not is_disturbed:
                         draw, stream = sums[row + _CODE, lane], first_stream + channel
                         # Few draws are below the largest ratio: what the others met is not summed up for it.
                         lost = draw < signal.loss_ratio and is_dropped_out(drop_out, draw, count, value, firing)
@@ -134,6 +139,7 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
     ripple, period = plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
+        warming_m = warm_up_m(plan.warm_up, index * plan.sequence_ns)
         for group in range(groups):
             of_group = sequence * groups + group
             row, among = of_group * SOLE_ROWS, bits[of_group, _SETTLED]
@@ -152,7 +158,7 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
                 diffuse, half = noisy_bytes(signal, energy * range_m * range_m * 100.0, gain, step, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
-            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group)
+            bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group) + warming_m
             store_lanes(sums, row + _CODE, distance_codes(response, range_m, energy, bias_m, error))
             store_lanes(sums, row + _BYTE, diffuse)
             store_lanes(sums, row + _HALF, half)
@@ -239,6 +245,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
+        warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
         for channel in range(baseline.size):
             firing, of_group, lane = channel * sequences + sequence, sequence * groups + channel // WIDTH, channel % WIDTH
             bit, row, blocked = 1 << lane, of_group * SOLE_ROWS, marks[firing, _FLAGS]
@@ -254,7 +261,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                 found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
                 recorded = _background_echo(hits, firing) if has_backdrop else -1
-                error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane]
+                error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane] + warming_m
                 for echo in range(found):
                     is_certain = echo in (certain, recorded)
                     range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]

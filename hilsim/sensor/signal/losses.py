@@ -132,7 +132,9 @@ def hide_far_hits(
 @kernel
 def has_losses(signal: Signal, receiver: int) -> bool:
     """Whether firings with hits can return nothing, or less than they hit; ``receiver`` as for ``is_lost``."""
-    return signal.loss_ratio > 0.0 or signal.split_loss_ratio > 0.0 or signal.mixed_distance_m > 0.0 or receiver >= 0
+    return (
+        signal.loss_ratio > 0.0 or signal.split_loss_ratio > 0.0 or signal.split_light_ratio < 1.0 or signal.mixed_distance_m > 0.0 or receiver >= 0
+    )
 
 
 @kernel
@@ -190,7 +192,8 @@ def is_lost(
 ) -> bool:
     """Whether a firing with hits returns nothing because its light fell on two surfaces, or because a nearer one hides all from the receiver.
 
-    Of a split beam that is not lost, the weaker side is taken away where both would merge although they are ``mixed_distance_m`` or more apart.
+    Of a split beam that is not lost, the weaker side is taken away where both would merge although they are ``mixed_distance_m`` or more apart, and both sides
+    are weaker by ``split_light_ratio`` where they do not merge.
 
     Args:
         signal: The receiver's signal.
@@ -218,6 +221,10 @@ def is_lost(
         return True
     if 0.0 < signal.mixed_distance_m <= far_m - near_m < merge_distance_m:
         keep_stronger_side(hit_count, value, firing, near_m)
+    if signal.split_light_ratio < 1.0 and far_m - near_m >= merge_distance_m:
+        # The draw is even from 0 to here: a firing that is not lost needs no other one.
+        share = signal.split_light_ratio + (1.0 - signal.split_light_ratio) * draw / (1.0 - signal.split_loss_ratio)
+        value[firing, :hit_count, ENERGY] *= share
     return False
 
 

@@ -36,6 +36,7 @@ class Signal(NamedTuple):
     byte_noise_ratio: float
     split_distance_m: float
     split_loss_ratio: float
+    split_light_ratio: float
     mixed_distance_m: float
     loss_ratio: float
     one_sided_ratio: float
@@ -78,6 +79,7 @@ def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_gains: b
         byte_noise_ratio=float(spec.byte_noise_ratio),
         split_distance_m=float(spec.split_distance_m),
         split_loss_ratio=float(spec.split_loss_ratio),
+        split_light_ratio=float(spec.split_light_ratio),
         mixed_distance_m=float(spec.mixed_distance_m),
         loss_ratio=float(drop_out_ratios(spec).max()),
         one_sided_ratio=float(spec.one_sided_ratio),

@@ -23,6 +23,8 @@ class SignalSpec:
         ripple_m: Mean amplitude of a range error that repeats every five firing sequences; each unit has its own amplitude, 0.75 to 1.25 of it, and phase.
         split_distance_m: Least gap between the ranges of two surfaces in a beam at which the beam counts as split.
         split_loss_ratio: Share of firings with a split beam that return nothing.
+        split_light_ratio: Least share of their light that the two echoes of a split beam keep in dual mode: those of each firing keep a share of this to 1, evenly;
+            1: all.
         mixed_distance_m: Gap above which a split beam within ``merge_distance_m`` gives its stronger surface instead of a mean; 0: always the mean.
         drop_out_ratio: Share of other firings that return nothing although they hit a surface: a number, or pairs of a rising reflectivity byte and the share
             there, linear in between.
@@ -42,6 +44,7 @@ class SignalSpec:
     ripple_m: float = 0.0
     split_distance_m: float = 0.35
     split_loss_ratio: float = 0.0
+    split_light_ratio: float = 1.0
     mixed_distance_m: float = 0.0
     drop_out_ratio: float | tuple[tuple[float, float], ...] = 0.0
     one_sided_ratio: float = 0.0
@@ -52,6 +55,7 @@ class SignalSpec:
         shares = (
             "correction_straddle_ratio",
             "split_loss_ratio",
+            "split_light_ratio",
             "one_sided_ratio",
             "empty_byte_ratio",
             "lost_byte_ratio",

@@ -191,3 +191,20 @@ def test_changes_of_replays_leave_what_the_sensors_see(tmp_path):
     rig = load_rig(path)
     state = RigState.at_start(rig, build_scenery(rig))
     assert state.after(parse_change({"kind": "replay", "seek_s": 1.0})) is state
+
+
+def test_a_sensor_hears_the_others_and_they_keep_their_pulses(tmp_path):
+    heard = SENSOR.format(name="front", mount="[0.0, 0.0, 0.0]", keys="interference = true", host=201, port=23681, position=23691)
+    rig = load_rig(write_rig(tmp_path, ROOM + heard + SENSORS[1]))
+    scenery = build_scenery(rig)
+    front, rear = (build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=False) for number in range(2))
+    assert (front.others, rear.others) == ((rig.lidars[1],), ())
+    state = RigState.at_start(rig, scenery)
+    for keys in ({"rotation_rate_rpm": 1200}, {"laser": False}, {"phase_lock": True, "phase_lock_deg": 90.0}):
+        change = parse_change({"kind": "sensor", "sensor": "rear"} | keys)
+        with pytest.raises(ConfigError, match=r"must not be changed while its pulses reach a sensor with interference = true \(front\)"):
+            state.after(change)
+    with pytest.raises(ConfigError, match="its clock must not be changed while its pulses reach"):
+        state.after(parse_change({"kind": "clock", "sensor": "rear", "pps": "locked"}))
+    assert state.after(parse_change({"kind": "sensor", "sensor": "front", "rotation_rate_rpm": 1200})).settings[0].setup.rotation_rate_rpm == 1200
+    assert state.after(parse_change({"kind": "sensor", "sensor": "rear", "return_mode": "dual"})).settings[1].setup.return_mode == "dual"

@@ -199,3 +199,8 @@ def test_faults_of_other_keys_are_still_reported_beside_a_sensor_that_was_left_o
     with pytest.raises(ConfigError, match=r"seed must be 0 to 2.63 - 1, got -1") as caught:
         load_rig(path)
     assert "at least one entry" not in str(caught.value)
+
+
+def test_interference_in_a_rig_of_one_sensor_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"sensor\[0\]\.interference must be false in a rig of one sensor, got true"):
+        load_rig(write_rig(tmp_path, ROOM.replace('name = "lidar"', 'name = "lidar"\ninterference = true')))

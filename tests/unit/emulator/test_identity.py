@@ -14,6 +14,7 @@ from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.encoder import EncoderSpec
 from hilsim.sensor.unit.position import PositionScheduleSpec, PositionSpec
 from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
+from hilsim.sensor.unit.warm_up import WarmUpSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
@@ -110,6 +111,16 @@ def test_a_drawn_unit_of_a_vls128_has_stamps_that_wander_and_an_ideal_one_has_no
     steady = dataclasses.replace(lidar_setting(VLS128, unit="unit.toml"), unit=UnitSpec(stamp_wander_us=0.0))
     assert unit_of(steady, seed=7).stamp_wander.sd_ns == 0.0
     assert drawn().stamp_wander.sd_ns == 0.0  # a VLP-16's stamps are exact
+
+
+def test_cold_units_are_spread_as_their_setting_says_and_an_ideal_one_is_warm():
+    cold = WarmUpSpec(range_m=0.02, time_s=60.0)
+    errors_m = [drawn(stream, warm_up=cold).warm_up.range_m for stream in range(300)]
+    assert np.std(errors_m) == pytest.approx(0.02, rel=0.12)  # three standard errors of a standard deviation of 300
+    assert abs(np.mean(errors_m)) < 3 * 0.02 / np.sqrt(300)
+    assert drawn(4, warm_up=cold).warm_up == drawn(4, warm_up=cold).warm_up
+    assert unit_of(lidar_setting(VLP16, warm_up=cold), seed=7).warm_up.range_m == 0.0
+    assert drawn().warm_up.range_m == 0.0
 
 
 @compiled_only

@@ -1,6 +1,7 @@
 """The received signal of a whole lidar: in its packets, in its ground truth, and whatever is rendered at a time."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
 from hilsim.sensor.signal.spec import SignalSpec
+from hilsim.sensor.unit.spread import UnitSpread
+from hilsim.sensor.unit.warm_up import WarmUpSpec
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import CODE_M, diffuse, level, still_lidar, wall, workspace_of
 
@@ -59,6 +62,24 @@ def test_ground_truth_adds_up_to_the_reported_range(unit):
     grid = (truth.distance - np.rint(truth.correction_m / CODE_M)) % 2
     assert not grid.any()
     assert 1.0 < truth.byte_noise[truth.reflectivity > 40].std() < 6.0
+
+
+@compiled_only
+def test_a_cold_sensors_ranges_are_wrong_by_what_the_ground_truth_names_and_less_each_minute(vlp16):
+    spec = dataclasses.replace(level(vlp16), units=UnitSpread())
+    lidar = real_lidar(corner(), spec, unit="drawn", return_mode="dual", warm_up=WarmUpSpec(range_m=0.2, time_s=60.0))
+    at_start_m = lidar.plan.warm_up.range_m
+    assert abs(at_start_m) > 0.02
+    for first, share in ((0, 1.0), (round(60.0 / (12 * 55_296e-9)), math.exp(-1.0))):
+        _, truth = packets_with_truth(lidar, first, 30)
+        np.testing.assert_allclose(truth.bias_m, share * at_start_m, rtol=0.002)
+        assert (np.abs(truth.noise_m) <= CODE_M / 2 + 1e-5).all()
+        assert (truth.echoes > 1).any()
+
+
+def test_only_dual_mode_dims_the_echoes_of_a_split_beam(unit):
+    ratios = [real_lidar([], unit(split_light_ratio=0.3), return_mode=mode).plan.signal.split_light_ratio for mode in ("strongest", "last", "dual")]
+    assert ratios == [1.0, 1.0, 0.3]
 
 
 @compiled_only

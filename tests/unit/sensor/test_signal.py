@@ -126,6 +126,19 @@ def test_a_beam_is_split_between_surfaces_apart_from_each_other(ranges_m, rays, 
     assert np.isfinite(near_m) == np.isfinite(far_m) == expected
 
 
+@pytest.mark.parametrize(
+    ("draw", "far_m", "expected"),
+    [(0.0, 9.0, 0.2), (0.25, 9.0, 0.6), (0.5, 9.0, 1.0), (0.51, 9.0, None), (0.25, 6.0, 1.0)],  # the last pair merges
+)
+def test_the_echoes_of_a_split_beam_that_is_not_lost_keep_a_share_of_their_light(draw, far_m, expected):
+    dim = SignalSpec(split_loss_ratio=0.5, split_light_ratio=0.2)
+    hits = hits_at(5.0, far_m, 5.01)
+    lost = losses.is_lost(signal(dim), -1, 1.2, draw, SEED, 1, 3, 3, hits.value, hits.what, 0)
+    assert lost == (expected is None)
+    if not lost:
+        np.testing.assert_allclose(hits.value[0, :, ENERGY], expected)
+
+
 def is_lost(spec, hits, index):
     draw = uniform(SEED, 1, index, Purpose.SIGNAL_LOSS)
     if losses.is_dropped_out(drop_out_ratios(spec), draw, hits.hit_count[0], hits.value, 0):
