@@ -98,6 +98,7 @@ STAMP_NS = Limit(subject="distance of a time stamp from 1970", bound=1 << 62, un
 VERIFY_SENSORS = Limit(subject="sensors checked", bound=128)
 VERIFY_WAITING = Limit(subject="packets waiting to be judged", bound=16_384)
 INSPECT_FLOWS = Limit(subject="flows listed apart", bound=128)
+OUSTER_METADATA_BYTES = Limit(subject="metadata of an Ouster sensor", bound=1 << 20, unit="bytes")
 SDF_BYTES = Limit(subject="an SDF file", bound=64 << 20, unit="bytes")
 SDF_ELEMENTS = Limit(subject="elements of an SDF file", bound=1_000_000)
 SDF_DEPTH = Limit(subject="nesting of elements", bound=200)

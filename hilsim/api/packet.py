@@ -47,6 +47,8 @@ _STREAMS = {
     PacketKind.CEPTON_STDV: "points",
     PacketKind.CEPTON_INFO: "info",
     PacketKind.CEPTON_INFZ: "info",
+    PacketKind.OUSTER_LIDAR: "lidar",
+    PacketKind.OUSTER_IMU: "imu",
 }
 
 

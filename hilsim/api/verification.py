@@ -1,6 +1,6 @@
 """Check whether a stream is what a real sensor sends."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.conformance.result import CheckResult
 from hilsim.api.packet import Packet, datagrams_of
+from hilsim.capture.ouster_metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 
 
@@ -48,16 +49,19 @@ class VerifyReport:
         return "\n".join(render_text(self.result))
 
 
-def verify(source: str | Path | Iterable[Packet]) -> VerifyReport:
-    """Check a Velodyne or Cepton (STDV) stream bit by bit, of real sensors and emulated ones alike.
+def verify(source: str | Path | Iterable[Packet], *, metadata: str | Path | Sequence[str | Path] = ()) -> VerifyReport:
+    """Check a Velodyne, Cepton (STDV) or Ouster stream bit by bit, of real sensors and emulated ones alike.
 
     Args:
         source: Path of a capture, or packets in the order of their times.
+        metadata: Metadata files (JSON) of Ouster sensors; default: ``x.json`` or ``x.1.json`` … beside a capture ``x.pcap``.
 
     Raises:
-        CaptureError: the capture cannot be read.
+        CaptureError: the capture or metadata cannot be read.
     """
-    checker = StreamChecker()
+    paths = [metadata] if isinstance(metadata, str | Path) else metadata
+    capture = Path(source) if isinstance(source, str | Path) else None
+    checker = StreamChecker(given_metadata(map(Path, paths), capture))
     if not isinstance(source, str | Path):
         checker.feed(datagrams_of(source))
         return VerifyReport(result=checker.result())

@@ -9,8 +9,10 @@ import click
 from hilsim.analysis.inspection.inspector import inspect as inspect_datagrams
 from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text, to_json
 from hilsim.analysis.inspection.result import CaptureSummary
+from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
+from hilsim.cli.outputs import metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CaptureError, CommandFaultError
 
@@ -26,8 +28,9 @@ _STYLES: dict[Tone, dict[str, Any]] = {
 
 @click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...", type=click.Path(path_type=Path))
+@metadata_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list with an object for each capture.")
-def inspect(*, captures: tuple[Path, ...], as_json: bool) -> None:
+def inspect(*, captures: tuple[Path, ...], metadata: tuple[Path, ...], as_json: bool) -> None:
     """List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.
 
     Exits with 1 if a capture contains no UDP datagrams; the others are still listed.
@@ -38,7 +41,7 @@ def inspect(*, captures: tuple[Path, ...], as_json: bool) -> None:
         if number and not as_json:
             click.echo()
         try:
-            facts, summary = _inspected(path)
+            facts, summary = _inspected(path, given_metadata(metadata, path))
         except CaptureError as error:
             faults += 1
             click.secho("error: ", fg="red", bold=True, err=True, nl=False)
@@ -54,7 +57,7 @@ def inspect(*, captures: tuple[Path, ...], as_json: bool) -> None:
         raise CommandFaultError
 
 
-def _inspected(path: Path) -> tuple[CaptureFacts, CaptureSummary]:
+def _inspected(path: Path, metadata: OusterMetadata) -> tuple[CaptureFacts, CaptureSummary]:
     """Inspect one capture.
 
     Raises:
@@ -64,7 +67,7 @@ def _inspected(path: Path) -> tuple[CaptureFacts, CaptureSummary]:
     size_bytes = file.size_bytes
     file_format = _format(path)
     with watched(file) as datagrams:
-        summary = inspect_datagrams(datagrams)
+        summary = inspect_datagrams(datagrams, metadata)
     if not summary.datagrams:
         raise CaptureError(f"{path}: no UDP datagrams{_instead(file)}")
     notes = file.notes

@@ -1,4 +1,4 @@
-"""Parameter types of output files, which report known errors before anything is rendered or read."""
+"""Parameters for files: output files, whose known errors are reported before anything is rendered or read, and metadata of Ouster sensors."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,14 @@ from typing import Any
 import click
 
 _KINDS = (".png", ".svg", ".pdf")
+
+metadata_option = click.option(
+    "--metadata",
+    "metadata",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Metadata (JSON) of an Ouster sensor; repeatable. Default: X.json or X.1.json … beside X.pcap.",
+)
 
 
 class ImageFile(click.ParamType[Path]):

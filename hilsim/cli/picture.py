@@ -12,14 +12,16 @@ import numpy.typing as npt
 from hilsim.analysis.picture.draw import draw_scan
 from hilsim.analysis.picture.fan import FanScan, draw_fan
 from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
+from hilsim.analysis.picture.ouster import FrameGatherer, FrameScan, draw_frame
 from hilsim.analysis.picture.scales import check_picture_path
 from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, packets_for_one_turn
 from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
+from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata, packet_size, required_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.cli.outputs import ImageFile
+from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.rigs import loaded
 from hilsim.config.parse import parse_table
 from hilsim.config.places import SDF_SUFFIXES, rig_path
@@ -27,6 +29,7 @@ from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.rig import Rig
 from hilsim.errors import CaptureError
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
+from hilsim.protocols.ouster.recognition import is_lidar_packet
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
 from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.protocols.velodyne.models import BY_NAME
@@ -39,6 +42,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 @click.option("-o", "--output", type=ImageFile(), required=True, help="Image to write: .png, .svg or .pdf.")
 @click.option("--sensor", default="", help="Name of the sensor in a rig, or its IPv4 address in a capture. Default: the first.")
 @click.option("--model", default="", help="Model (HDL-32E, VLP-16 ...) or profile. Default: recognised from the packets.")
+@metadata_option
 @click.option("--at-s", type=click.FloatRange(0.0), default=0.0, show_default=True, help="Time into the rig or capture.")
 @click.option("--extent-m", type=click.FloatRange(1.0, 300.0), default=None, help="Half width of the view from above.")
 @click.option("--timeout-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="Longest wait for live packets.")
@@ -49,18 +53,22 @@ def picture(
     output: Path,
     sensor: str,
     model: str,
+    metadata: tuple[Path, ...],
     at_s: float,
     extent_m: float | None,
     timeout_s: float,
 ) -> None:
-    """Draw one scan of SOURCE (a rig or a capture) or of a live stream: images of range and reflectivity, and the view from above."""
+    """Draw one scan of SOURCE (a rig or a capture) or of a live stream: images of range and reflectivity, and the view from above.
+
+    Of an Ouster sensor also images of signal and near infrared, as far as its profile has them.
+    """
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a rig or a capture) or --listen HOST:PORT")
     check_picture_path(output)
-    scan: Scan | ImageScan | FanScan
+    scan: Scan | ImageScan | FanScan | FrameScan
     if listen is not None:
         title = f"live at {listen[0]}:{listen[1]}"
-        gathered = asyncio.run(_live(listen, sensor, timeout_s))
+        gathered = asyncio.run(_live(listen, Gathered(sensor, given_metadata(metadata)), timeout_s))
         scan, title = _scan(gathered, model, title), f"{title}, {gathered.sensor}"
     elif source is not None and (Path(source).suffix in {".toml", *SDF_SUFFIXES} or not Path(source).exists()):
         title = f"{source}, {at_s:g} s"
@@ -68,11 +76,16 @@ def picture(
         title = f"{title}, {named}"
     else:
         title = f"{source}, {at_s:g} s"
-        gathered = _captured(Path(source or ""), sensor, at_s)
+        gathered = _captured(Path(source or ""), Gathered(sensor, given_metadata(metadata, Path(source or ""))), at_s)
         scan, title = _scan(gathered, model, title), f"{title}, {gathered.sensor}"
     if isinstance(scan, FanScan):
         draw_fan(scan, output, title=title, extent_m=extent_m)
         click.echo(f"{output}: {scan.range_m.size:,} rays, {scan.returns:,} returns")
+    elif isinstance(scan, FrameScan):
+        draw_frame(scan, output, title=title, extent_m=extent_m)
+        click.echo(f"{output}: {scan.sensor}, {scan.range_m.size:,} pixels, {scan.returns:,} returns")
+        if scan.absent_columns:
+            click.echo(f"note: {scan.absent_columns} columns of the frame are missing: packets were lost on the way, or the capture ends", err=True)
     elif isinstance(scan, ImageScan):
         draw_image_scan(scan, output, title=title, extent_m=extent_m)
         click.echo(f"{output}: {scan.count:,} points, {len(scan.points_m):,} returns")
@@ -102,12 +115,16 @@ def _geometry(packets: npt.NDArray[Any], model: str) -> FiringGeometry:
     return parse_table(VelodyneSpec, read_profile(path), str(path)).geometry
 
 
-def _scan(gathered: "Gathered", model: str, where: str) -> Scan | ImageScan:
+def _scan(gathered: "Gathered", model: str, where: str) -> Scan | ImageScan | FrameScan:
+    if gathered.frame is not None:
+        return gathered.frame.scan()
     payloads = gathered.payloads
     if not payloads:
         older = "; its Cepton STDT points are of an older generation, whose format is not public" if gathered.older else ""
         of_sensor = f" of {gathered.sensor}" if gathered.sensor else ""
-        raise CaptureError(f"{where}: no Velodyne data packets (1206 bytes of UDP payload) and no Cepton STDV packets{of_sensor} found{older}")
+        raise CaptureError(
+            f"{where}: no Velodyne data packets (1206 bytes of UDP payload), no Cepton STDV and no Ouster lidar packets{of_sensor} found{older}"
+        )
     if payloads[0].startswith(STDV_SIGNATURE):
         return first_image_scan(payloads)
     packets = stacked_packets(payloads)
@@ -119,20 +136,33 @@ class Gathered:
     """Data packets of the chosen sensor, or of the first one, all of the kind of its first packet.
 
     Attributes:
-        sensor: Address of the sensor; empty until it is known.
+        sensor: Address of the sensor, or serial number of an Ouster sensor; empty until it is known.
+        metadata: Metadata of Ouster sensors.
         payloads: Payloads of the packets.
         older: Number of packets of Cepton's older generation.
+        frame: Packets of an Ouster sensor; None if it is none.
     """
 
     sensor: str
+    metadata: OusterMetadata = field(default_factory=OusterMetadata)
     payloads: list[bytes] = field(default_factory=list)
     older: int = 0
+    frame: FrameGatherer | None = None
     _parities: list[int] = field(default_factory=list)
     _passages: int = 0
     _azimuth_cdeg: int = -1
 
     def take(self, datagram: CapturedDatagram) -> None:
-        """Add a datagram if it belongs to the sensor."""
+        """Add a datagram if it belongs to the sensor.
+
+        Raises:
+            CaptureError: there are no valid metadata of the Ouster sensor.
+        """
+        if not self.payloads and is_lidar_packet(datagram.payload):
+            self._take_ouster(datagram)
+            return
+        if self.frame is not None:
+            return
         is_points = datagram.payload.startswith(STDV_SIGNATURE)
         if not is_points and len(datagram.payload) != DATA_PACKET_SIZE:
             self.older += datagram.payload.startswith(b"STDT")
@@ -150,8 +180,21 @@ class Gathered:
             if not self._parities or parity != self._parities[-1]:
                 self._parities.append(parity)
 
+    def _take_ouster(self, datagram: CapturedDatagram) -> None:
+        identity = self.metadata.identify(datagram.payload)
+        names = datagram.source, str(identity.serial)
+        if self.sensor not in {"", *names}:
+            return
+        if self.frame is None:
+            self.frame = FrameGatherer(required_metadata(identity, datagram.payload, datagram.source))
+            self.sensor = self.sensor or datagram.source
+        if identity.metadata is self.frame.sensor and packet_size(self.frame.sensor) == len(datagram.payload):
+            self.frame.take(datagram.payload)
+
     def is_enough(self) -> bool:
-        """Whether the packets contain a whole turn, or a whole image scan, with the packets before and after it."""
+        """Whether the packets contain a whole frame, turn or image scan, of the latter two with the packets before and after it."""
+        if self.frame is not None:
+            return self.frame.is_whole
         return self._passages >= _PASSAGES_OF_A_TURN or len(self._parities) >= _PARITIES_OF_A_SCAN or len(self.payloads) >= _MOST_PACKETS
 
 
@@ -164,8 +207,7 @@ _MOST_PACKETS = 20_000
 """Largest number of packets: a VLS-128 in dual mode at 300 rpm sends 3618 packets a turn; an image scan may have any length."""
 
 
-def _captured(path: Path, sensor: str, at_s: float) -> Gathered:
-    gathered = Gathered(sensor)
+def _captured(path: Path, gathered: Gathered, at_s: float) -> Gathered:
     start_ns: int | None = None
     for datagram in CaptureFile(path):
         if start_ns is None:
@@ -177,9 +219,7 @@ def _captured(path: Path, sensor: str, at_s: float) -> Gathered:
     return gathered
 
 
-async def _live(address: Address, sensor: str, timeout_s: float) -> Gathered:
-    gathered = Gathered(sensor)
-
+async def _live(address: Address, gathered: Gathered, timeout_s: float) -> Gathered:
     async def collect() -> None:
         async with Listener(host=address[0], ports=(address[1],)) as listener:
             async for datagram in listener:
@@ -191,9 +231,9 @@ async def _live(address: Address, sensor: str, timeout_s: float) -> Gathered:
         async with asyncio.timeout(timeout_s):
             await collect()
     except TimeoutError:
-        if not gathered.payloads:
+        if not gathered.payloads and gathered.frame is None:
             raise CaptureError(
-                f"{address[0]}:{address[1]}: no Velodyne data packets and no Cepton STDV packets in {timeout_s:g} s;"
+                f"{address[0]}:{address[1]}: no Velodyne data packets, no Cepton STDV and no Ouster lidar packets in {timeout_s:g} s;"
                 " is a sensor sending here (hilsim doctor names the usual causes)?"
             ) from None
     return gathered

@@ -12,7 +12,9 @@ from hilsim.api.verification import VerifyReport
 from hilsim.api.verification import verify as verify_stream
 from hilsim.capture.busy_host import BusyHost
 from hilsim.capture.live import Listener
+from hilsim.capture.ouster_metadata import given_metadata
 from hilsim.cli.addresses import Address, HostPort
+from hilsim.cli.outputs import metadata_option
 from hilsim.errors import CaptureError, CommandFaultError
 from hilsim.protocols.velodyne.position import POSITION_PORT
 
@@ -20,20 +22,27 @@ from hilsim.protocols.velodyne.position import POSITION_PORT
 @click.command()
 @click.argument("capture", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--listen", type=HostPort(), help="Check the packets that arrive at HOST:PORT.")
-@click.option("--position-port", type=click.IntRange(0, 65_535), default=POSITION_PORT, show_default=True, help="Port of position packets.")
+@click.option(
+    "--position-port",
+    type=click.IntRange(0, 65_535),
+    default=POSITION_PORT,
+    show_default=True,
+    help="Port of position packets (Ouster: of IMU packets).",
+)
 @click.option("--duration-s", type=click.FloatRange(0.1), default=5.0, show_default=True, help="Time to listen.")
+@metadata_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def verify(*, capture: Path | None, listen: Address | None, position_port: int, duration_s: float, as_json: bool) -> None:
-    """Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.
+def verify(*, capture: Path | None, listen: Address | None, position_port: int, duration_s: float, metadata: tuple[Path, ...], as_json: bool) -> None:
+    """Check a Velodyne, Cepton (STDV) or Ouster stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.
 
     Exits with 1 if a rule is broken. docs/reference/conformance-rules.md lists the rules.
     """
     if (capture is None) == (listen is None):
         raise click.UsageError("give either CAPTURE or --listen HOST:PORT")
     if listen is None:
-        report = verify_stream(capture or Path())
+        report = verify_stream(capture or Path(), metadata=metadata)
     else:
-        checker = StreamChecker()
+        checker = StreamChecker(given_metadata(metadata))
         with BusyHost() as host:
             notes = asyncio.run(_live(checker, listen, position_port, duration_s))
         report = VerifyReport(result=checker.result(host_waited_ns=host.waited_ns), notes=notes)

@@ -10,6 +10,7 @@ from hilsim.compilation.jit import constant, kernel
 from hilsim.protocols.cepton.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
 from hilsim.protocols.cepton.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
 from hilsim.protocols.nmea_retiming import retime_sentence
+from hilsim.protocols.ouster.retiming import retime_imu_measurements, retime_legacy_imu, retime_lidar
 from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE
 from hilsim.units import HOUR_US, NS_PER_S
 
@@ -30,6 +31,14 @@ class Retiming(IntEnum):
     """Reference time stamp, us."""
     CEPTON_INFO = 4
     """Offset to add to a point's time for UTC, if the sensor sends it (it is not 0)."""
+    OUSTER_LIDAR = 5
+    """Stamps of the columns, ns, and the CRC."""
+    OUSTER_LEGACY = 6
+    """Stamps of the columns of a packet without header and footer."""
+    OUSTER_IMU = 7
+    """Times of the measurements, ns, and the CRC."""
+    OUSTER_LEGACY_IMU = 8
+    """Diagnostic time and times of both readings, ns."""
 
 
 class StampClock(NamedTuple):
@@ -51,6 +60,18 @@ def _put_little(value: int, width: int, payload: npt.NDArray[np.uint8], at: int)
 
 
 @kernel
+def _retime_ouster(retiming: int, shown_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    if retiming == Retiming.OUSTER_LIDAR:
+        retime_lidar(payload, True, shown_ns)  # noqa: FBT003 - kernels take plain positional scalars
+    elif retiming == Retiming.OUSTER_LEGACY:
+        retime_lidar(payload, False, shown_ns)  # noqa: FBT003
+    elif retiming == Retiming.OUSTER_IMU:
+        retime_imu_measurements(payload, shown_ns)
+    else:
+        retime_legacy_imu(payload, shown_ns)
+
+
+@kernel
 def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Rewrite one payload in place.
 
@@ -58,8 +79,11 @@ def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray
         retiming: A ``Retiming``.
         clock: Clock of the stamps.
         stamp_ns: Rig time of the instant the packet's stamp names (its first firing, its assembly).
-        payload: ``uint8[>= packet]``, written.
+        payload: ``uint8[>= packet]`` (Ouster: ``uint8[packet]``, whose size gives the form), written.
     """
+    if retiming >= Retiming.OUSTER_LIDAR:
+        _retime_ouster(retiming, clock.shown_ns + stamp_ns, payload)
+        return
     shown_us = (clock.shown_ns + stamp_ns) // 1000
     if retiming == Retiming.VELODYNE_DATA:
         _put_little(shown_us % HOUR_US, _WIDTH_4, payload, _DATA_STAMP)

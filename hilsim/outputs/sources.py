@@ -15,6 +15,7 @@ from hilsim.api.emulator import Emulator
 from hilsim.api.packet import Packet, datagrams_of, read_capture
 from hilsim.api.points import Scan as RigScan
 from hilsim.capture.batches import gathered
+from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.config.classes_table import ClassSpec
 from hilsim.config.rig import Rig
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
@@ -59,8 +60,10 @@ _TYPES_BY_MODE = {
     "last": np.array([LAST], np.uint8),
     "dual": np.array([LAST, SECOND], np.uint8),
     "cepton_dual": np.array([STRONGEST, LAST], np.uint8),
+    "ouster_dual": np.array([STRONGEST, SECOND], np.uint8),
 }
-"""``return_type`` by a point's ``return``; the other return of a Velodyne's pair is the strongest or the second strongest, which its packet leaves open."""
+"""``return_type`` by a point's ``return``; the other return of a Velodyne's pair is the strongest or the second strongest, which its packet leaves open.
+An Ouster sensor's are in the order of its default, strongest first."""
 NO_CLASSES: Mapping[str, ClassSpec] = MappingProxyType({})
 SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
 """A sensor's ROS axes (x forward, y left) in its sensor frame (x right, y forward)."""
@@ -191,22 +194,25 @@ def _rig_packets(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, E
         yield packet.time_ns, replace(packet, time_ns=emulator.utc_epoch_ns + packet.time_ns)
 
 
-def capture_events(path: Path, *, sensor: str = "", duration_s: float | None = None) -> tuple[SourceInfo, Iterator[Event]]:
+def capture_events(
+    path: Path, *, sensor: str = "", duration_s: float | None = None, metadata: OusterMetadata | None = None
+) -> tuple[SourceInfo, Iterator[Event]]:
     """Events of a capture; its sensors are named by their addresses.
 
     Args:
         path: The capture.
         sensor: Address of the only sensor to take; empty: all.
         duration_s: Length to take from the first packet on; None: all.
+        metadata: Metadata of Ouster sensors; None: of the files beside the capture.
 
     Raises:
         CaptureError: it cannot be read, or has no points; also while the events are taken.
     """
     info = SourceInfo(name=path.name)
-    return info, _capture_events(path, info, sensor, duration_s)
+    return info, _capture_events(path, info, sensor, duration_s, metadata or OusterMetadata(capture=path))
 
 
-def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float | None) -> Iterator[Event]:
+def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float | None, metadata: OusterMetadata) -> Iterator[Event]:
     begin_ns: int | None = None
 
     def chosen() -> Iterator[Packet]:
@@ -219,20 +225,24 @@ def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float
                 yield packet
 
     has_points = False
-    for event in packet_events(chosen(), info):
+    for event in packet_events(chosen(), info, metadata):
         has_points = has_points or isinstance(event, OutputScan)
         yield event
     if not has_points:
         of = f" of {sensor}" if sensor else ""
-        raise CaptureError(f"{path}: no whole scan{of} in Velodyne or Cepton STDV data packets found; hilsim inspect lists what a capture holds")
+        raise CaptureError(
+            f"{path}: no whole scan{of} in Velodyne or Cepton STDV data packets, or in Ouster lidar packets with metadata, found;"
+            " hilsim inspect lists what a capture holds"
+        )
 
 
-def packet_events(packets: Iterable[Packet], info: SourceInfo) -> Iterator[Event]:
+def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: OusterMetadata | None = None) -> Iterator[Event]:
     """Packets, and the scans that are complete with them; each packet comes before the scans that it completes.
 
     Args:
         packets: Packets in the order of their sending; ``time_ns`` is UTC by the host's clock.
         info: Extended by the sensors that are found.
+        metadata: Metadata of Ouster sensors; None: there are none.
     """
     found: list[OutputScan] = []
 
@@ -242,7 +252,7 @@ def packet_events(packets: Iterable[Packet], info: SourceInfo) -> Iterator[Event
     def introduce(name: str) -> None:
         info.mounts.setdefault(name, Pose())
 
-    streams = SensorStreams(publish, introduce)
+    streams = SensorStreams(publish, introduce, metadata=metadata)
     waiting = iter(packets)
     while some := list(islice(waiting, _PACKETS_AT_ONCE)):
         rows: dict[str, list[int]] = {}
@@ -267,7 +277,8 @@ def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
         mode = ReturnMode.find(packets.payloads[0][1204])
         types = _TYPES_BY_MODE["dual" if mode is not None and mode.is_dual else "last" if mode is ReturnMode.LAST else "strongest"]
     elif points["return"].any():
-        types = _TYPES_BY_MODE["cepton_dual"]
+        is_ouster = recognise(packets.payloads[0]) is PacketKind.OUSTER_LIDAR
+        types = _TYPES_BY_MODE["ouster_dual" if is_ouster else "cepton_dual"]
     counts_hours = len(packets.payloads[0]) == DATA_PACKET_SIZE
     first_ns = first_time_ns(points, counts_hours=counts_hours)
     stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=counts_hours)

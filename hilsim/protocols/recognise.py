@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from hilsim.protocols.cepton.stdv import read_stdv_header
+from hilsim.protocols.ouster.recognition import is_imu_packet, is_lidar_packet
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
 from hilsim.units import HOUR_US
@@ -20,6 +21,8 @@ class PacketKind(StrEnum):
     CEPTON_STDT = "Cepton STDT points"
     CEPTON_INFO = "Cepton INFO"
     CEPTON_INFZ = "Cepton INFZ"
+    OUSTER_LIDAR = "Ouster lidar"
+    OUSTER_IMU = "Ouster IMU"
     OTHER = "not recognised"
 
 
@@ -30,7 +33,8 @@ def recognise(payload: bytes) -> PacketKind:
     """The kind of a payload.
 
     Velodyne data packets have 1206 bytes beginning with a block flag, position packets 512 bytes with nothing behind the sentence and a stamp below
-    the hour; Cepton packets begin with their name.
+    the hour; Cepton packets begin with their name. Ouster packets are recognised by size, type and what must count or be possible in them
+    (``ouster.recognition``).
     """
     if len(payload) == DATA_PACKET_SIZE and payload[:2] in _BLOCK_FLAGS:
         return PacketKind.VELODYNE_DATA
@@ -38,4 +42,8 @@ def recognise(payload: bytes) -> PacketKind:
         return PacketKind.VELODYNE_POSITION
     if read_stdv_header(payload) is not None:
         return PacketKind.CEPTON_STDV
-    return _CEPTON.get(payload[:4], PacketKind.OTHER)
+    if payload[:4] in _CEPTON:
+        return _CEPTON[payload[:4]]
+    if is_lidar_packet(payload):
+        return PacketKind.OUSTER_LIDAR
+    return PacketKind.OUSTER_IMU if is_imu_packet(payload) else PacketKind.OTHER

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.protocols.cepton.stdv import SEQUENCE_OFFSET, read_stdv_header
+from hilsim.protocols.ouster.retiming import frame_of, with_frame_id
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track
@@ -53,6 +54,9 @@ class Continuity:
     _points_ns: dict[str, int] = field(default_factory=dict)
     _sequence: dict[int, int] = field(default_factory=dict)
     _sequence_shift: dict[int, int] = field(default_factory=dict)
+    _frames: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """Frame id and measurement id of the last packet of an Ouster sensor, by source address and serial number."""
+    _frame_shift: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def begin(self, at: Callable[[], int]) -> None:
         """Let the next pass begin at ``at()``, whatever was played before: for the first pass, and after a seek. ``at`` is called once packets are here."""
@@ -80,6 +84,7 @@ class Continuity:
         self._shift_ns = None
         self._sensor_shift_ns.clear()
         self._sequence_shift.clear()
+        self._frame_shift.clear()
 
     def find_surplus(self, placed: Placed, recorded: Recorded, timeline: Timeline) -> npt.NDArray[np.bool_]:
         """Find packets of a run that must be left out at a seam, ``bool[n]``.
@@ -182,3 +187,19 @@ class Continuity:
         sequence = (header.sequence + self._sequence_shift[number]) % _UNSIGNED
         self._sequence[number] = sequence + 1
         return payload[:SEQUENCE_OFFSET] + sequence.to_bytes(4, "little") + payload[SEQUENCE_OFFSET + 4 :]
+
+    def reframed(self, payload: bytes, number: int) -> bytes:
+        """Ouster packet with a frame id that continues from the former pass: the same frame where its columns go on, else the next one."""
+        found = frame_of(payload)
+        if found is None:
+            return payload
+        serial, frame_id, measurement_id = found
+        sensor = self.tracks[number].recorded.source, serial
+        before = self._frames.get(sensor)
+        if sensor not in self._frame_shift:
+            following = frame_id if before is None else before[0] + (measurement_id <= before[1])
+            self._frame_shift[sensor] = following - frame_id
+        shifted = frame_id + self._frame_shift[sensor]
+        if self.tracks[number].is_points:
+            self._frames[sensor] = shifted, measurement_id
+        return with_frame_id(payload, shifted) if self._frame_shift[sensor] else payload

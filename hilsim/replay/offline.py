@@ -53,7 +53,7 @@ def _finish(
 ) -> None:
     """Re-time the payloads at ``frames[:, 42:]`` and write their headers, numbered from ``first`` on; ``size`` becomes that of the frames."""
     for row in range(size.size):
-        retime(retiming, clock, stamp_ns[row], frames[row, _HEADER_SIZE:])
+        retime(retiming, clock, stamp_ns[row], frames[row, _HEADER_SIZE : _HEADER_SIZE + size[row]])
         identification = first + row if first != _UNCOUNTED else 0
         size[row] = write_headers(template, identification, udp_checksum, frames[row], size[row])
 
@@ -223,7 +223,7 @@ class OfflineReplay:
         due_ns, stamp_ns, capture_ns, key = (
             np.array(column, np.int64) for column in zip(*((cue.due_ns, cue.stamp_ns, cue.capture_ns, cue.key) for cue in cues), strict=True)
         )
-        if self._inserter is not None and self._lanes is not None and self._reader.tracks[track].is_points:
+        if self._inserter is not None and self._lanes is not None and self._reader.tracks[track].takes_objects:
             self._insert(self._inserter, self._lanes, frames[:, HEADER_SIZE:], size, due_ns, stamp_ns, capture_ns, key)
         first = self._played[track] + 1 if framing.counting_identification else _UNCOUNTED
         _finish(retiming, self._clock, stamp_ns, framing.template, first, framing.udp_checksum, frames, size)

@@ -136,7 +136,7 @@ def _play_slot(
     payload = queue.payload[slot]
     size = queue.size[slot]
     if routes.retiming[track] != Retiming.NOTHING:
-        retime(routes.retiming[track], clock, epoch_ns + scaled(queue.stamp_ns[slot], scale), payload)
+        retime(routes.retiming[track], clock, epoch_ns + scaled(queue.stamp_ns[slot], scale), payload[:size])
     if routes.header_size[track] == 0:
         is_put = push(rings, row, deadline_ns, _NOTHING, payload, size)
     else:

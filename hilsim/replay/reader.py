@@ -260,15 +260,22 @@ class CaptureReader:
         self._pass_packets += placed.due_ns.size
         self._note_irregularities()
         if self._spec.retime != "none":
-            payloads = [
-                self._continuity.renumbered(payload, track) if self.tracks[track].kind is PacketKind.CEPTON_STDV else payload
-                for payload, track in zip(payloads, recorded.flow.tolist(), strict=True)
-            ]
+            payloads = [self._continued(payload, track) for payload, track in zip(payloads, recorded.flow.tolist(), strict=True)]
         position_ns = recorded.capture_ns - self._first_ns
         if self._capture_offset_ns is None and placed.stamp_ns.size:
             self._capture_offset_ns = int(np.median(position_ns - placed.stamp_ns))
         capture_ns = placed.stamp_ns + (self._capture_offset_ns or 0)
         return Cues(placed.due_ns, placed.stamp_ns, recorded.flow, position_ns, capture_ns, payloads, passes)
+
+    def _continued(self, payload: bytes, track: int) -> bytes:
+        """Packet with sequence number or frame id that continues from the former pass."""
+        match self.tracks[track].kind:
+            case PacketKind.CEPTON_STDV:
+                return self._continuity.renumbered(payload, track)
+            case PacketKind.OUSTER_LIDAR | PacketKind.OUSTER_IMU:
+                return self._continuity.reframed(payload, track)
+            case _:
+                return payload
 
     def _recorded(self, run: _Run) -> Recorded:
         stamps = [read_stamp_ns(datagram.payload, self.tracks[track].kind) for datagram, track in zip(run.datagrams, run.tracks, strict=True)]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
+from hilsim.protocols.ouster.retiming import stamp_place
 from hilsim.protocols.recognise import PacketKind
 from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
@@ -24,8 +25,8 @@ class CutPacket(NamedTuple):
 
     Attributes:
         frame: Number of the frame in the file.
-        phase: Phase of the sensor's cycle: azimuth in 0.01 deg, or for Cepton the point within the packet at which a frame begins.
-        group: Group within which packets fit each other: the frame parity for Cepton, 0 for Velodyne.
+        phase: Phase of the sensor's cycle: azimuth in 0.01 deg, or for Cepton the point within the packet at which a frame begins; 0 for Ouster.
+        group: Group within which packets fit each other: the frame parity for Cepton, the measurement id for Ouster, 0 for Velodyne.
     """
 
     frame: int
@@ -57,6 +58,10 @@ class CutCandidates:
 
     def look(self, frame: int, payload: bytes) -> None:
         """Add the sensor's next point packet, if the recording may be cut there."""
+        if self._kind is PacketKind.OUSTER_LIDAR:
+            at = stamp_place(payload) + 8
+            self.packets.append(CutPacket(frame, 0, int.from_bytes(payload[at : at + 2], "little")))
+            return
         if self._kind is PacketKind.VELODYNE_DATA:
             self.packets.append(CutPacket(frame, int.from_bytes(payload[2:4], "little"), 0))
             return

@@ -473,7 +473,7 @@ class ReplaySource:
             track = reader.tracks[number]
             row, framing = self._open_track(track)
             retiming = track.retiming if self.spec.retime != "none" else type(track.retiming)(0)
-            self._open_player().route(number, row, retiming, framing, is_points=track.is_points)
+            self._open_player().route(number, row, retiming, framing, is_points=track.takes_objects)
         self._known_tracks = len(reader.tracks)
 
     def _put(self, cues: Cues) -> bool:

@@ -25,6 +25,8 @@ _HEADERS = 28  # bytes of IPv4 and UDP headers
 _IPV4_WITHOUT_OPTIONS = 0x45
 _UNKNOWN_MAC = "60:76:88:00:00:01"
 _BROADCAST = parse_mac(BROADCAST_MAC)
+_BESIDE = frozenset((PacketKind.VELODYNE_POSITION, PacketKind.OUSTER_IMU))
+"""Kinds of packets that have another port than the points."""
 _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 
 
@@ -37,7 +39,7 @@ def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: Loop
     rule = find_rule(spec.flow, flow)
     rerouted = parse_endpoints(rule.send) if rule else Endpoints()
     destination = rerouted.destination or (flow.destination if spec.destination == "recorded" else spec.destination)
-    set_port = spec.destination_port if kind is not PacketKind.VELODYNE_POSITION else 0
+    set_port = 0 if kind in _BESIDE else spec.destination_port
     if destination == "255.255.255.255" and not spec.broadcast:
         raise ConfigError(
             f"replay {spec.name}: broadcast must be true to send {flow} to 255.255.255.255 as it was recorded: every host on the network gets it"

@@ -6,6 +6,9 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
 from hilsim.protocols.cepton.info import read_info_packet
 from hilsim.protocols.flow_key import FlowKey
+from hilsim.protocols.ouster.imu import IMU_PACKET_SIZE
+from hilsim.protocols.ouster.recognition import FORMS
+from hilsim.protocols.ouster.retiming import stamp_place
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import NO_STAMP, POINTS
 
@@ -14,6 +17,7 @@ _RETIMINGS = {
     PacketKind.VELODYNE_POSITION: Retiming.VELODYNE_POSITION,
     PacketKind.CEPTON_STDV: Retiming.CEPTON_STDV,
 }
+_OUSTER = frozenset((PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU))
 _STAMP_PLACES = {PacketKind.VELODYNE_DATA: (1200, 1204), PacketKind.VELODYNE_POSITION: (198, 202), PacketKind.CEPTON_STDV: (8, 16)}
 
 _LATEST_NS = 1 << 62
@@ -40,8 +44,17 @@ class Track:
         return self.kind in POINTS
 
     @property
+    def takes_objects(self) -> bool:
+        """Whether objects can be put into the packets' points."""
+        return self.is_points and self.kind is not PacketKind.OUSTER_LIDAR
+
+    @property
     def retiming(self) -> Retiming:
         """Fields that can be rewritten in the packets; in sensor information only in the measured layout."""
+        if self.kind is PacketKind.OUSTER_LIDAR:
+            return Retiming.OUSTER_LIDAR if FORMS[len(self.first.payload)].has_header else Retiming.OUSTER_LEGACY
+        if self.kind is PacketKind.OUSTER_IMU:
+            return Retiming.OUSTER_LEGACY_IMU if len(self.first.payload) == IMU_PACKET_SIZE else Retiming.OUSTER_IMU
         if self.kind is PacketKind.CEPTON_INFZ and read_info_packet(self.first.payload) is not None:
             return Retiming.CEPTON_INFO
         return _RETIMINGS.get(self.kind, Retiming.NOTHING)
@@ -49,6 +62,10 @@ class Track:
 
 def read_stamp_ns(payload: bytes, kind: PacketKind) -> int:
     """Read a packet's own stamp; ``NO_STAMP`` for kinds whose stamps are not understood, and for a stamp without a valid time."""
-    place = _STAMP_PLACES.get(kind)
-    stamp_ns = NO_STAMP if place is None else 1000 * int.from_bytes(payload[place[0] : place[1]], "little")
+    if kind in _OUSTER:
+        at = stamp_place(payload)
+        stamp_ns = int.from_bytes(payload[at : at + 8], "little")
+    else:
+        place = _STAMP_PLACES.get(kind)
+        stamp_ns = NO_STAMP if place is None else 1000 * int.from_bytes(payload[place[0] : place[1]], "little")
     return stamp_ns if stamp_ns < _LATEST_NS else NO_STAMP

@@ -1,5 +1,6 @@
 """All statistics of one sensor's stream, gathered packet by packet in memory that does not grow with the stream."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -102,8 +103,11 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
     statistics: StreamStatistics | None = None
     waiting: list[CapturedDatagram] = []
     packets: dict[str, int] = {}
+    others: Counter[PacketKind] = Counter()
     for datagram in datagrams:
-        if recognise(datagram.payload) is not PacketKind.VELODYNE_DATA:
+        kind = recognise(datagram.payload)
+        if kind is not PacketKind.VELODYNE_DATA:
+            others[kind] += 1
             continue
         packets[datagram.source] = packets.get(datagram.source, 0) + 1
         if datagram.source != (sensor or next(iter(packets))):
@@ -119,12 +123,20 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
         statistics.look(waiting)
     if statistics is None or statistics.spacing.packets < _FEWEST_PACKETS:
         got = 0 if statistics is None else statistics.spacing.packets
-        raise CaptureError(f"{name}: must hold at least {_FEWEST_PACKETS} Velodyne data packets of one sensor and mode, got {got}")
+        raise CaptureError(f"{name}: must hold at least {_FEWEST_PACKETS} Velodyne data packets of one sensor and mode, got {got}{_instead(others)}")
     azimuth = statistics.azimuth
     if azimuth.fastest > _MOST_RATE_RATIO * azimuth.slowest:
         rates = f"{azimuth.slowest_rpm:.0f} to {azimuth.fastest_rpm:.0f} rpm"
         raise CaptureError(f"{name}: the rotation rate must stay the same within a capture, got {rates}: a mixture has no statistics of one sensor")
     return statistics
+
+
+def _instead(others: Counter[PacketKind]) -> str:
+    """Text on packets of a family that is not compared."""
+    lidar = others[PacketKind.OUSTER_LIDAR]
+    return (
+        f"; its {lidar:,} Ouster lidar packets are not compared: only statistics of Velodynes are known (hilsim verify judges them)" if lidar else ""
+    )
 
 
 def _check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from hilsim.analysis.conformance.cepton.sensor import OLDER_SIGNATURES, CeptonSensor
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.analysis.conformance.findings import Finding, FindingLog
+from hilsim.analysis.conformance.ouster.streams import OusterStreams
 from hilsim.analysis.conformance.result import CheckResult
 from hilsim.analysis.conformance.velodyne.structure import STREAM_MANY, STREAM_NONE
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.protocols.cepton.info import INFO_SIGNATURE
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE
@@ -21,13 +23,19 @@ _PER_PACKET = 2  # a point packet is a little larger than a Velodyne's, and is c
 
 
 class StreamChecker:
-    """Checker of a stream of Velodyne and Cepton datagrams, with sensors distinguished by their source address.
+    """Checker of a stream of Velodyne, Cepton and Ouster datagrams, with sensors distinguished by their source address (Ouster: and serial number).
 
     Memory does not grow with the length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS`` of each family.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, metadata: OusterMetadata | None = None) -> None:
+        """Check nothing yet.
+
+        Args:
+            metadata: Metadata of Ouster sensors; None: there are none.
+        """
         self._velodyne = Checker()
+        self._ouster = OusterStreams(metadata)
         self._cepton: dict[str, CeptonSensor] = {}
         self._reported: dict[str, int] = {}
         self._taken = 0
@@ -39,8 +47,12 @@ class StreamChecker:
 
         Returns:
             New findings, each with its sensor's address.
+
+        Raises:
+            CaptureError: metadata beside the capture of Ouster packets are invalid.
         """
         found = self._velodyne.feed(datagram for datagram in datagrams if not self._takes(datagram))
+        found += self._ouster.new_findings()
         for source, sensor in self._cepton.items():
             known = self._reported.get(source, 0)
             found += [(source, finding) for finding in sensor.log.findings[known:]]
@@ -48,9 +60,11 @@ class StreamChecker:
         return found
 
     def _takes(self, datagram: CapturedDatagram) -> bool:
-        """Judge a datagram of a Cepton sensor; returns whether it is one."""
+        """Judge a datagram of a Cepton or an Ouster sensor; returns whether it is one."""
         if datagram.payload[:4] not in _SIGNATURES:
             is_velodyne_like = len(datagram.payload) in _VELODYNE_SIZES or datagram.destination_port in _VELODYNE_PORTS
+            if self._ouster.takes(datagram, is_like_others=is_velodyne_like or datagram.source in self._cepton):
+                return True
             if datagram.source not in self._cepton or is_velodyne_like:
                 return False
         self._taken += 1
@@ -79,17 +93,19 @@ class StreamChecker:
             sensor.flush()
         self._waiting = 0
         velodyne = self._velodyne.result(host_waited_ns=host_waited_ns)
-        if not self._cepton:
+        ouster = self._ouster.results(host_waited_ns=host_waited_ns)
+        if not self._cepton and not ouster:
             return velodyne
         log = FindingLog()
-        if self._further:
-            log.report(
-                STREAM_MANY,
-                f"only the first {VERIFY_SENSORS.bound} Cepton sensors were checked: {self._further:,} packets of others were counted only",
-            )
+        for family, further in (("Cepton", self._further), ("Ouster", self._ouster.further)):
+            if further:
+                log.report(
+                    STREAM_MANY,
+                    f"only the first {VERIFY_SENSORS.bound} {family} sensors were checked: {further:,} packets of others were counted only",
+                )
         return replace(
             velodyne,
-            sensors=(*velodyne.sensors, *(sensor.result() for sensor in self._cepton.values())),
+            sensors=(*velodyne.sensors, *(sensor.result() for sensor in self._cepton.values()), *ouster),
             findings=(*(each for each in velodyne.findings if each.rule != STREAM_NONE.id), *log.findings),
-            datagrams=velodyne.datagrams + self._taken,
+            datagrams=velodyne.datagrams + self._taken + self._ouster.taken,
         )

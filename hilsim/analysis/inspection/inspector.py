@@ -10,11 +10,13 @@ import numpy as np
 from hilsim.analysis.ground import Ground, Reason
 from hilsim.analysis.inspection.cepton import StdvFlow
 from hilsim.analysis.inspection.ground import GroundSample
+from hilsim.analysis.inspection.ouster import OusterImuFlow, OusterLidarFlow
 from hilsim.analysis.inspection.result import CaptureSummary, FlowSummary, Place, SensorSummary
 from hilsim.analysis.inspection.statistics import GapLog, Spread
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.analysis.inspection.velodyne import VelodyneDataFlow, VelodynePositionFlow
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.ouster_metadata import Identity, OusterMetadata
 from hilsim.limits import INSPECT_FLOWS
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
@@ -23,25 +25,37 @@ _BLOCK_PACKETS = 512
 _MOST_FLOWS = INSPECT_FLOWS.bound
 """Largest number of flows of recognised packets, and of others; the capture of a busy network has any number of flows."""
 _FIRST_BYTES = 16
-_KnownFlow = VelodyneDataFlow | VelodynePositionFlow | StdvFlow
-_KNOWN: dict[PacketKind, type[_KnownFlow]] = {
+_KnownFlow = VelodyneDataFlow | VelodynePositionFlow | StdvFlow | OusterLidarFlow | OusterImuFlow
+_KNOWN: dict[PacketKind, type[VelodyneDataFlow | VelodynePositionFlow | StdvFlow]] = {
     PacketKind.VELODYNE_DATA: VelodyneDataFlow,
     PacketKind.VELODYNE_POSITION: VelodynePositionFlow,
     PacketKind.CEPTON_STDV: StdvFlow,
 }
 
 
+_Key = tuple[FlowKey, PacketKind, int, int]
+"""Addresses and kind; of Ouster's packets also size and serial number, because several sensors may share addresses in a capture that was written anew."""
+
+
+def _known_flow(kind: PacketKind, payload: bytes, identity: Identity | None) -> _KnownFlow | None:
+    if kind is PacketKind.OUSTER_LIDAR and identity is not None:
+        return OusterLidarFlow(payload, identity)
+    if kind is PacketKind.OUSTER_IMU:
+        return OusterImuFlow(payload)
+    return _KNOWN[kind]() if kind in _KNOWN else None
+
+
 class _Flow:
     """Running figures of one flow."""
 
-    def __init__(self, kind: PacketKind, first: CapturedDatagram, start_ns: int) -> None:
+    def __init__(self, kind: PacketKind, first: CapturedDatagram, start_ns: int, identity: Identity | None = None) -> None:
         self._kind = kind
         self._first = first
         self._start_ns = start_ns
         self._frames: list[int] = []
         self._host_ns: list[int] = []
         self._sizes: list[int] = []
-        self._known = _KNOWN[kind]() if kind in _KNOWN else None
+        self._known = _known_flow(kind, first.payload, identity)
         self._sample = GroundSample(kind)
         self._packets = 0
         self._payload_bytes = 0
@@ -97,7 +111,9 @@ class _Flow:
 
     def ground(self) -> Ground | Reason | None:
         """The ground in the first packets; None where they hold no points."""
-        return self._sample.ground(self._known.geometry if isinstance(self._known, VelodyneDataFlow) else None)
+        known = self._known
+        geometry = known.geometry if isinstance(known, VelodyneDataFlow) else None
+        return self._sample.ground(geometry, known.metadata if isinstance(known, OusterLidarFlow) else None)
 
     def summary(self) -> FlowSummary:
         """Figures of the datagrams so far."""
@@ -131,8 +147,14 @@ class _Flow:
 class Inspector:
     """Inspector of datagrams one by one, which gives a summary at any time."""
 
-    def __init__(self) -> None:
-        self._flows: dict[tuple[FlowKey, PacketKind], _Flow] = {}
+    def __init__(self, metadata: OusterMetadata | None = None) -> None:
+        """Inspect nothing yet.
+
+        Args:
+            metadata: Metadata of Ouster sensors; None: there are none.
+        """
+        self._metadata = metadata or OusterMetadata()
+        self._flows: dict[_Key, _Flow] = {}
         self._recognised = 0
         self._datagrams = 0
         self._payload_bytes = 0
@@ -142,7 +164,11 @@ class Inspector:
         self._last_ns = 0
 
     def add(self, datagram: CapturedDatagram) -> None:
-        """Add one datagram."""
+        """Add one datagram.
+
+        Raises:
+            CaptureError: metadata beside the capture of Ouster packets are invalid.
+        """
         stamp_ns = datagram.host_stamp_ns
         if not self._datagrams:
             self._start_ns = self._first_ns = self._last_ns = stamp_ns
@@ -152,19 +178,22 @@ class Inspector:
             self._first_ns = stamp_ns
         self._datagrams += 1
         self._payload_bytes += len(datagram.payload)
-        key = datagram.flow, recognise(datagram.payload)
-        flow = self._flows.get(key) or self._open(key, datagram)
+        kind = recognise(datagram.payload)
+        identity = self._metadata.identify(datagram.payload) if kind is PacketKind.OUSTER_LIDAR else None
+        size = len(datagram.payload) if kind in {PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU} else 0
+        key = datagram.flow, kind, size, 0 if identity is None else identity.serial
+        flow = self._flows.get(key) or self._open(key, datagram, identity)
         if flow is None:
             self._unlisted += 1
         else:
             flow.add(datagram)
 
-    def _open(self, key: tuple[FlowKey, PacketKind], first: CapturedDatagram) -> _Flow | None:
+    def _open(self, key: _Key, first: CapturedDatagram, identity: Identity | None) -> _Flow | None:
         is_known = key[1] is not PacketKind.OTHER
         if (self._recognised if is_known else len(self._flows) - self._recognised) >= _MOST_FLOWS:
             return None
         self._recognised += is_known
-        flow = self._flows[key] = _Flow(key[1], first, self._start_ns)
+        flow = self._flows[key] = _Flow(key[1], first, self._start_ns, identity)
         return flow
 
     def summary(self) -> CaptureSummary:
@@ -191,9 +220,13 @@ class Inspector:
         return next((ground for ground in found if ground is not None), None)
 
 
-def inspect(datagrams: Iterable[CapturedDatagram]) -> CaptureSummary:
-    """Summarise a stream of datagrams."""
-    inspector = Inspector()
+def inspect(datagrams: Iterable[CapturedDatagram], metadata: OusterMetadata | None = None) -> CaptureSummary:
+    """Summarise a stream of datagrams; Ouster sensors with ``metadata``, if there are any.
+
+    Raises:
+        CaptureError: metadata beside the capture of Ouster packets are invalid.
+    """
+    inspector = Inspector(metadata)
     for datagram in datagrams:
         inspector.add(datagram)
     return inspector.summary()

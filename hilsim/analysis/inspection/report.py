@@ -8,12 +8,15 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from hilsim.analysis.inspection.ouster_lines import PROBLEM, imu_lines, lidar_lines, sensor_name
 from hilsim.analysis.inspection.result import (
     CaptureSummary,
     DeviceClock,
     FlowSummary,
     Gaps,
     Missing,
+    OusterImu,
+    OusterLidar,
     Place,
     SensorSummary,
     StdvPoints,
@@ -37,6 +40,7 @@ _FEWEST_INTERVALS = 50
 _CROWDED_RATIO = 0.2
 _STANDING_RATIO = 0.5
 _TELLING_ERROR_PPM = 100.0
+_CLOCKED = (VelodyneData, StdvPoints, OusterLidar)
 
 
 class Tone(StrEnum):
@@ -127,7 +131,7 @@ def _at(place: Place) -> str:
 
 
 def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
-    names = dict.fromkeys(_sensor_name(flow) for flow in sensor.flows if isinstance(flow.details, VelodyneData))
+    names = dict.fromkeys(_sensor_name(flow) for flow in sensor.flows if isinstance(flow.details, (VelodyneData, OusterLidar)))
     makes = dict.fromkeys("Cepton" for flow in sensor.flows if flow.kind.startswith("Cepton"))
     title = "; ".join(name for name in (*names, *makes) if name)
     yield Line(f"{sensor.source}  {title}".rstrip(), Tone.SENSOR)
@@ -150,6 +154,8 @@ def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
 
 
 def _sensor_name(flow: FlowSummary) -> str:
+    if isinstance(flow.details, OusterLidar):
+        return sensor_name(flow.details)
     if not isinstance(flow.details, VelodyneData):
         return ""
     data = flow.details
@@ -191,6 +197,10 @@ def _detail_lines(flow: FlowSummary) -> Iterator[Line]:
             yield from _position_lines(position)
         case StdvPoints() as points:
             yield from _stdv_lines(flow, points)
+        case OusterLidar() as lidar:
+            yield from _ouster_lines(flow, lidar)
+        case OusterImu() as imu:
+            yield from (_detail(label, text) for label, text in imu_lines(imu))
         case None:
             yield from _unknown_lines(flow)
     if flow.backward_capture_times:
@@ -235,7 +245,7 @@ def _past_hour(stamp_us: int) -> str:
 def _pace_problem(flow: FlowSummary) -> str | None:
     """Reason why capture times are a bad pace for a flow with its own stamps, or None."""
     spacing = flow.spacing
-    if not isinstance(flow.details, (VelodyneData, StdvPoints)) or spacing is None or spacing.intervals < _FEWEST_INTERVALS:
+    if not isinstance(flow.details, _CLOCKED) or spacing is None or spacing.intervals < _FEWEST_INTERVALS:
         return None
     if flow.details.clock.repeated > _STANDING_RATIO * flow.packets:
         return None
@@ -250,7 +260,7 @@ def _captured_lines(flow: FlowSummary) -> Iterator[Line]:
     spacing = flow.spacing
     if spacing is None or spacing.intervals < _FEWEST_INTERVALS:
         return
-    clock = flow.details.clock if isinstance(flow.details, (VelodyneData, StdvPoints)) else None
+    clock = flow.details.clock if isinstance(flow.details, _CLOCKED) else None
     spread = f"every {spacing.mean_us:,.1f} us ({spacing.p1_us:,.0f} to {spacing.p99_us:,.0f} for 98 %)"
     yield _detail("captured", spread + ("" if clock is None else _drift(clock)))
     problem = _pace_problem(flow)
@@ -320,6 +330,14 @@ def _stdv_lines(flow: FlowSummary, points: StdvPoints) -> Iterator[Line]:
     yield from _clock_lines(clock, flow.packets)
 
 
+def _ouster_lines(flow: FlowSummary, lidar: OusterLidar) -> Iterator[Line]:
+    for label, text in lidar_lines(lidar):
+        yield _problem(text) if label == PROBLEM else _detail(label, text)
+    yield from _captured_lines(flow)
+    yield from _missing_lines(lidar.missing)
+    yield from _clock_lines(lidar.clock, flow.packets)
+
+
 def _unknown_lines(flow: FlowSummary) -> Iterator[Line]:
     if flow.kind in _VERBATIM:
         yield from _captured_lines(flow)
@@ -355,7 +373,12 @@ def _other_lines(summary: CaptureSummary) -> Iterator[Line]:
 def _next_line(facts: CaptureFacts, summary: CaptureSummary) -> str:
     """Suggested command to replay the capture."""
     flows = [flow for sensor in summary.sensors for flow in sensor.flows]
-    is_seamless = any(isinstance(flow.details, (VelodyneData, StdvPoints)) for flow in flows)
+    is_seamless = any(_loops_seamlessly(flow) for flow in flows)
     pace = " --pace device" if any(_pace_problem(flow) for flow in flows) else ""
     loop = "seamless" if is_seamless else "plain"
     return f"replay it   hilsim replay {shlex.quote(facts.file)} --to 127.0.0.1{pace} --loop {loop}"
+
+
+def _loops_seamlessly(flow: FlowSummary) -> bool:
+    """Whether two places of a flow may fit each other: any of a Velodyne or Cepton sensor, and those of several frames of an Ouster sensor."""
+    return isinstance(flow.details, (VelodyneData, StdvPoints)) or (isinstance(flow.details, OusterLidar) and flow.details.frames > 1)

@@ -194,7 +194,85 @@ class StdvPoints:
     clock: DeviceClock
 
 
-Details = VelodyneData | VelodynePosition | StdvPoints
+@dataclass(frozen=True, kw_only=True)
+class OusterLidar:
+    """Figures of the lidar packets of one Ouster sensor.
+
+    Attributes:
+        serial: Serial number in the packets; 0 in packets without packet header.
+        header: Kind of the packet header: ``NONE``, ``STANDARD`` or ``FUSA``.
+        model: Product line by the metadata, as ``OS-1-128``; None without metadata, as the next four.
+        firmware: Version of the firmware.
+        profile: Lidar profile.
+        lidar_mode: Columns a turn and turns a second of the setting, as ``1024x10``.
+        column_window: First and last measurement id that is sent.
+        channels: Beams; 0 if the metadata are missing and the packets' size allows several.
+        fits: Profiles and channels that the packets' size allows, as text; empty with metadata.
+        mismatch: Disagreement of packets and metadata; empty for none.
+        init_ids: Initialisation ids seen, the most frequent first.
+        first_frame_id: Frame id of the first packet.
+        last_frame_id: Frame id of the last packet.
+        frames: Number of frames, of which the first and last may be incomplete.
+        frame_breaks: Number of times that frame ids began anew.
+        columns_per_frame: Columns a turn, by the metadata, else those of the smallest mode with the measurement ids seen.
+        columns: Number of columns in the packets.
+        invalid_columns: Number of those with status 0, as outside the azimuth window.
+        frame_rate_hz: Turns a second by the columns' stamps.
+        column_period_us: Mean time from a column to the next one.
+        column_period_sd_us: Standard deviation of that time.
+        stamp_grid_ns: Largest number of nanoseconds of which all stamps are multiples.
+        alert_flags: Values of the alert flags seen, the most frequent first.
+        missing: Packets missing by frame ids and measurement ids.
+        clock: Clock of the stamps of the packets' last columns.
+    """
+
+    serial: int
+    header: str
+    model: str | None
+    firmware: str | None
+    profile: str | None
+    lidar_mode: str | None
+    column_window: tuple[int, int] | None
+    channels: int
+    fits: str
+    mismatch: str
+    init_ids: tuple[int, ...]
+    first_frame_id: int
+    last_frame_id: int
+    frames: int
+    frame_breaks: int
+    columns_per_frame: int
+    columns: int
+    invalid_columns: int
+    frame_rate_hz: float
+    column_period_us: float
+    column_period_sd_us: float
+    stamp_grid_ns: int
+    alert_flags: tuple[int, ...]
+    missing: Missing
+    clock: DeviceClock
+
+
+@dataclass(frozen=True, kw_only=True)
+class OusterImu:
+    """Figures of IMU packets.
+
+    Attributes:
+        form: ``LEGACY`` (48 bytes) or ``ACCEL32_GYRO32_NMEA``.
+        rate_hz: Measurements a second by their stamps.
+        measurements_per_packet: Measurements a packet.
+        acceleration_g: Mean norm of the acceleration.
+        sentence: NMEA sentence seen last; None without one.
+    """
+
+    form: str
+    rate_hz: float
+    measurements_per_packet: int
+    acceleration_g: float
+    sentence: str | None
+
+
+Details = VelodyneData | VelodynePosition | StdvPoints | OusterLidar | OusterImu
 
 
 @dataclass(frozen=True, kw_only=True)

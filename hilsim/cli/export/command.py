@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from hilsim.capture.ouster_metadata import given_metadata
+from hilsim.cli.outputs import metadata_option
 from hilsim.cli.rigs import changes, loaded, setting
 from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.errors import ConfigError
@@ -56,6 +58,7 @@ Examples:
     help="Also write a layout for Foxglove or Lichtblick that shows the sensors.",
 )
 @click.option("--sensor", default="", help="Address of the only sensor of a capture to export.")
+@metadata_option
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=None, help="Length to export.  [default: 10 s of a rig, all of a capture]")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
 def export(
@@ -70,6 +73,7 @@ def export(
     laser_scan: bool,
     layout_file: Path | None,
     sensor: str,
+    metadata: tuple[Path, ...],
     duration_s: float | None,
     as_json: bool,
 ) -> None:
@@ -77,7 +81,7 @@ def export(
     kind = _kind(format_name, output, layout_file)
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
-    info, events, is_rig = _source(source, settings, sensor, duration_s, with_packets=with_packets, with_shapes=kind == "mcap")
+    info, events, is_rig = _source(source, settings, sensor, metadata, duration_s, with_packets=with_packets, with_shapes=kind == "mcap")
     from hilsim.outputs.making import make_output  # noqa: PLC0415 - imports kernels
 
     made = make_output(
@@ -146,17 +150,24 @@ def _kind(format_name: str | None, output: Path, layout_file: Path | None) -> st
 
 
 def _source(
-    source: str, settings: tuple[str, ...], sensor: str, duration_s: float | None, *, with_packets: bool, with_shapes: bool
+    source: str,
+    settings: tuple[str, ...],
+    sensor: str,
+    metadata: tuple[Path, ...],
+    duration_s: float | None,
+    *,
+    with_packets: bool,
+    with_shapes: bool,
 ) -> "tuple[SourceInfo, Iterator[Event], bool]":
     from hilsim.outputs.sources import capture_events, rig_events  # noqa: PLC0415 - imports kernels
 
     if Path(source).suffix in {".toml", *SDF_SUFFIXES} or not Path(source).exists():
-        if sensor:
-            raise click.UsageError("--sensor is for captures: choose a rig's sensors with --set")
+        if sensor or metadata:
+            raise click.UsageError("--sensor and --metadata are for captures: choose a rig's sensors with --set")
         rig = loaded(rig_path(source), changes(settings))
         info, events = rig_events(rig, duration_s or _RIG_S, with_packets=with_packets, with_shapes=with_shapes)
         return info, events, True
     if settings:
         raise click.UsageError("--set is for rigs: a capture has no keys")
-    info, events = capture_events(Path(source), sensor=sensor, duration_s=duration_s)
+    info, events = capture_events(Path(source), sensor=sensor, duration_s=duration_s, metadata=given_metadata(metadata, Path(source)))
     return info, events, False

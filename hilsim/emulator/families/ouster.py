@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
+from hilsim.emulator.families.base import FlowLayout, LidarFamily
 from hilsim.emulator.families.ouster_packets import IMU_DEVICE_NS
 from hilsim.emulator.families.ouster_plan import build_ouster_plan
-from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan, PacketFormat
-from hilsim.geometry.poses import Pose
+from hilsim.emulator.plan import LidarPlan, PacketFormat
 from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
 from hilsim.protocols.ouster.firmware import pixel_shifts
 from hilsim.protocols.ouster.geometry import MM_PER_M, offset_transform
@@ -20,15 +18,13 @@ from hilsim.protocols.ouster.imu import IMU_PACKET_SIZE
 from hilsim.protocols.ouster.metadata import LIDAR_MODES, SensorMetadata, default_settings, mode_numbers
 from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, PROFILES
 from hilsim.protocols.velodyne.data import ReturnMode
-from hilsim.scene.background import AzimuthGrid, ImageGrid
-from hilsim.scene.world import World
+from hilsim.scene.background import AzimuthGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
-from hilsim.sensor.head import no_head
+from hilsim.sensor.head import turning_head
 from hilsim.sensor.ouster.setting import COLUMN_PPB, TURN_MDEG, OusterSetting
 from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.position_stream import build_periodic_stream
-from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.units import NS_PER_S
@@ -85,12 +81,6 @@ class OusterFamily(LidarFamily[OusterSpec]):
         except ValueError as error:
             yield False, f"ouster.udp_profile_lidar: {error}"
 
-    def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
-        """Lidar and inertial packets go to different ports."""
-        lidar, imu = self.flows(data_port, position_port)
-        differ = lidar.destination_port != imu.destination_port
-        yield differ, f"network.data_port and position_port must differ, got {imu.destination_port} for both"
-
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
         """Lidar packets and inertial packets; a real sensor sends each from any free port."""
         return (
@@ -101,11 +91,6 @@ class OusterFamily(LidarFamily[OusterSpec]):
     def effective_setup(self) -> dict[str, Any]:
         """Its settings."""
         return {"ouster": dataclasses.asdict(self.setting)}
-
-    def effective_ports(self, data_port: int | None, position_port: int | None) -> dict[str, int]:
-        """Both ports."""
-        lidar, imu = self.flows(data_port, position_port)
-        return {"data_port": lidar.destination_port, "position_port": imu.destination_port}
 
     @property
     def pace(self) -> str:
@@ -160,10 +145,6 @@ class OusterFamily(LidarFamily[OusterSpec]):
     def has_utc_source(self) -> bool:
         """Whether its stamps follow time from outside."""
         return self.setting.timestamp_mode in _FOLLOWING
-
-    def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:  # noqa: ARG002 - a free clock keeps what it begins with
-        """Time from power-on to its first firing; 0 where its stamps follow time from outside."""
-        return 0.0 if clock.follows_pulse else self.setup.clock.offset_s
 
     def serial(self, stream: int) -> int:
         """Serial number of the sensor with this number in its rig."""
@@ -245,7 +226,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
             packet_format=int(PacketFormat.OUSTER),
             own=own,
             clock=clock,
-            head=no_head()._replace(rate_crpm=6000 * setting.rate_hz, phase_turns=_COLUMN_ZERO_TURNS, clock_ppb=COLUMN_PPB),
+            head=turning_head(setting.rate_hz, _COLUMN_ZERO_TURNS, COLUMN_PPB),
             response=response,
             position=build_periodic_stream(IMU_DEVICE_NS, seed=seed, stream=stream),
             data_size=own.layout.size,
@@ -269,23 +250,3 @@ class OusterFamily(LidarFamily[OusterSpec]):
         if not clock.follows_pulse:
             return clock.stamp_offset_ns
         return (clock.utc_epoch_ns + clock.start_ns) // NS_PER_S * NS_PER_S
-
-    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:  # noqa: ARG002 - none are made
-        """None: the beams' origins move round the axis, and cells are lists for beams from one place."""
-        return NO_BEAM_CELLS
-
-    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid:  # noqa: ARG002 - of interest to other families
-        """Columns of azimuth; the rows are the beams by elevation."""
-        return AzimuthGrid(columns=columns, elevation_deg=tuple(sorted(self.spec.elevation_deg)))
-
-    def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
-        """Ratios to a white diffuse target: percent to 100, logarithmic above."""
-        return velodyne_ratios()
-
-    def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:  # noqa: ARG002 - any is refused
-        """No row.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(f"a background must not be given for a {self.spec.model}: maps are made of captures of a Velodyne or a Cepton-style sensor")

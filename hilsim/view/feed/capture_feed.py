@@ -9,6 +9,7 @@ import numpy.typing as npt
 import structlog
 
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
+from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.errors import CaptureError, HilsimError, require
 from hilsim.scans.streams import SensorStreams, address_text
 from hilsim.view.feed.packets import LatestPackets
@@ -50,7 +51,7 @@ class CaptureFeed(StoredFeed):
         self._begin_ns, self.duration_s, self.notes = _measured(self._path)
         self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
-        self._streams = SensorStreams(self._store.add, self._store.add_sensor)
+        self._streams = SensorStreams(self._store.add, self._store.add_sensor, metadata=OusterMetadata(capture=self._path))
         self._changing = threading.Condition()
         self._is_playing = True
         self._is_closed = False

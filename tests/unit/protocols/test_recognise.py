@@ -62,6 +62,9 @@ def test_any_bytes_are_some_kind(payload):
         ("hdl32e_strongest.pcap", {PacketKind.VELODYNE_DATA, PacketKind.VELODYNE_POSITION}),
         ("vlp16_dual.pcap", {PacketKind.VELODYNE_DATA}),
         ("cepton_hr80_two_sensors.pcap", {PacketKind.CEPTON_STDT}),
+        ("ouster/OS-2-128-U1_v2.3.0_1024x10.pcap", {PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU}),
+        ("ouster/OS-0-32-U1_v2.2.0_1024x10.pcap", {PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU}),
+        ("ouster/same_ports_nonlegacy.pcap", {PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU}),
     ],
 )
 def test_everything_in_real_captures_is_recognised(capture, name, kinds):
