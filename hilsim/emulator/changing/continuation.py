@@ -61,14 +61,14 @@ def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, 
     Returns:
         The rig time at which it begins, and what it takes over.
     """
-    if former.own is not None and not _sends_alike(former, plan):
+    if _counts_turns(former) and not _sends_alike(former, plan):
         return _initialised(former, plan, at_ns)
     packet, origin = int(former.origin_packet), int(former.origin_sequence)
     if not _packs_alike(former, plan):
         packet, origin, at_ns = _next_packet(former, at_ns)
     device_ns = int(device_from_rig(former.clock, at_ns))
     head, offset_ns = continued_head(former.head, plan.head, device_ns), continued_offset_ns(former.clock, plan.clock, device_ns)
-    return at_ns, Continuation(packet, origin, head, offset_ns, None if former.own is None else int(former.own.frame_sequence))
+    return at_ns, Continuation(packet, origin, head, offset_ns, int(former.own.frame_sequence) if _counts_turns(former) else None)
 
 
 def rehearse(plan: LidarPlan) -> None:
@@ -82,6 +82,11 @@ def _next_packet(plan: LidarPlan, at_ns: int) -> tuple[int, int, int]:
     packet = first_packet_from(plan, at_ns)
     first = int(first_sequence_of(plan, packet))
     return packet, first, int(rig_from_device(plan.clock, first * plan.sequence_ns))
+
+
+def _counts_turns(plan: LidarPlan) -> bool:
+    """Whether packets have the number of their turn, as those of an Ouster."""
+    return hasattr(plan.own, "frame_sequence")
 
 
 def _initialised(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, Continuation]:
