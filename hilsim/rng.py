@@ -68,6 +68,8 @@ class Purpose(IntEnum):
     UNIT_HEAD = 86
     UNIT_ENCODER = 87
     STAMP_WANDER = 88
+    COLUMN_TIME = 90
+    PHOTONS = 91
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

@@ -32,6 +32,11 @@ def configuration_reference() -> str:
         "# Sensor profiles",
         "",
         "`profiles/sensors/*.toml`; a rig's `[[sensor]]` names one with `profile` and may replace values with `override`.",
+        "A profile may give few keys only: the others are those of the profile that it names with `like`.",
+        "",
+        "| key | type | default | meaning |",
+        "|---|---|---|---|",
+        '| `like` | text | `""` | A shipped model, or the path of a profile, relative to this one; tables are taken or replaced whole. |',
         "",
     ]
     default, *others = FAMILIES

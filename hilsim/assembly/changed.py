@@ -268,7 +268,7 @@ class RigState:
 
 
 _NOTHING = build_world([])
-_SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg", "phase_lock_deg")
+_SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg", "phase_lock_deg", "ouster")
 
 
 def changing_lidars(rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator], script: Script) -> tuple[tuple[LidarEmulator, ...], RigState]:

@@ -12,10 +12,9 @@ from hilsim.assets.trajectories import load_trajectory
 from hilsim.background.survey import Kind, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile
-from hilsim.config.profiles import find_profile
+from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_profiles import parse_profile
-from hilsim.config.toml_file import read_toml
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit, build_cepton_unit, build_velodyne_unit
 from hilsim.errors import CaptureError, ConfigError
@@ -148,7 +147,7 @@ def _profile(rig: Rig, name: str, where: str) -> LidarSpec:
         path = find_profile("sensors", name, rig.directory)
     except ConfigError as error:
         raise ConfigError(f"{where}.{error}") from error
-    return parse_profile(read_toml(path), str(path))
+    return parse_profile(read_profile(path), str(path))
 
 
 def _velodyne_response(response: Response, model: Model) -> Response:

@@ -49,7 +49,7 @@ class EmulatedLidar:
             data_flow=_NOWHERE,
             position_flow=_NOWHERE,
         )
-        firings = math.ceil(period_ns / setting.spec.sequence_ns)
+        firings = math.ceil(period_ns / setting.family.sequence_ns)
         self._points = firings * setting.spec.laser_count * (2 if setting.setup.return_mode == "dual" else 1)
 
     @property

@@ -23,9 +23,9 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.rigs import loaded
-from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.parse import parse_table
 from hilsim.config.places import SDF_SUFFIXES, rig_path
-from hilsim.config.profiles import find_profile
+from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.rig import Rig
 from hilsim.errors import CaptureError
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
@@ -112,7 +112,7 @@ def _geometry(packets: npt.NDArray[Any], model: str) -> FiringGeometry:
     if model.casefold() in named:
         return named[model.casefold()].geometry
     path = find_profile("sensors", model, Path.cwd())
-    return parse_table(VelodyneSpec, read_toml(path), str(path)).geometry
+    return parse_table(VelodyneSpec, read_profile(path), str(path)).geometry
 
 
 def _scan(gathered: "Gathered", model: str, where: str) -> Scan | ImageScan | FrameScan:

@@ -14,6 +14,8 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import _typeof_tuple
 from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
 
+from hilsim.compilation.class_kernels import kernel_type
+
 _REFERRED: set[type] = set()
 
 
@@ -59,15 +61,17 @@ class _Fields(AttributeTemplate):
     key = TupleReference
 
     def generic_resolve(self, reference: TupleReference, field: str) -> Any:
-        """Type of a field; None if there is none of that name."""
+        """Type of a field, or of a kernel of the class; None if there is none of that name."""
         index = reference.index(field)
-        found = reference.tuple_type.types[index] if index >= 0 else None
+        found = reference.tuple_type.types[index] if index >= 0 else kernel_type(reference.tuple_type.instance_class, field)
         return TupleReference(found) if _is_reference(found) else found
 
 
 @lower_getattr_generic(TupleReference)
 def _field(context: Any, builder: Any, reference: TupleReference, address: Any, field: str) -> Any:
     index = reference.index(field)
+    if index < 0:
+        return context.get_dummy_value()
     field_type, pointer = reference.tuple_type.types[index], cgutils.gep_inbounds(builder, address, 0, index)
     if _is_reference(field_type):
         return pointer

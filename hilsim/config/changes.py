@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hilsim.config.places import did_you_mean
-from hilsim.config.profiles import find_profile
-from hilsim.config.toml_file import key_path, read_toml, toml_value
+from hilsim.config.profiles import find_profile, read_profile
+from hilsim.config.toml_file import key_path, toml_value
 from hilsim.errors import ConfigError
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\[[0-9]{1,6}\])*(\.[A-Za-z0-9_-]+(\[[0-9]{1,6}\])*)*")
@@ -172,7 +172,7 @@ class Changed:
         if len(place) != 4 or place[0] != "sensor" or place[2] != "override":
             return {}
         try:
-            profile = read_toml(find_profile("sensors", str(self._at(place[:2]).get("profile", "vlp16")), self.directory))
+            profile = read_profile(find_profile("sensors", str(self._at(place[:2]).get("profile", "vlp16")), self.directory))
         except ConfigError:
             return {}  # the rig's own fault, reported by its check
         found = profile.get(str(place[3]), {})

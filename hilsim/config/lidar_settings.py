@@ -6,15 +6,17 @@ from pathlib import Path
 
 from hilsim.assets.mesh_parts import is_file
 from hilsim.config.parse import parse_table
-from hilsim.config.profiles import find_profile
+from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import profile_family
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.toml_file import read_toml
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.limits import ROVER_SCAN_POINTS
+from hilsim.protocols.ouster.interface.commands import COMMANDS_PORT
 from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.setup import DRAWN, IDEAL
 from hilsim.sensor.specs import LidarSpec, PulseState
 from hilsim.sensor.unit.spec import UnitSpec
@@ -33,7 +35,7 @@ def rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: P
     sensor = SensorSpec(name=rover.name, **{each.name: getattr(lidar, each.name) for each in fields(lidar)})
     try:
         setting = sensor_lidar(sensor, weather, _ROVER_STREAMS + rover.number, rig_path, place)
-        firings = setting.spec.laser_count * rover.period_ns / setting.spec.sequence_ns
+        firings = setting.spec.laser_count * rover.period_ns / setting.family.sequence_ns
         require(ROVER_SCAN_POINTS.rule(math.ceil(firings * (2 if lidar.return_mode == "dual" else 1)), "points of a cycle"))
     except ConfigError as error:
         faults.extend(str(error).split("\n"))
@@ -64,13 +66,11 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
     except ConfigError as error:
         raise ConfigError(f"{rig_path}: {place}.{error}") from error
     where = f"{profile}" if not sensor.override else f"{profile} with {rig_path}: {place}.override"
-    table = read_toml(profile) | sensor.override
+    table = read_profile(profile) | sensor.override
     family = profile_family(table, where)
     spec = parse_table(family.profile, table, where)
     rules = list(family(spec, sensor).port_rules(sensor.network.data_port, sensor.network.position_port))
-    rules.append(
-        (sensor.web is None or issubclass(family.profile, VelodyneSpec), f"web must not be given for a {spec.model}: only a Velodyne has one")
-    )
+    rules += _web_rules(sensor, spec)
     rules += _time_rules(sensor, spec)
     unit = _unit(sensor.unit, rig_path, place)
     pulse = PulseState(pps="absent") if sensor.time_input is not None and sensor.time_input.pps else None
@@ -94,6 +94,25 @@ def _unit(name: str, rig_path: Path, place: str) -> UnitSpec:
     if not is_file(path):
         raise ConfigError(f"{rig_path}: {place}.unit: {path}: no such file")
     return parse_table(UnitSpec, read_toml(path), str(path))
+
+
+def _web_rules(sensor: SensorSpec, spec: LidarSpec) -> list[tuple[bool, str]]:
+    """Rules of a sensor's own interface."""
+    web, is_ouster = sensor.web, isinstance(spec, OusterSpec)
+    if web is None:
+        return []
+    return [
+        (is_ouster or isinstance(spec, VelodyneSpec), f"web must not be given for a {spec.model}: a Velodyne and an Ouster have one"),
+        (not is_ouster or not web.serial, "web.serial must not be given for an Ouster: ouster.serial says it"),
+        (
+            is_ouster or (not web.discovery and web.commands_port == COMMANDS_PORT),
+            f"web.discovery and web.commands_port must not be given for a {spec.model}: an Ouster has them",
+        ),
+        (
+            not is_ouster or sensor.network.mode == "udp",
+            'network.mode must be "udp" for an Ouster with web, which sends to whoever asks for it, got "ethernet"',
+        ),
+    ]
 
 
 def _time_rules(sensor: SensorSpec, spec: LidarSpec) -> list[tuple[bool, str]]:

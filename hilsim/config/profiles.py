@@ -2,13 +2,42 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from hilsim.assets.mesh_parts import is_file
 from hilsim.config.entry_points import PROFILES, find, offered
 from hilsim.config.places import did_you_mean, profiles_directory, shipped_names
+from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError
 
-__all__ = ["find_profile", "profiles_directory"]
+__all__ = ["find_profile", "profiles_directory", "read_profile"]
+
+_MOST_LIKE = 8
+"""Profiles of which one can be like the next: more are a circle."""
+
+
+def read_profile(path: Path) -> dict[str, Any]:
+    """Table of a sensor's profile; the keys that it does not give are those of the profile that it is ``like``.
+
+    Args:
+        path: File of the profile.
+
+    Raises:
+        ConfigError: a file cannot be read, or profiles are like each other in a circle.
+    """
+    table, where = read_toml(path), path
+    for _ in range(_MOST_LIKE):
+        like = table.pop("like", None)
+        if like is None:
+            return table
+        if not isinstance(like, str):
+            raise ConfigError(f"{where}: like must be the name of a profile or a path ending in .toml, got {like!r}")
+        try:
+            where = find_profile("sensors", like, where.parent)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: like: {error}") from error
+        table = read_toml(where) | table
+    raise ConfigError(f"{path}: like must lead to a profile without like, got {_MOST_LIKE} that are like another one")
 
 
 def find_profile(kind: str, name: str, rig_directory: Path) -> Path:

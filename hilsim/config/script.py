@@ -19,6 +19,7 @@ from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, fi
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
+from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.setup import ReturnModeName
 from hilsim.sensor.specs import PulseWord
 from hilsim.vehicle.wind import WindSpec
@@ -193,6 +194,7 @@ class SensorChange(ChangeSpec):
         field_of_view_deg: First and last azimuth that are produced, of a sensor with a turning head, from the next packet on.
         phase_lock: Whether its phase is locked, at the azimuth ``phase_lock_deg``.
         phase_lock_deg: Azimuth that its head passes at each pulse, where its phase is locked.
+        ouster: Settings of an Ouster, which is initialised anew, from the first turn after it on.
     """
 
     kind: Literal["sensor"] = "sensor"
@@ -204,13 +206,14 @@ class SensorChange(ChangeSpec):
     field_of_view_deg: tuple[int, int] | None = None
     phase_lock_deg: float | None = None
     phase_lock: bool | None = None
+    ouster: OusterSetting | None = None
 
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
         settings = (self.window, self.laser, self.rotation_rate_rpm, self.return_mode, self.field_of_view_deg, self.phase_lock, self.phase_lock_deg)
-        is_given = any(each is not None for each in settings)
-        yield is_given, "window, laser, rotation_rate_rpm, return_mode, field_of_view_deg, phase_lock or phase_lock_deg must be given"
+        is_given = any(each is not None for each in (*settings, self.ouster))
+        yield is_given, "window, laser, rotation_rate_rpm, return_mode, field_of_view_deg, phase_lock, phase_lock_deg or ouster must be given"
         has_angle = (self.phase_lock is True) == (self.phase_lock_deg is not None)
         yield has_angle, "phase_lock_deg must be given with phase_lock = true, and with it alone"
 

@@ -8,6 +8,7 @@ from hilsim.errors import require
 from hilsim.links.addresses import is_address
 from hilsim.links.line import LEAST_BAUD, MOST_BAUD
 from hilsim.protocols.ethernet import parse_mac
+from hilsim.protocols.ouster.interface.commands import COMMANDS_PORT
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.time_input import Qualifiers
 from hilsim.transmit.hosts import is_host, is_ipv4
@@ -76,23 +77,29 @@ class NetworkSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorWebSpec:
-    """Web interface of a Velodyne, at the sensor's own address (``network.source``).
+    """Web interface of a Velodyne, or control interface of an Ouster, at the sensor's own address (``network.source``).
 
     Attributes:
         port: TCP port; a real sensor has 80, which an ordinary user may not open. 0: any free one.
-        serial: Serial number that it shows; empty: one made of the sensor's number.
-        boot_s: Time for which the sensor sends nothing after a reset.
+        serial: Serial number that a Velodyne shows; empty: one made of the sensor's number.
+        boot_s: Time for which the sensor sends nothing after a reset or, an Ouster, while it initialises anew.
         saved_file: File, relative to the rig, that keeps saved settings until the next start; empty: they last as long as the daemon.
+        commands_port: TCP port of an Ouster for commands in words. 0: any free one.
+        discovery: Whether an Ouster announces itself by mDNS on the network of its address (extra ``ouster``).
     """
 
     port: int = 80
     serial: str = ""
     boot_s: float = 8.0
     saved_file: str = ""
+    commands_port: int = COMMANDS_PORT
+    discovery: bool = False
 
     def __post_init__(self) -> None:
         require(
             (0 <= self.port <= 65_535, f"port must be 0 to 65535, got {self.port}"),
+            (0 <= self.commands_port <= 65_535, f"commands_port must be 0 to 65535, got {self.commands_port}"),
+            (self.commands_port != self.port or not self.port, f"commands_port must not be that of port, got {self.port} for both"),
             (self.serial.isprintable() and len(self.serial) <= 64, f"serial must be at most 64 printable characters, got {self.serial[:80]!r}"),
             (0.0 <= self.boot_s <= 120.0, f"boot_s must be 0 to 120, got {self.boot_s}"),
         )
@@ -151,7 +158,7 @@ class SensorSpec(SensorSetup, ProfileChoice):
 
     Attributes:
         network: Network settings.
-        web: Web interface, as a real Velodyne has it; None: none.
+        web: Web interface of a Velodyne, or control interface of an Ouster; None: none.
         time_input: Pulses and sentences from outside at its GPS input; None: none.
         sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a fixed platform, and ignores the
             collisions that contain the lidar's origin.

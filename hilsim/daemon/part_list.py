@@ -5,6 +5,7 @@ from collections.abc import Callable
 from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.gazebo.part import Gazebo
+from hilsim.daemon.ouster.part import OusterControls
 from hilsim.daemon.parts import Part, RigContext
 from hilsim.daemon.rovers.part import Rovers
 from hilsim.daemon.serial_devices.part import SerialDevices
@@ -25,6 +26,7 @@ PARTS: tuple[Callable[[RigContext], Part], ...] = (
     Replays,
     TimeInputs,
     SensorWebs,
+    OusterControls,
 )
 """Kinds of parts in the order in which they are prepared, opened and started; they are stopped in the opposite order.
 Sinks are first, so that they miss no packet; the vehicle flies, and poses are received, before sensors measure; replays, whose reading would disturb

@@ -26,14 +26,10 @@ from numba.core import event
 
 from hilsim.compilation.cache import module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
-from hilsim.config.parse import parse_table, read_toml
-from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import FAMILIES
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 if TYPE_CHECKING:
     from hilsim.emulator.plan import LidarPlan
@@ -190,7 +186,7 @@ def _compile_stages(rig: Rig) -> None:
     from hilsim.emulator.fused import render_info_packet, trace  # noqa: PLC0415
     from hilsim.emulator.reception.detection import respond  # noqa: PLC0415
 
-    some = _some_lidar()
+    some = _some_lidar(rig)
     compile_for(trace, some.plan, some.world, some.workspace)
     compile_for(respond, some.plan, some.workspace)
     compile_for(render_info_packet, some.plan, some.platform, PAYLOAD_ONLY, 0, 0, some.datagram)
@@ -217,7 +213,7 @@ def _compile_flight(rig: Rig) -> None:
 
 
 class _SomeLidar(NamedTuple):
-    """Arguments for the kernels of a lidar, with the types that all lidars have."""
+    """Arguments for the kernels of a lidar."""
 
     plan: "LidarPlan"
     platform: "Platform"
@@ -226,24 +222,22 @@ class _SomeLidar(NamedTuple):
     datagram: npt.NDArray[np.uint8]
 
 
-def _some_lidar() -> _SomeLidar:
+def _some_lidar(rig: Rig) -> _SomeLidar:
+    """The rig's first lidar on a platform that stands still."""
     from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
-    from hilsim.emulator.setting import LidarSetting  # noqa: PLC0415
     from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
     from hilsim.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
     from hilsim.scene.world import build_world  # noqa: PLC0415
     from hilsim.vehicle.platform import build_platform  # noqa: PLC0415
 
-    path = profiles_directory() / "sensors" / "vlp16.toml"
-    setting = LidarSetting(name="none", stream=0, spec=parse_table(VelodyneSpec, read_toml(path), str(path)))
-    plan = build_lidar_plan(setting, seed=0, utc_epoch_ns=0)
+    plan = build_lidar_plan(rig.lidars[0], seed=0, utc_epoch_ns=0)
     return _SomeLidar(
         plan=plan,
         platform=build_platform(fixed_track(Pose())),
         world=build_world([]),
         workspace=allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True),
-        datagram=np.zeros(DATA_PACKET_SIZE, np.uint8),
+        datagram=np.zeros(plan.data_size, np.uint8),
     )
 
 

@@ -1,6 +1,7 @@
 """First stage, ray generation: firings → rays, each from the pose and the direction of its own instant, sixteen channels at a time."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,17 @@ def _cell(plan: LidarPlan, channel: int, aim: npt.NDArray[np.float64]) -> int:
         ahead = level * cosine
         return image_cell_of(level * sine / ahead, rise / ahead, plan.beam_cells.extent, plan.beam_cells.columns, plan.beam_cells.rows)
     return turning_cell(channel, math.atan2(sine, cosine), plan.beam_cells.columns)
+
+
+@kernel
+def _moved(
+    own: Any, origin: tuple[Doubles, Doubles, Doubles], turns: Doubles, turned: tuple[Doubles, Doubles, Doubles, Doubles]
+) -> tuple[Doubles, Doubles, Doubles]:
+    """Origins of sixteen beams as their family moves them."""
+    if own is None:
+        return origin
+    moved: tuple[Doubles, Doubles, Doubles] = own.move_origins(own, origin, turns, turned)
+    return moved
 
 
 @kernel
@@ -195,6 +207,7 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
             ox = share * (stop_x - start_x) + start_x + mx
             oy = share * (stop_y - start_y) + start_y + my
             oz = share * (stop_z - start_z) + start_z + mz
+            ox, oy, oz = _moved(plan.own, (ox, oy, oz), load_lanes(beams, table + _PHASE) * travelled + start_turns, turned)
             rows = load_lanes(row, 0)
             _put(origin_m, direction, rows, (ox, oy, oz), (dx, dy, dz))
             if sub_rays > 1:

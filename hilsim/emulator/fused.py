@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.backdrop import sample_background
-from hilsim.emulator.families.packets import encode, encode_info
+from hilsim.emulator.families.packets import encode, encode_info, sense
 from hilsim.emulator.firing import fire
 from hilsim.emulator.hits import collect
 from hilsim.emulator.overlay import OverlayRule
@@ -91,6 +91,7 @@ def render_returns(plan: LidarPlan, platform: Platform, world: World, packet: in
         sample_background(plan, workspace.sequence, workspace.backdrop)
     trace(plan, world, workspace)
     respond(plan, workspace)
+    sense(plan, world, workspace)
 
 
 @stage_kernel

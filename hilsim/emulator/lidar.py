@@ -11,7 +11,7 @@ from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.changing.continuation import AT_START, Continuation, continue_from
 from hilsim.emulator.changing.segments import CAPACITY, SegmentTable, render_packets
-from hilsim.emulator.families.packets import encode
+from hilsim.emulator.families.packets import encode, sense
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.layers import trace_with
@@ -189,6 +189,7 @@ class LidarEmulator:
                 returns.echo,
                 returns.range_m,
                 returns.correction,
+                None if returns.own is None else returns.own.of_columns(of_packet),
             )
             encode(self.plan, first + row, part, firings.counts, self.data_framing.header_size, datagrams[row])
             size[row] = frame_datagram(self.data_framing, first + row, datagrams[row], self.plan.data_size)
@@ -208,6 +209,7 @@ class LidarEmulator:
 
         trace_with(lambda rays: renderer.cast_rays(world, *rays), plan, world, workspace)
         respond(plan, workspace)
+        sense(plan, world, workspace)
         return workspace
 
     def data_span(self, start_ns: int, stop_ns: int, renderer: Renderer | None = None) -> DatagramBatch:

@@ -1,7 +1,7 @@
 """Complete description of one emulated lidar for kernels; ``emulator.planning`` builds it once, and it does not change while the lidar streams."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ class PacketFormat(IntEnum):
 
     VELODYNE = 0
     CEPTON = 1
+    OUSTER = 2
 
 
 class BeamRow(IntEnum):
@@ -129,6 +130,7 @@ class LidarPlan(NamedTuple):
     Attributes:
         packet_format: Number of the ``PacketFormat``.
         is_swept: Whether a mirror sweeps the beams over an image; otherwise a head turns.
+        own: Values that only the kernels of its family need, in a class of theirs; None: none. A plan with another class has kernels compiled for it.
         clock: Device clock.
         head: Rotating head; ignored for a sensor without one.
         encoder: Encoder of the rotating head.
@@ -176,6 +178,7 @@ class LidarPlan(NamedTuple):
 
     packet_format: int
     is_swept: bool
+    own: Any
     clock: DeviceClock
     head: Head
     encoder: Encoder

@@ -88,6 +88,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
     return LidarPlan(
         packet_format=-1,
         is_swept=False,
+        own=None,
         clock=build_device_clock(
             setup.clock,
             follows_pulse=setting.follows_pulse,
@@ -126,7 +127,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         firing_offset_ns=np.array(spec.firing_delays_ns, dtype=np.int64),
         beam_lanes=np.zeros((0, WIDTH)),
         ripple_lanes=np.zeros((0, WIDTH)),
-        sequence_ns=spec.sequence_ns,
+        sequence_ns=setting.family.sequence_ns,
         sequences_per_packet=setting.sequences_per_packet,
         origin_packet=0,
         origin_sequence=0,

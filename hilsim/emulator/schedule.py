@@ -1,5 +1,7 @@
 """Firing sequences and deadlines of data packets."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -37,8 +39,29 @@ def _write_produced(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64
 
 
 @kernel
+def _sent_sequence(own: Any, plan: LidarPlan, packet: int) -> int:
+    """First firing sequence of a packet of a family that finds it itself; -1 for another one."""
+    if own is None:
+        return -1
+    sequence: int = own.first_sequence(own, plan, packet)
+    return sequence
+
+
+@kernel
+def _sent_before(own: Any, plan: LidarPlan, device_ns: int) -> int:
+    """A packet of such a family that begins at or before a device time; -1 for another one."""
+    if own is None:
+        return -1
+    packet: int = own.packet_before(own, plan, device_ns)
+    return packet
+
+
+@kernel
 def first_sequence_of(plan: LidarPlan, packet: int) -> int:
     """Index of the first firing sequence of data packet ``packet``."""
+    sent = _sent_sequence(plan.own, plan, packet)
+    if sent >= 0:
+        return sent
     if _is_filled(plan, packet):
         return _first_produced(plan, packet)
     return plan.origin_sequence + (packet - plan.origin_packet) * plan.sequences_per_packet
@@ -47,6 +70,9 @@ def first_sequence_of(plan: LidarPlan, packet: int) -> int:
 @kernel
 def stop_sequence_of(plan: LidarPlan, packet: int) -> int:
     """Index of the firing sequence after the last one of data packet ``packet``."""
+    sent = _sent_sequence(plan.own, plan, packet)
+    if sent >= 0:
+        return sent + plan.sequences_per_packet
     if _is_filled(plan, packet):
         return _stop_produced(plan, packet)
     return plan.origin_sequence + (packet + 1 - plan.origin_packet) * plan.sequences_per_packet
@@ -58,9 +84,10 @@ def write_sequences_of(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.in
     if _is_filled(plan, packet):
         _write_produced(plan, packet, sequence)
     else:
-        first = first_sequence_of(plan, packet)
-        for row in range(sequence.size):
-            sequence[row] = first + row
+        for begin in range(0, sequence.size, plan.sequences_per_packet):
+            first = first_sequence_of(plan, packet + begin // plan.sequences_per_packet)
+            for row in range(plan.sequences_per_packet):
+                sequence[begin + row] = first + row
 
 
 @kernel
@@ -84,6 +111,9 @@ def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
 @kernel
 def _packet_before(plan: LidarPlan, device_ns: int) -> int:
     """A packet that begins at or before a device time, not long before."""
+    sent = _sent_before(plan.own, plan, device_ns)
+    if sent >= 0:
+        return sent
     since_ns = device_ns - plan.origin_sequence * plan.sequence_ns
     packet_ns = plan.sequences_per_packet * plan.sequence_ns
     if not plan.field_of_view.is_limited or since_ns < 0:

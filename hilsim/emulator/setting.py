@@ -70,7 +70,7 @@ class LidarSetting:
     @property
     def packet_rate_hz(self) -> float:
         """Data packets a second."""
-        return 1e9 / (self.sequences_per_packet * self.spec.sequence_ns) * self.setup.produced_ratio
+        return 1e9 / (self.sequences_per_packet * self.family.sequence_ns) * self.family.produced_ratio
 
     def with_sub_rays(self, sub_rays: int) -> "LidarSetting":
         """Copy of the lidar with this number of rays a beam."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.families.packets import has_blocks, is_representable
+from hilsim.emulator.families.packets import BLOCKS, COLUMNS, FIRINGS, is_representable, order_of_returns
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
@@ -67,8 +67,9 @@ class Truth(NamedTuple):
 
     Attributes:
         packet: ``int64[n]``, index of the data packet since the sensor started.
-        block: ``uint8[n]``, data block in the packet, 0 to 11; 0 in a packet without blocks.
-        record: ``uint8[n]``, channel record in the block, 0 to 31; point in a Cepton-style packet, 0 to 143.
+        block: ``uint8[n]``, data block in the packet, 0 to 11; column of an Ouster's, 0 to 15; 0 in a packet without blocks.
+        record: ``uint8[n]``, channel record in the block, 0 to 31; point in a Cepton-style packet, 0 to 143; pixel of an Ouster's column, the returns
+            of a pixel side by side.
         sequence: ``int64[n]``, index of the firing sequence since the sensor started.
         channel: ``uint8[n]``, in firing order.
         return_type: ``uint8[n]``, a ``ReturnType``.
@@ -294,7 +295,8 @@ def note_returns(
     returns, hits = workspace.returns, workspace.hits
     distance, reported_echo = returns.distance, returns.echo
     return_count, sequences, channels = distance.shape
-    is_interleaved = not has_blocks(plan)
+    order = order_of_returns(plan)
+    is_interleaved = order != BLOCKS
     sequences_per_block = _ONE if is_interleaved else max(_RECORDS // channels, _ONE)
     banks = _ONE if is_interleaved else max(channels // _RECORDS, _ONE)
     bank_channels = channels // banks
@@ -319,9 +321,13 @@ def note_returns(
                         other = int(reported_echo[return_count - 1 - return_number, sequence, channel])
                         time_ns = workspace.rays.time_ns[firing * sub_rays]
                         truth.packet[row] = first_packet + sequence // plan.sequences_per_packet
-                        truth.block[row] = 0 if is_interleaved else (of_packet // sequences_per_block * banks + bank) * return_count + return_number
+                        truth.block[row] = (
+                            (of_packet if order == COLUMNS else 0)
+                            if is_interleaved
+                            else (of_packet // sequences_per_block * banks + bank) * return_count + return_number
+                        )
                         truth.record[row] = (
-                            (of_packet * channels + channel) * return_count + return_number
+                            ((of_packet if order == FIRINGS else 0) * channels + channel) * return_count + return_number
                             if is_interleaved
                             else of_packet % sequences_per_block * bank_channels + channel - bank * bank_channels
                         )

@@ -1,7 +1,7 @@
 """Working arrays of a lidar's pipeline: rays, what they met, what is reported. Arrays are ``[channel, sequence, sub-ray]``, the order ray casting likes best."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +72,7 @@ class Returns(NamedTuple):
         echo: ``int8[r, s, c]``, which of the firing's echoes is reported; -1 for none.
         range_m: ``float64[r, s, c]``, of that echo, without noise; ``inf`` for none.
         correction: ``int8[r, s, c]``, counts that were added to its distance by laser and reflectivity.
+        own: Arrays that ``LidarPlan.own`` allocates for returns; None: none.
     """
 
     distance: npt.NDArray[np.int32]
@@ -81,6 +82,7 @@ class Returns(NamedTuple):
     echo: npt.NDArray[np.int8]
     range_m: npt.NDArray[np.float64]
     correction: npt.NDArray[np.int8]
+    own: Any
 
 
 class EmulatorCount(IntEnum):
@@ -186,7 +188,7 @@ def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
     return rays._replace(firing=number // sub_rays, sub_ray=number % sub_rays, share=np.tile(plan.beam.share, firings))
 
 
-def _allocate_returns(shape: tuple[int, int, int]) -> Returns:
+def _allocate_returns(plan: LidarPlan, shape: tuple[int, int, int]) -> Returns:
     return Returns(
         distance=np.zeros(shape, np.int32),
         reflectivity=np.zeros(shape, np.uint8),
@@ -195,6 +197,7 @@ def _allocate_returns(shape: tuple[int, int, int]) -> Returns:
         echo=np.full(shape, -1, np.int8),
         range_m=np.full(shape, np.inf),
         correction=np.zeros(shape, np.int8),
+        own=None if plan.own is None else plan.own.allocate_returns(shape),
     )
 
 
@@ -221,7 +224,7 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool) -> W
         echoes=np.zeros((most, ECHO_COLUMNS)),
         kept=np.zeros(most, np.int64),
         reported=np.ones((plan.firing_offset_ns.size, sequences), np.bool_),
-        returns=_allocate_returns(shape),
-        earlier=_allocate_returns(shape),
+        returns=_allocate_returns(plan, shape),
+        earlier=_allocate_returns(plan, shape),
         counts=shared_words(EmulatorCount),
     )

@@ -8,21 +8,30 @@ from typing import TYPE_CHECKING
 from hilsim.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
+    from hilsim.compilation.jit import kernel
     from hilsim.emulator.families.base import FlowLayout, LidarFamily
     from hilsim.emulator.families.cepton import CeptonFamily
+    from hilsim.emulator.families.own import family_kernels
     from hilsim.emulator.families.velodyne import VelodyneFamily
     from hilsim.errors import require
     from hilsim.protocols.ethernet import LinkStyle
+    from hilsim.scene.background import AzimuthGrid
     from hilsim.sensor.cepton_specs import CeptonSpec
+    from hilsim.sensor.echoes import EchoChoice
+    from hilsim.sensor.head import turning_head
+    from hilsim.sensor.specs import LidarSpec
     from hilsim.sensor.velodyne_specs import VelodyneSpec
     from hilsim.sinks.base import SentBatch, Sink, SinkFlow
     from hilsim.sinks.plugin import SinkContext, SinkPlugin
 
 __all__ = [
+    "AzimuthGrid",
     "CeptonFamily",
     "CeptonSpec",
+    "EchoChoice",
     "FlowLayout",
     "LidarFamily",
+    "LidarSpec",
     "LinkStyle",
     "SentBatch",
     "Sink",
@@ -31,14 +40,20 @@ __all__ = [
     "SinkPlugin",
     "VelodyneFamily",
     "VelodyneSpec",
+    "family_kernels",
+    "kernel",
     "require",
+    "turning_head",
 ]
 
 _HOMES = {
+    "AzimuthGrid": "hilsim.scene.background",
     "CeptonFamily": "hilsim.emulator.families.cepton",
     "CeptonSpec": "hilsim.sensor.cepton_specs",
+    "EchoChoice": "hilsim.sensor.echoes",
     "FlowLayout": "hilsim.emulator.families.base",
     "LidarFamily": "hilsim.emulator.families.base",
+    "LidarSpec": "hilsim.sensor.specs",
     "LinkStyle": "hilsim.protocols.ethernet",
     "SentBatch": "hilsim.sinks.base",
     "Sink": "hilsim.sinks.base",
@@ -47,7 +62,10 @@ _HOMES = {
     "SinkPlugin": "hilsim.sinks.plugin",
     "VelodyneFamily": "hilsim.emulator.families.velodyne",
     "VelodyneSpec": "hilsim.sensor.velodyne_specs",
+    "family_kernels": "hilsim.emulator.families.own",
+    "kernel": "hilsim.compilation.jit",
     "require": "hilsim.errors",
+    "turning_head": "hilsim.sensor.head",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -90,6 +90,9 @@ VELODYNE_DATA_STYLE = LinkStyle(ttl=255, dont_fragment=True, counting_identifica
 CEPTON_STYLE = LinkStyle(ttl=128, dont_fragment=False, counting_identification=True, udp_checksum=True)
 """TTL as measured on the public capture of the generation before; the other fields of this generation are not known."""
 VELODYNE_POSITION_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
+OUSTER_LIDAR_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
+"""A Linux host's default, as public captures with true headers have it; large packets are fragments."""
+OUSTER_IMU_STYLE = LinkStyle(ttl=64, dont_fragment=True, counting_identification=True, udp_checksum=True)
 PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 """Style of programs with default sockets."""
 

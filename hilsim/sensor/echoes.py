@@ -33,6 +33,8 @@ class EchoChoice(IntEnum):
     LAST_BESIDE_STRONGEST = 3
     """Beside a return that reports the strongest echo: the last, or the second strongest where the strongest is the last; a single echo is reported once
     (Cepton's SDK 1 manual)."""
+    SECOND_STRONGEST = 4
+    """The second strongest echo; none where there is one alone (an Ouster's second return is 0 then)."""
 
 
 class ReturnType(IntEnum):
@@ -47,6 +49,7 @@ class ReturnType(IntEnum):
 
 
 _STRONGEST, _LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
+_SECOND_STRONGEST = constant(EchoChoice.SECOND_STRONGEST)
 _IS_STRONGEST, _IS_LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
 _IS_BOTH, _IS_SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
 _DETECTION = constant(Purpose.DETECTION)
@@ -227,10 +230,10 @@ def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], co
     strongest = strongest_echo(echoes, kept, count, -1)
     if choice == _STRONGEST:
         return strongest
+    if choice == _SECOND_STRONGEST or (choice == _LAST_BESIDE_STRONGEST and last == strongest):
+        return strongest_echo(echoes, kept, count, strongest)
     if choice == _LAST_BESIDE_STRONGEST:
-        if last != strongest:
-            return last
-        return -1 if count == 1 else strongest_echo(echoes, kept, count, strongest)
+        return last
     return strongest_echo(echoes, kept, count, last) if strongest == last and count > 1 else strongest
 
 
@@ -253,8 +256,8 @@ def return_type(choices: npt.NDArray[np.int64], return_number: int, hits: Hits, 
         return _IS_BOTH
     if choice == _STRONGEST:
         return _IS_BOTH if echo > other else _IS_STRONGEST
-    if choice == _LAST_BESIDE_STRONGEST:
-        return _IS_SECOND if other > echo else _IS_LAST
+    if choice in (_SECOND_STRONGEST, _LAST_BESIDE_STRONGEST):
+        return _IS_SECOND if other > echo or choice == _SECOND_STRONGEST else _IS_LAST
     energy, energy_beside = _echo_energy(hits, firing, echo), _echo_energy(hits, firing, other)
     if choice == _LAST:
         return _IS_BOTH if energy > energy_beside else _IS_LAST

@@ -113,6 +113,17 @@ def build_head(*, rate_rpm: float, phase_deg: float, rate_jitter: RateJitterSpec
     )
 
 
+def turning_head(rate_hz: int, phase_turns: float = 0.0, clock_ppb: int = 0) -> Head:
+    """A head that turns evenly.
+
+    Args:
+        rate_hz: Turns a second.
+        phase_turns: Angle at device time 0, in turns clockwise from ahead.
+        clock_ppb: As ``Head.clock_ppb``.
+    """
+    return no_head()._replace(rate_crpm=6000 * rate_hz, phase_turns=phase_turns, clock_ppb=clock_ppb)
+
+
 def no_head() -> Head:
     """Placeholder head of a sensor without one."""
     return Head(0, 0.0, 0.0, 0.0, 0.0, 1_000_000_000, 0.0)

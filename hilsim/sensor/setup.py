@@ -10,6 +10,7 @@ from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
+from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
 from hilsim.sensor.velodyne_specs import GpsSetting
 
@@ -52,6 +53,7 @@ class SensorSetup:
         clock: The sensor's own clock.
         gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
         cepton: Settings of a Cepton-style sensor's packets; only for such a sensor.
+        ouster: Settings of an Ouster; only for such a sensor.
         unit: Unit of the model. ``drawn``: one drawn from the rig's seed and the sensor's number, by the profile's ``[units]``; ``ideal``: one
             without errors of its own; otherwise the path, relative to the rig, of a file that ``hilsim calibrate`` has written: what it leaves out is drawn.
     """
@@ -72,6 +74,7 @@ class SensorSetup:
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
     cepton: CeptonSetting | None = None
+    ouster: OusterSetting | None = None
     unit: str = DRAWN
 
     @property

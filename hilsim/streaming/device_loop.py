@@ -5,7 +5,7 @@ lead covers.
 """
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from hilsim.compilation.atomics import publish
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.changing.segments import BASE
-from hilsim.emulator.families.packets import encode
+from hilsim.emulator.families.packets import copy_own, encode, sense
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram
 from hilsim.emulator.layers import trace_with
@@ -28,6 +28,7 @@ from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.errors import DeviceError
 from hilsim.protocols.ethernet import Framing
 from hilsim.render.renderer import DeviceRenderer
+from hilsim.scene.world import World
 from hilsim.streaming.render_loop import await_former, await_packets, begin_loop, end_loop, note_rendered
 from hilsim.streaming.render_state import RenderCounter, RenderState
 from hilsim.transmit.libc import monotonic_ns
@@ -113,7 +114,21 @@ def render_ahead_on(
             fault = error
             break
         _finish(
-            plan, platform, lidar.data_framing, rings, data_flow, epoch_ns, state, workspace, part, obstacle_map, datagram, first, count, begun_ns
+            plan,
+            platform,
+            world,
+            lidar.data_framing,
+            rings,
+            data_flow,
+            epoch_ns,
+            state,
+            workspace,
+            part,
+            obstacle_map,
+            datagram,
+            first,
+            count,
+            begun_ns,
         )
         publish(state.counters, int(RenderCounter.NEXT_PACKET), first + count)
         has_rendered = True
@@ -181,6 +196,7 @@ def _fire(plan: LidarPlan, platform: Platform, first: int, workspace: Workspace)
 def _finish(
     plan: LidarPlan,
     platform: Platform,
+    world: World,
     framing: Framing,
     rings: Rings,
     flow: int,
@@ -199,12 +215,13 @@ def _finish(
     Each has its share of the time since ``begun_ns``. ``part`` is for the returns of one.
     """
     respond(plan, workspace)
+    sense(plan, world, workspace)
     done_ns = monotonic_ns()
     share_ns = (done_ns - begun_ns) // count
     for number in range(count):
         packet = first + number
         due_ns = epoch_ns + data_deadline_ns(plan, packet)
-        _take_part(workspace.returns, number * plan.sequences_per_packet, part)
+        _take_part(plan.own, workspace.returns, number * plan.sequences_per_packet, part)
         encode(plan, packet, part, workspace.counts, framing.header_size, datagram)
         size = frame_datagram(framing, packet, datagram, plan.data_size)
         if not push(rings, flow, due_ns, begun_ns, datagram, size):
@@ -216,7 +233,7 @@ def _finish(
 
 
 @kernel
-def _take_part(returns: Returns, first: int, part: Returns) -> None:
+def _take_part(own: Any, returns: Returns, first: int, part: Returns) -> None:
     """Copy what a packet consists of from the returns of several: those of the firing sequences from ``first`` on."""
     sequences = part.azimuth_cdeg.size
     for sequence in range(sequences):
@@ -226,6 +243,8 @@ def _take_part(returns: Returns, first: int, part: Returns) -> None:
                 part.distance[kind, sequence, channel] = returns.distance[kind, first + sequence, channel]
                 part.reflectivity[kind, sequence, channel] = returns.reflectivity[kind, first + sequence, channel]
                 part.flags[kind, sequence, channel] = returns.flags[kind, first + sequence, channel]
+        for channel in range(part.distance.shape[2]):
+            copy_own(own, returns, first + sequence, part, sequence, channel)
 
 
 @kernel

@@ -289,7 +289,8 @@ class RenderThread:
         used_rings, used_epoch_ns = rings or self.rings, self.epoch_ns if epoch_ns is None else epoch_ns
         data_flow, position_flow = _REHEARSED_FLOWS if rings else (self.data_flow, self.position_flow)
         obstacle_map = no_obstacle_map() if rings and self.obstacle_map else self.obstacle_map
-        datagram = np.zeros(HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size), np.uint8)
+        largest = HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size)
+        datagram = np.zeros(max(largest, used_rings.payload.shape[2]) if self.can_change else largest, np.uint8)
         if self.renderer is not None:
             place = LoopPlace(used_rings, data_flow, position_flow, used_epoch_ns, self.late_limit_ns, stop_packet)
             self.fault = render_ahead_on(

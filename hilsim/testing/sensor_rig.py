@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hilsim.config.places import did_you_mean, profiles_directory, rig_path, shipped_names
+from hilsim.config.profiles import read_profile
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError
 
@@ -108,7 +109,7 @@ def has_position_port(model: str) -> bool:
     Raises:
         ConfigError: there is no such model.
     """
-    return bool(read_toml(_profile(model)).get("family", _VELODYNE) == _VELODYNE)
+    return bool(read_profile(_profile(model)).get("family", _VELODYNE) == _VELODYNE)
 
 
 def _profile(model: str) -> Path:

@@ -17,7 +17,7 @@ TIMEOUT_S = 120
 
 
 @functools.cache
-def _fault():
+def fault():
     """Reason why the SDK cannot be asked; None if it can."""
     if not PYTHON.is_file():
         return "its environment .venv-ouster is not installed"
@@ -27,8 +27,8 @@ def _fault():
 
 def judge(questions):
     """Answers of the SDK to a list of questions, which ``ouster_observer`` describes; skips the test where there is no SDK."""
-    if _fault() is not None:
-        pytest.skip(f"the vendor's ouster-sdk does not load here: {_fault()}")
+    if fault() is not None:
+        pytest.skip(f"the vendor's ouster-sdk does not load here: {fault()}")
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder) / "questions.npz", Path(folder) / "answers.npz"
         np.savez(asked, **{f"{number}.{name}": value for number, question in enumerate(questions) for name, value in question.items()})

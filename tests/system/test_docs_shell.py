@@ -38,6 +38,14 @@ NOT_RUN = {
         "asks a sensor at a fixed port",
         "tests/system/test_sensor_web.py::test_settings_act_on_the_stream_and_are_timed_changes",
     ),
+    ("ouster.md", "hilsim run ouster.toml"): (
+        "runs until Ctrl-C, at a fixed port",
+        "tests/system/test_ouster_sensor.py::test_packets_follow_what_clients_set_while_they_flow",
+    ),
+    ("ouster.md", "export http_proxy"): (
+        "runs ouster-cli, which is in an environment of its own, against a fixed port",
+        "tests/system/test_ouster_sensor.py::test_ouster_cli_reads_whole_frames_and_changes_the_mode",
+    ),
     ("fleet.md", "hilsim doctor fleet"): (
         "ends with 1 on a machine that is too small for eight sensors",
         "tests/unit/diagnosis/test_addresses.py::test_a_rig_whose_addresses_and_ports_are_free_is_one_good_finding",

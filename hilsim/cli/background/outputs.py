@@ -14,8 +14,7 @@ from hilsim.background.files.cloud import write_ply
 from hilsim.background.files.grey import write_grey
 from hilsim.background.generator import Generated
 from hilsim.background.rig import rig_text
-from hilsim.config.parse import read_toml
-from hilsim.config.profiles import find_profile, profiles_directory
+from hilsim.config.profiles import find_profile, profiles_directory, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import AssetError
 from hilsim.scene.background import BackgroundMap
@@ -47,7 +46,7 @@ def shipped_profiles() -> dict[str, NamedProfile]:
         ConfigError: a profile cannot be used.
     """
     paths = sorted((profiles_directory() / "sensors").glob("*.toml"))
-    found = (NamedProfile(path.stem, parse_profile(read_toml(path), str(path))) for path in paths)
+    found = (NamedProfile(path.stem, parse_profile(read_profile(path), str(path))) for path in paths)
     return {profile.spec.model: profile for profile in found}
 
 
@@ -58,7 +57,7 @@ def named_profile(name: str) -> NamedProfile:
         ConfigError: the profile does not exist or cannot be used.
     """
     path = find_profile("sensors", name, Path())
-    return NamedProfile(name, parse_profile(read_toml(path), str(path)))
+    return NamedProfile(name, parse_profile(read_profile(path), str(path)))
 
 
 def file_of(name: Path, suffix: str) -> Path:

@@ -13,9 +13,8 @@ from hilsim.analysis.calibration.report import render_lines, to_json, unit_toml
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.terminal.progress import watched
 from hilsim.config.places import shipped_names
-from hilsim.config.profiles import find_profile
+from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import parse_profile
-from hilsim.config.toml_file import read_toml
 from hilsim.errors import CaptureError
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.version import __version__
@@ -82,7 +81,7 @@ def _model(recording: Recording, profile: str) -> VelodyneSpec:
     names = [profile] if profile else shipped_names("sensors")
     for name in names:
         path = find_profile("sensors", name, Path())
-        spec = parse_profile(read_toml(path), str(path))
+        spec = parse_profile(read_profile(path), str(path))
         if isinstance(spec, VelodyneSpec) and (profile or spec.model == recording.model.name):
             return spec
     raise CaptureError(f"{recording.name}: the profile must be of a {recording.model.name}, got {' or '.join(names)}")

@@ -19,6 +19,7 @@ from hilsim.emulator.insertion.insertion import CAPACITY, Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns, packet_start_ns
 from hilsim.errors import ConfigError, TransmitError
+from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.streaming.render_state import RenderCounter
 
 if TYPE_CHECKING:
@@ -201,7 +202,9 @@ class Changer:
             streaming = self.streams[setting.name]
             base = self._bases.setdefault(setting.name, streaming.lidar)
             found[setting.name] = lidar_after(base, streaming.lidar, state, number)
-            found[setting.name].plan  # noqa: B018 - made now (cached), not between choosing the time and publishing
+            size, most = int(found[setting.name].plan.data_size), streaming.render_thread.rings.payload.shape[2] - HEADER_SIZE
+            if size > most:
+                raise ConfigError(f"packets of {setting.name} must be at most {most} bytes in this run, got {size}; one with sensor.web may have any")
         return found
 
     def _publish_inserted(self, prepared: PreparedChange, at_ns: int) -> dict[str, int]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from hilsim.config.rig import AUTO_LEAD_MS, Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
+from hilsim.emulator.families.ouster import OusterFamily
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec
@@ -60,6 +61,20 @@ def data_packet_rate_hz(rig: Rig) -> float:
     return sum(lidar.packet_rate_hz for lidar in rig.lidars)
 
 
+def largest_data_size(rig: Rig, number: int) -> int:
+    """Bytes of the largest data packet that a sensor of the rig may send; one without a web interface keeps its setting."""
+    sensor, lidar = rig.spec.sensor[number], rig.lidars[number]
+    if isinstance(lidar.family, OusterFamily) and sensor.web is None:
+        return lidar.family.setting.layout(lidar.family.spec.beams).size
+    return lidar.family.largest_data_size
+
+
+def _packet_rate_hz(rig: Rig, number: int) -> float:
+    """Data packets a second in the fastest mode of a sensor."""
+    lidar = rig.lidars[number]
+    return max(lidar.packet_rate_hz, lidar.family.fastest_packet_hz if rig.spec.sensor[number].web is not None else 0.0)
+
+
 def lead_bounds(rig: Rig) -> LeadBounds:
     """Bounds of the time between rendering a packet and its deadline."""
     if rig.spec.lead_ms != AUTO_LEAD_MS:
@@ -74,7 +89,7 @@ def ring_slots(rig: Rig) -> int:
     """Capacity of each ring in packets: as set in the rig, or the packets rendered ahead for the fastest sensor plus a quarter."""
     if rig.spec.transmit.slots:
         return rig.spec.transmit.slots
-    fastest_hz = max((lidar.packet_rate_hz for lidar in rig.lidars), default=0.0)
+    fastest_hz = max((_packet_rate_hz(rig, number) for number in range(len(rig.lidars))), default=0.0)
     least, most = _SLOTS
     return min(max(math.ceil(_SLOTS_PER_LEAD * lead_bounds(rig).longest_ns / 1e9 * fastest_hz), least), most)
 

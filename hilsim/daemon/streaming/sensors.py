@@ -18,13 +18,19 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.streaming.changer import Changer
 from hilsim.daemon.streaming.device import RenderDevice
-from hilsim.daemon.streaming.flow_specs import data_packet_rate_hz, flow_spec, lead_bounds, render_settings, rendering_priority, ring_slots
+from hilsim.daemon.streaming.flow_specs import (
+    data_packet_rate_hz,
+    flow_spec,
+    largest_data_size,
+    lead_bounds,
+    render_settings,
+    rendering_priority,
+    ring_slots,
+)
 from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.streaming.render_state import RenderCounter, allocate_state
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.telemetry.faults import Fault
@@ -86,7 +92,7 @@ class Sensors(Part):
     def needs(self) -> Needs:
         """Requirements of the sensors: two flows each."""
         rig = self.context.rig
-        capacity = HEADER_SIZE + max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX))
+        capacity = HEADER_SIZE + max((largest_data_size(rig, number) for number in range(len(rig.lidars))), default=0)
         return Needs(flows=2 * len(rig.lidars), capacity_bytes=capacity, packet_rate_hz=data_packet_rate_hz(rig))
 
     def rehearse(self) -> None:

@@ -13,6 +13,7 @@ import structlog
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.emulator.families.velodyne import VelodyneFamily
 from hilsim.errors import ConfigError, TransmitError
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class SensorWebs(Part):
         Raises:
             TransmitError: a port cannot be opened.
         """
-        for sensor in self.context.rig.spec.sensor:
-            if sensor.web is not None:
-                self._listening[sensor.name] = _listen(sensor)
+        for sensor, lidar in zip(self.context.rig.spec.sensor, self.context.rig.lidars, strict=True):
+            if sensor.web is not None and lidar.family.name == VelodyneFamily.name:
+                self._listening[sensor.name] = listen(sensor, sensor.web.port)
 
     def change(self, rig: Rig) -> Change:
         """Refuse a change of web interfaces, or of the network of a sensor that has one: settings made there would be lost.
@@ -111,12 +112,15 @@ class _Restored(Change):
         return ()
 
 
-def _listen(sensor: SensorSpec) -> socket.socket:
-    if sensor.web is None:
-        raise AssertionError("a sensor with a web interface")
-    place = (sensor.network.source, sensor.web.port)
+def listen(sensor: SensorSpec, port: int, key: str = "port") -> socket.socket:
+    """Open a port of a sensor's own address.
+
+    Raises:
+        TransmitError: it cannot be opened.
+    """
+    address = sensor.network.source
     try:
-        return socket.create_server(place, family=socket.AF_INET, backlog=_BACKLOG)
+        return socket.create_server((address, port), family=socket.AF_INET, backlog=_BACKLOG)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise TransmitError(f"sensor.web.port of {sensor.name} must be a free port of {place[0]}, got {place[1]}: {reason}") from error
+        raise TransmitError(f"sensor.web.{key} of {sensor.name} must be a free port of {address}, got {port}: {reason}") from error

@@ -1,6 +1,6 @@
 """Continuation of a lidar that changes: with its next firing, its head where it is, and its packets numbered on."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,14 @@ class Continuation(NamedTuple):
         origin_sequence: ``LidarPlan.origin_sequence``.
         head: ``LidarPlan.head``; None: of the setting.
         stamp_offset_ns: ``DeviceClock.stamp_offset_ns``; None: of the setting.
+        frame_sequence: ``OusterPlan.frame_sequence``; None: of the setting.
     """
 
     origin_packet: int = 0
     origin_sequence: int = 0
     head: Head | None = None
     stamp_offset_ns: int | None = None
+    frame_sequence: int | None = None
 
     def applied_to(self, plan: LidarPlan) -> LidarPlan:
         """The plan with what it takes over."""
@@ -32,6 +34,8 @@ class Continuation(NamedTuple):
             plan = plan._replace(head=self.head)
         if self.stamp_offset_ns is not None:
             plan = plan._replace(clock=plan.clock._replace(stamp_offset_ns=self.stamp_offset_ns))
+        if self.frame_sequence is not None:
+            plan = plan._replace(own=plan.own._replace(frame_sequence=self.frame_sequence))
         if self == AT_START:
             return plan
         view = begun_at(plan.field_of_view, plan.head, self.origin_sequence)
@@ -46,7 +50,8 @@ def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, 
     """Beginning of a changed lidar, and the values that it takes over.
 
     A change of the returns reported begins with the next packet, whose last bytes name them; so does one of what a limited field of view produces,
-    because the packets are filled with it. Any other one begins with the next firing.
+    because the packets are filled with it. Any other one begins with the next firing. An Ouster that sends other packets has been initialised anew: it begins
+    with the first turn of its new mode.
 
     Args:
         former: The plan before.
@@ -56,12 +61,14 @@ def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, 
     Returns:
         The rig time at which it begins, and what it takes over.
     """
+    if former.own is not None and not _sends_alike(former, plan):
+        return _initialised(former, plan, at_ns)
     packet, origin = int(former.origin_packet), int(former.origin_sequence)
     if not _packs_alike(former, plan):
         packet, origin, at_ns = _next_packet(former, at_ns)
     device_ns = int(device_from_rig(former.clock, at_ns))
     head, offset_ns = continued_head(former.head, plan.head, device_ns), continued_offset_ns(former.clock, plan.clock, device_ns)
-    return at_ns, Continuation(packet, origin, head, offset_ns)
+    return at_ns, Continuation(packet, origin, head, offset_ns, None if former.own is None else int(former.own.frame_sequence))
 
 
 def rehearse(plan: LidarPlan) -> None:
@@ -75,6 +82,29 @@ def _next_packet(plan: LidarPlan, at_ns: int) -> tuple[int, int, int]:
     packet = first_packet_from(plan, at_ns)
     first = int(first_sequence_of(plan, packet))
     return packet, first, int(rig_from_device(plan.clock, first * plan.sequence_ns))
+
+
+def _initialised(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, Continuation]:
+    """Beginning of a sensor that counts its turns anew, from the first one that begins after the last packet of before."""
+    packet, _, at_ns = _next_packet(former, at_ns)
+    turn_ns = plan.own.columns_per_frame * plan.sequence_ns
+    origin = -(-int(device_from_rig(plan.clock, at_ns)) // turn_ns) * int(plan.own.columns_per_frame)
+    return at_ns, Continuation(packet, origin, frame_sequence=origin)
+
+
+def _sends_alike(former: LidarPlan, plan: LidarPlan) -> bool:
+    """Whether two plans of an Ouster send the same packets, but for what they measure."""
+    return (
+        _is_equal(former.clock._replace(stamp_offset_ns=0), plan.clock._replace(stamp_offset_ns=0))
+        and former.sequence_ns == plan.sequence_ns
+        and _is_equal(former.own._replace(frame_sequence=0), plan.own._replace(frame_sequence=0))
+    )
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple):
+        return all(map(_is_equal, one, other))
+    return bool(np.array_equal(one, other))
 
 
 def _packs_alike(former: LidarPlan, plan: LidarPlan) -> bool:

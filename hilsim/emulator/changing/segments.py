@@ -7,7 +7,7 @@ segment that it lies in: every random draw is keyed by the firing, so a firing's
 from collections import deque
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
 from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
 from hilsim.compilation.pins import Pin, is_alike, tuple_at
-from hilsim.emulator.families.packets import encode
+from hilsim.emulator.families.packets import copy_own, encode
 from hilsim.emulator.fused import frame_datagram, render_data_packet, render_returns
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import packet_start_ns
@@ -135,7 +135,7 @@ def segment_after(plan: LidarPlan, segments: Segments, at: int, packet: int, rig
 
 
 @kernel
-def _copy_before(rays_ns: npt.NDArray[np.int64], sub_rays: int, stop_ns: int, source: Returns, target: Returns) -> None:
+def _copy_before(own: Any, rays_ns: npt.NDArray[np.int64], sub_rays: int, stop_ns: int, source: Returns, target: Returns) -> None:
     """Copy what firings before rig time ``stop_ns`` report."""
     return_count, sequences, channels = source.distance.shape
     for sequence in range(sequences):
@@ -150,6 +150,7 @@ def _copy_before(rays_ns: npt.NDArray[np.int64], sub_rays: int, stop_ns: int, so
                 target.flags[number, sequence, channel] = source.flags[number, sequence, channel]
                 target.echo[number, sequence, channel] = source.echo[number, sequence, channel]
                 target.range_m[number, sequence, channel] = source.range_m[number, sequence, channel]
+            copy_own(own, source, sequence, target, sequence, channel)
 
 
 @stage_kernel
@@ -185,9 +186,9 @@ def render_packet(
     while at + 1 < known and begun_ns[(at + 1) & _MASK] < stop_ns:
         at += 1
         row = at & _MASK
-        _copy_before(workspace.rays.time_ns, sub_rays, stop_ns, workspace.returns, workspace.earlier)
+        _copy_before(plan.own, workspace.rays.time_ns, sub_rays, stop_ns, workspace.returns, workspace.earlier)
         render_returns(tuple_at(segments.plan[row], plan), platform, tuple_at(segments.world[row], world), packet, workspace)
-        _copy_before(workspace.rays.time_ns, sub_rays, begun_ns[row], workspace.earlier, workspace.returns)
+        _copy_before(plan.own, workspace.rays.time_ns, sub_rays, begun_ns[row], workspace.earlier, workspace.returns)
     encode(plan, packet, workspace.returns, workspace.counts, framing.header_size, datagram)
     return frame_datagram(framing, packet, datagram, plan.data_size)
 

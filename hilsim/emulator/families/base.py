@@ -11,14 +11,16 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.plan import BeamCells, LidarPlan
+from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan
 from hilsim.geometry.poses import Pose
+from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import LinkStyle
-from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
+from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
 
@@ -74,21 +76,24 @@ class LidarFamily(ABC, Generic[SpecT]):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield the family's rules for a sensor's keys, with the error messages for ``require``."""
 
-    @abstractmethod
     def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
         """Yield the family's rules for the ports in ``[sensor.network]``; None: not given."""
+        data, position = self.flows(data_port, position_port)
+        differ = data.destination_port != position.destination_port
+        yield differ, f"network.data_port and position_port must differ, got {position.destination_port} for both"
 
     @abstractmethod
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
         """Its data, and its position packets or sensor information; ports that are None are the model's."""
 
-    @abstractmethod
     def effective_setup(self) -> dict[str, Any]:
         """Keys of ``[[sensor]]`` whose defaults depend on the family, filled in."""
+        return {}
 
-    @abstractmethod
     def effective_ports(self, data_port: int | None, position_port: int | None) -> dict[str, int]:
         """Keys of ``[sensor.network]`` whose defaults depend on the family, filled in."""
+        data, position = self.flows(data_port, position_port)
+        return {"data_port": data.destination_port, "position_port": position.destination_port}
 
     @property
     @abstractmethod
@@ -110,6 +115,26 @@ class LidarFamily(ABC, Generic[SpecT]):
         return self.pair if self.mode.is_dual else (EchoChoice[self.mode.order[0].name],)
 
     @property
+    def sequence_ns(self) -> int:
+        """Device time from firing sequence to firing sequence."""
+        return self.spec.sequence_ns
+
+    @property
+    def largest_data_size(self) -> int:
+        """Bytes of the largest data packet of any setting."""
+        return max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX))
+
+    @property
+    def fastest_packet_hz(self) -> float:
+        """Data packets a second in the fastest mode that the sensor can be set to while it runs; 0: it stays as it is."""
+        return 0.0
+
+    @property
+    def produced_ratio(self) -> float:
+        """Share of a turn whose packets are sent."""
+        return self.setup.produced_ratio
+
+    @property
     @abstractmethod
     def sequences_per_packet(self) -> int:
         """Firing sequences of a data packet."""
@@ -125,34 +150,41 @@ class LidarFamily(ABC, Generic[SpecT]):
         return None
 
     @property
-    @abstractmethod
     def has_utc_source(self) -> bool:
         """Its clock is connected to UTC in this rig."""
+        return False
 
-    @abstractmethod
-    def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
-        """Lead of its own clock over rig time, as in the metrics."""
+    def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:  # noqa: ARG002 - of interest to some families
+        """Lead of its own clock over rig time, as in the metrics: the time that it begins with where it follows nothing."""
+        return 0.0 if clock.follows_pulse else self.setup.clock.offset_s
 
     @abstractmethod
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
         """A plan of what all lidars have, with what is the family's own: how firings are directed, which are reported, and the packets."""
 
-    @abstractmethod
-    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
-        """Cells of static triangles that its beams can hit from a platform fixed at ``body``."""
+    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:  # noqa: ARG002 - of interest to some families
+        """Cells of static triangles that its beams can hit from a platform fixed at ``body``; none: rays are cast without."""
+        return NO_BEAM_CELLS
 
-    @abstractmethod
-    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:
-        """Cells of a captured background that does not define them itself; the image's spans are the model's where they are None."""
+    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:  # noqa: ARG002 - of interest to some families
+        """Cells of a captured background that does not define them itself; the image's spans are the model's where they are None.
 
-    @abstractmethod
+        Raises:
+            ValueError: the family sees no captured background.
+        """
+        raise ValueError(self._without_background())
+
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
-        """``float64[256]``, share of a white diffuse target for each reflectivity byte."""
+        """``float64[256]``, share of a white diffuse target for each reflectivity byte: percent to 100, logarithmic above."""
+        return velodyne_ratios()
 
-    @abstractmethod
-    def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
+    def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:  # noqa: ARG002 - of interest to some families
         """``int32[c]``, row of a background's cells that each channel looks at; zeros where cells are of an image.
 
         Raises:
-            ValueError: the cells are not of this model's channels.
+            ValueError: the cells are not of this model's channels, or the family sees no captured background.
         """
+        raise ValueError(self._without_background())
+
+    def _without_background(self) -> str:
+        return f"a background must not be given for a {self.spec.model}: maps are made of captures of a Velodyne or a Cepton-style sensor"

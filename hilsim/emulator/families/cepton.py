@@ -51,6 +51,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """None of a Velodyne's keys, and lasers that fit a packet."""
         spec, setup = self.spec, self.setup
+        yield setup.ouster is None, f"ouster must not be given for a {spec.model}"
         yield setup.field_of_view_deg == WHOLE_TURN_DEG, f"field_of_view_deg must not be given for a {spec.model}: it has no turning head"
         yield setup.phase_lock_deg is None, f"phase_lock_deg must not be given for a {spec.model}: it has no turning head"
         yield setup.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"

@@ -4,11 +4,12 @@ from typing import Any
 
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.cepton import CeptonFamily
+from hilsim.emulator.families.ouster import OusterFamily
 from hilsim.emulator.families.velodyne import VelodyneFamily
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
 
-FAMILIES: tuple[type[LidarFamily[Any]], ...] = (VelodyneFamily, CeptonFamily)
+FAMILIES: tuple[type[LidarFamily[Any]], ...] = (VelodyneFamily, CeptonFamily, OusterFamily)
 """The first is the default of profiles."""
 
 

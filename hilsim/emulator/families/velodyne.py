@@ -24,7 +24,6 @@ from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.field_of_view import build_field_of_view
 from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
 from hilsim.sensor.position_stream import build_position_stream
-from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.unit.encoder import build_encoder
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -50,17 +49,12 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """No Cepton keys, stamps that count from the hour, a rate that the head can turn at."""
         yield self.setup.cepton is None, f"cepton must not be given for a {self.spec.model}"
+        yield self.setup.ouster is None, f"ouster must not be given for a {self.spec.model}"
         yield (
             self.setup.clock.stamps == "power_up",
             f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',
         )
         yield rate_rule(self.spec, self.setup)
-
-    def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:
-        """Data and position packets go to different ports."""
-        data, position = self.flows(data_port, position_port)
-        differ = data.destination_port != position.destination_port
-        yield differ, f"network.data_port and position_port must differ, got {position.destination_port} for both"
 
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
         """Data packets and position packets."""
@@ -72,11 +66,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     def effective_setup(self) -> dict[str, Any]:
         """The rate."""
         return {"rotation_rate_rpm": mean_rate_rpm(self.setup)}
-
-    def effective_ports(self, data_port: int | None, position_port: int | None) -> dict[str, int]:
-        """Both ports."""
-        data, position = self.flows(data_port, position_port)
-        return {"data_port": data.destination_port, "position_port": position.destination_port}
 
     @property
     def pace(self) -> str:
@@ -148,10 +137,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid:  # noqa: ARG002 - of interest to other families
         """Columns of azimuth; the rows are the model's channels by elevation."""
         return AzimuthGrid(columns=columns, elevation_deg=tuple(sorted(channel.elevation_deg for channel in self.spec.channels)))
-
-    def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
-        """Ratios to a white diffuse target on the family's scale."""
-        return velodyne_ratios()
 
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
         """Row of each channel, by elevation."""

@@ -1,5 +1,7 @@
 """Third stage, the receiver: hits → the returns that the sensor reports."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -8,7 +10,7 @@ from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
-from hilsim.emulator.workspace import SOLE_ROWS, Workspace
+from hilsim.emulator.workspace import SOLE_ROWS, Returns, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -49,7 +51,8 @@ from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
 
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
-_LAST_BESIDE_STRONGEST = constant(EchoChoice.LAST_BESIDE_STRONGEST)
+_SOLE_TWICE = constant(EchoChoice.STRONGEST_BESIDE_LAST)
+"""Choices up to this one report a sole echo, too, whichever return they are of."""
 _RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
 _FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
@@ -216,6 +219,13 @@ def _brightness_of(
 
 
 @kernel
+def _note_energy(own: Any, returns: Returns, number: int, sequence: int, channel: int, energy: float) -> None:
+    """Let the lidar's family note a return's energy."""
+    if own is not None:
+        own.note_energy(own, returns, number, sequence, channel, energy)
+
+
+@kernel
 def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - one loop over firings: what it looks into is taken out of it once
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
@@ -255,7 +265,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                         count += 1
             missing = missing_side(signal, response.seed, stream, index) if is_pair and count == 1 else -1
             for return_number in range(choice.size):
-                is_only = count == 1 and choice[return_number] != _LAST_BESIDE_STRONGEST
+                is_only = count == 1 and choice[return_number] <= _SOLE_TWICE
                 echo = int(kept[0]) if is_only else chosen_echo(echoes, kept, count, choice[return_number])
                 echo = -1 if return_number == missing else echo
                 reported_echo[return_number, sequence, channel] = echo
@@ -267,8 +277,10 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                     reflectivity[return_number, sequence, channel] = byte
                     flags[return_number, sequence, channel] = blocked
                     reported_m[return_number, sequence, channel] = np.inf
+                    _note_energy(plan.own, returns, return_number, sequence, channel, 0.0)
                     continue
                 reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
+                _note_energy(plan.own, returns, return_number, sequence, channel, echoes[echo, ECHO_ENERGY])
                 if is_diffuse:
                     byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:

@@ -52,3 +52,24 @@ def test_a_swept_sensor_of_a_plugin_sends_its_own_information_beside_its_points(
     information = [packet.payload for packet in packets if packet.stream == "info"]
     assert {payload[-1] for payload in information} == {0x5A}
     assert {packet.payload[:4] for packet in packets if packet.stream == "points"} == {b"STDV"}
+
+
+def test_a_plugins_own_packets_are_made_by_its_own_kernels(plugin_site):
+    install_example(plugin_site)
+    emulator = hilsim.Emulator(rig(profile="lantern8", unit="ideal", sub_rays=1))
+    packets = list(emulator.packets(0.0, 0.1))
+    assert {(packet.stream, packet.destination[1]) for packet in packets} == {("data", 4500)}
+    assert [packet.payload[:8] for packet in packets] == [b"LNTN" + (50 * number).to_bytes(4, "little") for number in range(len(packets))]
+    assert len(packets) == 19  # of 5 ms each; the last one of a turn is due behind it
+    column = np.dtype([("azimuth_cdeg", "<u2"), ("beams", [("distance_cm", "<u2"), ("reflectivity", "u1")], 8)])
+    columns = np.concatenate([np.frombuffer(packet.payload, column, offset=8) for packet in packets])
+    np.testing.assert_allclose(columns["azimuth_cdeg"], np.arange(950) * 36, atol=1)
+    lowest = columns["beams"]["distance_cm"][:, 7]  # 12 degrees down: it meets the floor, a metre below, before it meets a wall
+    np.testing.assert_allclose(lowest[(lowest > 440) | (lowest < 360)], 100.0 / np.sin(np.radians(12.0)), atol=1)
+    assert ((lowest > 440) | (lowest < 360)).mean() > 0.9  # the rest meets the pillar
+    level = columns["beams"]["distance_cm"][:, 3]
+    assert level[0] == 1000  # ahead
+    assert level[250] == 600  # to the right
+    assert (columns["beams"]["reflectivity"] > 0).all()
+    again = list(hilsim.Emulator(rig(profile="lantern8", unit="ideal", sub_rays=1)).packets(0.05, 0.1))
+    assert [packet.payload for packet in again] == [packet.payload for packet in packets[-len(again) :]]

@@ -12,6 +12,7 @@ from hilsim.config.rig import load_rig
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import ConfigError
 from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
+from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.support import ROOM, write_rig
 
@@ -113,9 +114,9 @@ def test_a_rig_of_cepton_style_sensors_alone_is_recorded_in_microseconds_unless_
     assert loaded(tmp_path, '[record]\nstamps = "us"\n', TURNING).spec.record.stamps == "us"
 
 
-@pytest.mark.parametrize("family", ['"ouster"', "5"])
+@pytest.mark.parametrize("family", ['"hesai"', "5"])
 def test_an_unknown_family_lists_those_there_are(tmp_path, family):
-    with pytest.raises(ConfigError, match=r'hr80w-like\.toml with .*override: family must be "velodyne" or "cepton", got '):
+    with pytest.raises(ConfigError, match=r'hr80w-like\.toml with .*override: family must be "velodyne" or "cepton" or "ouster", got '):
         loaded(tmp_path, f"{SWEPT}override = {{ family = {family} }}\n")
 
 
@@ -135,7 +136,7 @@ def test_a_faulty_profile_names_every_key(tmp_path):
 @pytest.mark.parametrize("path", sorted((profiles_directory() / "sensors").glob("*.toml")), ids=lambda path: path.stem)
 def test_every_shipped_sensor_can_be_put_into_a_rig(tmp_path, path):
     (lidar,) = loaded(tmp_path, SWEPT.replace("hr80w-like", path.stem)).lidars
-    assert isinstance(lidar.spec, (VelodyneSpec, CeptonSpec))
+    assert isinstance(lidar.spec, (VelodyneSpec, CeptonSpec, OusterSpec))
 
 
 @pytest.mark.parametrize(

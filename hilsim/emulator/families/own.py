@@ -1,0 +1,83 @@
+"""Kernels that a family brings in the class of ``LidarPlan.own``, and what they are where it does not bring them.
+
+=====================================================================  ==========================================================================================
+kernel                                                                 called
+=====================================================================  ==========================================================================================
+``encode(own, plan, packet, returns, offset, payload)``                to write data packet ``packet`` to ``payload[offset : offset + plan.data_size]``
+``encode_info(own, plan, platform, device_ns, payload)``               to write what is sent beside, ``plan.info_size`` bytes, where ``plan.position`` has a time
+``sense(own, plan, world, workspace)``                                 when the returns of some firing sequences are there
+``note_energy(own, returns, number, sequence, channel, energy)``       for each return, with the energy of its echo, 0 for none
+``copy_return(own, source, from, target, to, channel)``                to copy of a firing what ``sense`` wrote, from one firing sequence to another one
+``first_sequence(own, plan, packet) -> int``                           to find a packet's first firing sequence; -1: packets follow each other without gaps
+``packet_before(own, plan, device_ns) -> int``                         to find a packet that begins at or before a device time; -1 where the former is
+``move_origins(own, origin, turns, turned)``                           to move the origins of sixteen beams by the head's angle; returns them
+=====================================================================  ==========================================================================================
+
+The class has a method ``allocate_returns(shape)`` too, for ``Returns.own``: None where ``sense`` writes nothing of its own.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import kernel, with_kernels
+
+T = TypeVar("T", bound=type)
+
+
+@kernel
+def _write_nothing(own: Any, plan: Any, platform: Any, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Packets beside data packets that do not exist."""
+
+
+@kernel
+def _sense_nothing(own: Any, plan: Any, world: Any, workspace: Any) -> None:
+    """No more than ranges and reflectivities."""
+
+
+@kernel
+def _note_nothing(own: Any, returns: Any, number: int, sequence: int, channel: int, energy: float) -> None:
+    """Energies that are not reported."""
+
+
+@kernel
+def _copy_nothing(own: Any, source: Any, source_sequence: int, target: Any, target_sequence: int, channel: int) -> None:
+    """Nothing beside returns."""
+
+
+@kernel
+def _without_gaps(own: Any, plan: Any, at: int) -> int:  # noqa: ARG001 - arguments of a family's own
+    """Packets that follow each other without gaps."""
+    return -1
+
+
+@kernel
+def _stay(own: Any, origin: Any, turns: Any, turned: Any) -> Any:  # noqa: ARG001 - arguments of a family's own
+    """Beams that leave from where the plan has them."""
+    return origin
+
+
+def family_kernels(
+    *,
+    encode: Callable[..., None],
+    encode_info: Callable[..., None] = _write_nothing,
+    sense: Callable[..., None] = _sense_nothing,
+    note_energy: Callable[..., None] = _note_nothing,
+    copy_return: Callable[..., None] = _copy_nothing,
+    first_sequence: Callable[..., int] = _without_gaps,
+    packet_before: Callable[..., int] = _without_gaps,
+    move_origins: Callable[..., Any] = _stay,
+) -> Callable[[T], T]:
+    """Decorator of the class of a family's ``LidarPlan.own``, a named tuple; the kernels are those of the table above."""
+    return with_kernels(
+        encode=encode,
+        encode_info=encode_info,
+        sense=sense,
+        note_energy=note_energy,
+        copy_return=copy_return,
+        first_sequence=first_sequence,
+        packet_before=packet_before,
+        move_origins=move_origins,
+    )

@@ -1,0 +1,1 @@
+"""Ouster lidars: their model and their settings."""
