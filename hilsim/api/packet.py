@@ -19,8 +19,8 @@ class Packet:
     Attributes:
         time_ns: Deadline in nanoseconds of rig time; for a packet of a capture the capture time in nanoseconds since 1970-01-01 UTC by that host's clock.
         sensor: Name of the sensor or replay in the rig; for a packet of a capture the source address.
-        stream: Stream of the sensor: ``"data"`` and ``"position"`` for a Velodyne, ``"points"`` and ``"info"`` for a Cepton-style sensor, the recorded
-            addresses for a replay in a rig, also ``"other"`` for a capture.
+        stream: Stream of the sensor: ``"data"`` and ``"position"`` for a Velodyne, ``"points"`` and ``"info"`` for a Cepton-style sensor, ``"lidar"`` and
+            ``"imu"`` for an Ouster sensor, the recorded addresses for a replay in a rig, also ``"other"`` for a capture.
         source: Source address and port.
         destination: Destination address and port, as for ``socket.sendto``.
         payload: UDP payload.

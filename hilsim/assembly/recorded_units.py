@@ -25,8 +25,8 @@ from hilsim.limits import INSERTED_OBJECTS
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.models import BY_NAME, Model
 from hilsim.replay.flows import find_rule
+from hilsim.replay.inserting.unit_noise import UnitStatistics, measure_cepton, measure_velodyne
 from hilsim.replay.specs import ReplaySpec
-from hilsim.replay.unit_noise import UnitStatistics, measure_cepton, measure_velodyne
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.response import Response, build_response

@@ -12,7 +12,7 @@ SUMMARIES: dict[str, str] = {
     "poses": "Send the poses of SOURCE (OSI, MAVLink, Gazebo, an FMU) to a rig that is driven from outside.",
     "check": "Validate RIG with everything it names, and print the effective configuration.",
     "record": "Write what RIG would send to a capture, as fast as the machine renders and always with the same bytes.",
-    "verify": "Check a Velodyne or Cepton (STDV) stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",
+    "verify": "Check a Velodyne, Cepton (STDV) or Ouster stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",
     "compare": "Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.",
     "calibrate": "Learn a Velodyne unit from CAPTUREs of it, made while it stood still: its lasers, its encoder, its clock.",
     "inspect": "List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.",
