@@ -197,6 +197,7 @@ class LidarEmulator:
                 returns.echo,
                 returns.range_m,
                 returns.correction,
+                returns.energy,
                 None if returns.own is None else returns.own.of_columns(of_packet),
             )
             encode(self.plan, first + row, part, firings.counts, self.data_framing.header_size, datagrams[row])

@@ -72,6 +72,7 @@ class Returns(NamedTuple):
         echo: ``int8[r, s, c]``, which of the firing's echoes is reported; -1 for none.
         range_m: ``float64[r, s, c]``, of that echo, without noise; ``inf`` for none.
         correction: ``int8[r, s, c]``, counts that were added to its distance by laser and reflectivity.
+        energy: ``float32[r, s, c]``, of that echo; 0 for none.
         own: Arrays that ``LidarPlan.own`` allocates for returns; None: none.
     """
 
@@ -82,6 +83,7 @@ class Returns(NamedTuple):
     echo: npt.NDArray[np.int8]
     range_m: npt.NDArray[np.float64]
     correction: npt.NDArray[np.int8]
+    energy: npt.NDArray[np.float32]
     own: Any
 
 
@@ -197,6 +199,7 @@ def _allocate_returns(plan: LidarPlan, shape: tuple[int, int, int]) -> Returns:
         echo=np.full(shape, -1, np.int8),
         range_m=np.full(shape, np.inf),
         correction=np.zeros(shape, np.int8),
+        energy=np.zeros(shape, np.float32),
         own=None if plan.own is None else plan.own.allocate_returns(shape),
     )
 

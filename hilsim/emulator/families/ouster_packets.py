@@ -82,12 +82,6 @@ def beside_axis(
 
 
 @kernel
-def note_energy(own: Any, returns: Returns, number: int, sequence: int, channel: int, energy: float) -> None:  # noqa: ARG001 - as of any family
-    """Write a return's energy."""
-    returns.own.energy[number, sequence, channel] = energy
-
-
-@kernel
 def own_clock_ns(own: Any, clock: DeviceClock, device_ns: int) -> int:
     """Time that the sensor's clock shows at a device time."""
     base_ns: int = own.stamp_base_ns
@@ -167,42 +161,27 @@ def _counts(mean: Doubles, noise: Doubles, factor: float) -> Doubles:
     return floor_lanes(mean + noise * roots(mean) * factor + 0.5)
 
 
-@kernel
-def _exchange(returns: Returns, sequence: int, channel: int) -> None:
-    """Exchange a pixel's two returns."""
-    distance, reflectivity, echo, range_m, energy = returns.distance, returns.reflectivity, returns.echo, returns.range_m, returns.own.energy
-    distance[0, sequence, channel], distance[1, sequence, channel] = distance[1, sequence, channel], distance[0, sequence, channel]
-    reflectivity[0, sequence, channel], reflectivity[1, sequence, channel] = reflectivity[1, sequence, channel], reflectivity[0, sequence, channel]
-    echo[0, sequence, channel], echo[1, sequence, channel] = echo[1, sequence, channel], echo[0, sequence, channel]
-    range_m[0, sequence, channel], range_m[1, sequence, channel] = range_m[1, sequence, channel], range_m[0, sequence, channel]
-    energy[0, sequence, channel], energy[1, sequence, channel] = energy[1, sequence, channel], energy[0, sequence, channel]
+@inlined_kernel
+def _is_reversed(order: int, first: int, second: int) -> bool:
+    """Whether a pixel's returns, of which the stronger is the first, are the other way round by its setting; a sole one is the first."""
+    return second > 0 and (first == 0 or (order == _ONE and second < first) or (order == _TWO and second > first))
 
 
 @kernel
-def _put_in_order(own: Any, returns: Returns, sequence: int, channel: int) -> None:
-    """Order a pixel's two returns as its setting has them; a sole one is the first."""
-    distance = returns.distance
-    if distance.shape[0] < _TWO:
-        return
-    first, second = distance[0, sequence, channel], distance[1, sequence, channel]
-    if second > 0 and (first == 0 or (own.order == _ONE and second < first) or (own.order == _TWO and second > first)):
-        _exchange(returns, sequence, channel)
-
-
-@kernel
-def _leave_out(returns: Returns, sequence: int, channel: int) -> None:
-    """Clear a pixel outside the window."""
-    for number in range(returns.distance.shape[0]):
-        returns.distance[number, sequence, channel] = 0
-        returns.reflectivity[number, sequence, channel] = 0
-        returns.echo[number, sequence, channel] = -1
-        returns.range_m[number, sequence, channel] = np.inf
-        returns.own.signal[number, sequence, channel] = 0
-    returns.own.near_ir[0, sequence, channel] = 0
+def _leave_out(returns: Returns, sequence: int) -> None:
+    """Clear the pixels of a column outside the window."""
+    for channel in range(returns.distance.shape[2]):
+        for number in range(returns.distance.shape[0]):
+            returns.distance[number, sequence, channel] = 0
+            returns.reflectivity[number, sequence, channel] = 0
+            returns.echo[number, sequence, channel] = -1
+            returns.range_m[number, sequence, channel] = np.inf
+            returns.own.signal[number, sequence, channel] = 0
+        returns.own.near_ir[0, sequence, channel] = 0
 
 
 @stage_kernel
-def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0912 - one loop over pixels: a call with arrays costs as much as the rest of a pixel
+def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901 - one loop over pixels: a call with arrays costs as much as the rest of a pixel
     """Count the photons of pixels, and finish their returns: their order, and columns outside the window.
 
     Args:
@@ -212,21 +191,30 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
         workspace: After ``emulator.reception.detection.respond``.
     """
     returns, hits, sequence_index, sub_rays, alarms = workspace.returns, workspace.hits, workspace.sequence, plan.beam.share.size, plan.false_alarms
-    distance, range_m, energy, signal, near_ir = returns.distance, returns.range_m, returns.own.energy, returns.own.signal, returns.own.near_ir
+    distance, range_m, energy, signal, near_ir = returns.distance, returns.range_m, returns.energy, returns.own.signal, returns.own.near_ir
+    reflectivity, echo, order = returns.reflectivity, returns.echo, own.order
     hit_count, value, what = hits.hit_count, hits.value, hits.what
     direction, times_ns, light, is_pair = workspace.rays.direction, workspace.rays.time_ns, np.zeros((3, WIDTH)), returns.distance.shape[0] > 1
     sequences, channels, first_stream = sequence_index.size, distance.shape[2], plan.response.stream * CHANNELS_PER_STREAM
     for sequence in range(sequences):
         index = sequence_index[sequence]
-        inside = is_inside(own, (index - own.frame_sequence) % own.columns_per_frame)
+        if not is_inside(own, (index - own.frame_sequence) % own.columns_per_frame):
+            _leave_out(returns, sequence)
+            continue
         for group in range(0, channels, WIDTH):
             for channel in range(group, min(group + WIDTH, channels)):
                 lane = channel - group
-                if not inside:
-                    _leave_out(returns, sequence, channel)
-                    continue
-                if is_pair:
-                    _put_in_order(own, returns, sequence, channel)
+                if is_pair and _is_reversed(order, distance[0, sequence, channel], distance[1, sequence, channel]):
+                    a, b = distance[0, sequence, channel], distance[1, sequence, channel]
+                    distance[0, sequence, channel], distance[1, sequence, channel] = b, a
+                    c, d = reflectivity[0, sequence, channel], reflectivity[1, sequence, channel]
+                    reflectivity[0, sequence, channel], reflectivity[1, sequence, channel] = d, c
+                    e, f = echo[0, sequence, channel], echo[1, sequence, channel]
+                    echo[0, sequence, channel], echo[1, sequence, channel] = f, e
+                    g, h = range_m[0, sequence, channel], range_m[1, sequence, channel]
+                    range_m[0, sequence, channel], range_m[1, sequence, channel] = h, g
+                    i, j = energy[0, sequence, channel], energy[1, sequence, channel]
+                    energy[0, sequence, channel], energy[1, sequence, channel] = j, i
                 for number in range(distance.shape[0]):
                     square = range_m[number, sequence, channel] * range_m[number, sequence, channel]
                     is_return = distance[number, sequence, channel] > 0
@@ -246,8 +234,6 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
                     white = min(1.0, value[firing, met, ENERGY] * sub_rays * nearest_m * nearest_m / facing)
                     upright = hit_normal(world, what[firing, met, INSTANCE], what[firing, met, TRIANGLE], times_ns[ray])
                     light[2, lane] = own.near_ir_floor + white * _lit(own, alarms, ahead, upright)
-            if not inside:
-                continue
             of_signal, of_ambient = normal_pairs(plan.response.seed, lane_numbers() + np.uint64(first_stream + group), index, _PHOTONS)
             store_lanes(light, 0, _counts(load_lanes(light, 0), of_signal, 1.0))
             store_lanes(light, 1, _counts(load_lanes(light, 1), of_signal, 1.0))

@@ -11,7 +11,6 @@ from hilsim.emulator.families.ouster_packets import (
     copy_pixel,
     encode_columns,
     first_column_of,
-    note_energy,
     packet_before,
     sense_light,
     write_inertial,
@@ -38,7 +37,6 @@ class OusterReturns(NamedTuple):
     """Counts that an Ouster reports beside ranges and reflectivities, for ``s`` columns, and room for a packet's headers.
 
     Attributes:
-        energy: ``float32[r, s, c]``, of the reported echo; 0 for none.
         signal: ``uint16[r, s, c]``, photons.
         near_ir: ``uint16[1, s, c]``, photons of ambient light.
         flags: ``uint8[r, s, c]``, all 0.
@@ -47,7 +45,6 @@ class OusterReturns(NamedTuple):
         columns: ``int64[16, 4]`` by ``ColumnField``.
     """
 
-    energy: npt.NDArray[np.float32]
     signal: npt.NDArray[np.uint16]
     near_ir: npt.NDArray[np.uint16]
     flags: npt.NDArray[np.uint8]
@@ -57,7 +54,7 @@ class OusterReturns(NamedTuple):
 
     def of_columns(self, columns: slice) -> "OusterReturns":
         """The part of some columns, copied."""
-        names = ("energy", "signal", "near_ir", "flags", "window")
+        names = ("signal", "near_ir", "flags", "window")
         return self._replace(**{name: np.ascontiguousarray(getattr(self, name)[:, columns]) for name in names})
 
 
@@ -65,7 +62,6 @@ class OusterReturns(NamedTuple):
     encode=encode_columns,
     encode_info=write_inertial,
     sense=sense_light,
-    note_energy=note_energy,
     copy_return=copy_pixel,
     first_sequence=first_column_of,
     packet_before=packet_before,
@@ -138,7 +134,6 @@ class OusterPlan(NamedTuple):
         """Arrays for returns ``[return, column, channel]``."""
         _, columns, channels = shape
         return OusterReturns(
-            energy=np.zeros(shape, np.float32),
             signal=np.zeros(shape, np.uint16),
             near_ir=np.zeros((1, columns, channels), np.uint16),
             flags=np.zeros(shape, np.uint8),

@@ -6,7 +6,6 @@ kernel                                                                 called
 ``encode(own, plan, packet, returns, offset, payload)``                to write data packet ``packet`` to ``payload[offset : offset + plan.data_size]``
 ``encode_info(own, plan, platform, device_ns, payload)``               to write what is sent beside, ``plan.info_size`` bytes, where ``plan.position`` has a time
 ``sense(own, plan, world, workspace)``                                 when the returns of some firing sequences are there
-``note_energy(own, returns, number, sequence, channel, energy)``       for each return, with the energy of its echo, 0 for none
 ``copy_return(own, source, from, target, to, channel)``                to copy of a firing what ``sense`` wrote, from one firing sequence to another one
 ``first_sequence(own, plan, packet) -> int``                           to find a packet's first firing sequence; -1: packets follow each other without gaps
 ``packet_before(own, plan, device_ns) -> int``                         to find a packet that begins at or before a device time; -1 where the former is
@@ -38,11 +37,6 @@ def _sense_nothing(own: Any, plan: Any, world: Any, workspace: Any) -> None:
 
 
 @kernel
-def _note_nothing(own: Any, returns: Any, number: int, sequence: int, channel: int, energy: float) -> None:
-    """Energies that are not reported."""
-
-
-@kernel
 def _copy_nothing(own: Any, source: Any, source_sequence: int, target: Any, target_sequence: int, channel: int) -> None:
     """Nothing beside returns."""
 
@@ -64,7 +58,6 @@ def family_kernels(
     encode: Callable[..., None],
     encode_info: Callable[..., None] = _write_nothing,
     sense: Callable[..., None] = _sense_nothing,
-    note_energy: Callable[..., None] = _note_nothing,
     copy_return: Callable[..., None] = _copy_nothing,
     first_sequence: Callable[..., int] = _without_gaps,
     packet_before: Callable[..., int] = _without_gaps,
@@ -75,7 +68,6 @@ def family_kernels(
         encode=encode,
         encode_info=encode_info,
         sense=sense,
-        note_energy=note_energy,
         copy_return=copy_return,
         first_sequence=first_sequence,
         packet_before=packet_before,

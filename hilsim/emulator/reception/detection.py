@@ -1,7 +1,5 @@
 """Third stage, the receiver: hits → the returns that the sensor reports."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +9,7 @@ from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
-from hilsim.emulator.workspace import SOLE_ROWS, Returns, Workspace
+from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -225,13 +223,6 @@ def _brightness_of(
 
 
 @kernel
-def _note_energy(own: Any, returns: Returns, number: int, sequence: int, channel: int, energy: float) -> None:
-    """Let the lidar's family note a return's energy."""
-    if own is not None:
-        own.note_energy(own, returns, number, sequence, channel, energy)
-
-
-@kernel
 def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - one loop over firings: what it looks into is taken out of it once
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
@@ -240,7 +231,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     distance, reflectivity, flags, reported_echo, reported_m = returns.distance, returns.reflectivity, returns.flags, returns.echo, returns.range_m
     sums, marks, bits, noise = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits, workspace.noise
     baseline, bias_m, groups, byte_errors = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH, workspace.byte_noise
-    signal, corrected = plan.signal, returns.correction
+    signal, corrected, reported_energy = plan.signal, returns.correction, returns.energy
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
@@ -284,10 +275,10 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                     reflectivity[return_number, sequence, channel] = byte
                     flags[return_number, sequence, channel] = blocked
                     reported_m[return_number, sequence, channel] = np.inf
-                    _note_energy(plan.own, returns, return_number, sequence, channel, 0.0)
+                    reported_energy[return_number, sequence, channel] = 0.0
                     continue
                 reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
-                _note_energy(plan.own, returns, return_number, sequence, channel, echoes[echo, ECHO_ENERGY])
+                reported_energy[return_number, sequence, channel] = echoes[echo, ECHO_ENERGY]
                 if is_diffuse:
                     byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:
