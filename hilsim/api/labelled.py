@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import decode_packets
+from hilsim.analysis.emulated import decode_emulated
 from hilsim.api.points import POINT_DTYPE, public_points
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.protocols.cepton.stdv import POINTS_MAX, PointFlag, decode_stdv_points
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 
@@ -53,9 +54,10 @@ def points_with_rows(
         payloads: ``uint8[count, size]``, payloads of the packets.
         truth: Ground truth of the packets.
     """
-    spec = lidar.setting.spec
-    decoded = decode_packets(payloads, spec)
-    if isinstance(spec, VelodyneSpec):
+    if isinstance(lidar.setting.spec, OusterSpec):
+        return _ouster_points(lidar, first, payloads, truth)
+    decoded = decode_emulated(payloads, lidar.setting)
+    if isinstance(lidar.setting.spec, VelodyneSpec):
         place = _velodyne_places(payloads)
         row_place = ((truth.packet - first) * BLOCKS + truth.block) * RECORDS_PER_BLOCK + truth.record
     else:
@@ -64,8 +66,30 @@ def points_with_rows(
     row = np.searchsorted(row_place, place)
     if decoded.size != place.size or not np.array_equal(row_place[row[row < row_place.size]], place):
         raise AssertionError(f"each of {decoded.size} points must have a row of ground truth, got {row_place.size} rows for {place.size} places")
+    _check_bytes(decoded, truth, row)
+    return decoded, row
+
+
+def _check_bytes(decoded: npt.NDArray[Any], truth: Truth, row: npt.NDArray[np.intp]) -> None:
     if not np.array_equal(truth.reflectivity[row], decoded["intensity"]):
         raise AssertionError("points and their rows of ground truth must refer to the same bytes, got different ones")
+
+
+def _ouster_points(lidar: LidarEmulator, first: int, payloads: npt.NDArray[np.uint8], truth: Truth) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """``points_with_rows`` of an Ouster: both are in the order of columns, beams and returns. Its packets may have other forms after a change."""
+    found = []
+    begin = 0
+    while begin < len(payloads):
+        present, stop = lidar.at_packet(first + begin), begin + 1
+        while stop < len(payloads) and lidar.at_packet(first + stop) is present:
+            stop += 1
+        found.append(decode_emulated(payloads[begin:stop], present.setting))
+        begin = stop
+    decoded = np.concatenate(found) if found else decode_emulated(payloads, lidar.setting)
+    if decoded.size != truth.packet.size:
+        raise AssertionError(f"each of {decoded.size} points must have a row of ground truth, got {truth.packet.size} rows")
+    row = np.arange(decoded.size)
+    _check_bytes(decoded, truth, row)
     return decoded, row
 
 

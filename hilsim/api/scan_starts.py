@@ -10,6 +10,7 @@ from hilsim.emulator.schedule import first_sequence_of, write_sequences_of
 from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, header_size
 from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.sensor.clock import rig_from_device
+from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import TURN_CDEG
 
@@ -30,6 +31,8 @@ class ScanStarts(Protocol):
 
 def scan_starts(lidar: LidarEmulator) -> ScanStarts:
     """Make a finder for a lidar, which takes its packets from any packet on, without gaps."""
+    if isinstance(lidar.setting.spec, OusterSpec):
+        return _FrameStarts(lidar)
     return _TurnStarts(lidar) if isinstance(lidar.setting.spec, VelodyneSpec) else _ImageStarts(lidar)
 
 
@@ -75,6 +78,23 @@ class _TurnStarts:
 
     def _rig_ns(self, device_ns: float) -> int:
         return int(rig_from_device(self._lidar.plan.clock, round(device_ns)))
+
+
+class _FrameStarts:
+    """Finder of an Ouster's frames, each of which begins with the first packet of a turn that is sent."""
+
+    def __init__(self, lidar: LidarEmulator) -> None:
+        self._lidar = lidar
+
+    def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
+        found = []
+        for packet in range(first_packet, first_packet + len(payloads)):
+            plan = self._lidar.at_packet(packet).plan
+            first = int(first_sequence_of(plan, packet))
+            within = (first - plan.own.frame_sequence) % plan.own.columns_per_frame
+            if within == plan.own.slots[0] * plan.sequences_per_packet:
+                found.append(int(rig_from_device(plan.clock, first * plan.sequence_ns)))
+        return found
 
 
 class _ImageStarts:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import decode_packets
+from hilsim.analysis.emulated import decode_emulated
 from hilsim.config.rig import Rig
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
@@ -75,7 +75,7 @@ class EmulatedLidar:
         self._track.position_m[0], self._track.orientation[0] = body.position_m, body.orientation
         first = self._emulator.first_data_packet(start_ns)
         packets = self._emulator.data_packets(first, self._emulator.first_data_packet(stop_ns) - first)
-        found = decode_packets(packets.payload, self._setting.spec)
+        found = decode_emulated(packets.payload, self._setting)
         at = body @ self._setting.setup.body_from_sensor
         points = np.stack([found["x"], found["y"], found["z"]], axis=1).astype(np.float64)
         east, north, up = (points @ matrix_from_quaternion(at.orientation).T + np.array(at.position_m)).T
