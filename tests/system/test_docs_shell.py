@@ -38,7 +38,7 @@ NOT_RUN = {
         "asks a sensor at a fixed port",
         "tests/system/test_sensor_web.py::test_settings_act_on_the_stream_and_are_timed_changes",
     ),
-    ("ouster.md", "hilsim run ouster.toml"): (
+    ("ouster.md", "hilsim run ouster --set"): (
         "runs until Ctrl-C, at a fixed port",
         "tests/system/test_ouster_sensor.py::test_packets_follow_what_clients_set_while_they_flow",
     ),
