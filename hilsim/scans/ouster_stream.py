@@ -41,11 +41,12 @@ class OusterStream:
         sensor: Name of the sensor.
         losses: Counts of what is missing.
         packets: Number of lidar packets decoded so far.
+        metadata: Metadata of the sensor; None if there are none.
     """
 
     def __init__(self, sensor: str, identity: Identity, first: bytes, publish: Publish, pose: PoseOf = no_pose) -> None:
         """Create a decoder of packets like the ``first``; without metadata a warning is logged, and its packets are counted only."""
-        self.sensor = sensor
+        self.sensor, self.metadata = sensor, identity.metadata
         self.losses = Losses()
         self.packets = 0
         self._publish, self._pose = publish, pose

@@ -96,7 +96,14 @@ class SensorStreams:
             self._names[sensor, serial] = name
             self._streams = {**self._streams, name: OusterStream(name, identity, first, self._publish, self._pose)}
         stream = self._streams[name]
+        if isinstance(stream, OusterStream) and stream.metadata != identity.metadata:  # it was initialised anew, or its metadata have come
+            stream = OusterStream(name, identity, first, self._publish, self._pose)
+            self._streams = {**self._streams, name: stream}
         return stream if isinstance(stream, OusterStream) else None
+
+    def use_metadata(self, metadata: OusterMetadata) -> None:
+        """Read Ouster packets by these metadata from now on."""
+        self._metadata = metadata
 
     def reset(self) -> None:
         """Forget incomplete scans."""

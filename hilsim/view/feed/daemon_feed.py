@@ -15,6 +15,7 @@ import structlog
 
 from hilsim.assembly.shapes import Shape
 from hilsim.capture.batches import DatagramArrays, PcapPieces
+from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.daemon.remote.packet_client import PacketSource, open_packets
 from hilsim.errors import ConfigError, HilsimError, require
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
@@ -280,6 +281,7 @@ class DaemonFeed(StoredFeed):
                 except HilsimError as error:
                     self.notes["rig"] = str(error)
                 else:
+                    self._streams.use_metadata(OusterMetadata(self._mirror.ouster_sensors()))
                     if self._mirror.reason:
                         self.notes["rig"] = self._mirror.reason
             return self._mirror

@@ -15,11 +15,13 @@ from hilsim.assembly.shapes import SceneHistory, Shape
 from hilsim.config.hosts import resolved
 from hilsim.config.rig import Rig, rig_of_table
 from hilsim.config.script import Script, parse_change
+from hilsim.emulator.families.ouster import OusterFamily
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Cause, Truth, packets_with_truth
 from hilsim.errors import HilsimError
 from hilsim.geometry.poses import Pose
 from hilsim.offline.spans import OfflineRig, build_offline
+from hilsim.protocols.ouster.metadata import SensorMetadata
 from hilsim.vehicle.platform import platform_state
 
 _FIRST_FLIGHT_NS = 1_000_000_000
@@ -112,6 +114,20 @@ class RigMirror:
         """Pose of a sensor in the world from that of its platform."""
         number = self.number(sensor)
         return None if number is None else body @ self.rig.lidars[number].setup.body_from_sensor
+
+    def ouster_sensors(self) -> list[SensorMetadata]:
+        """Metadata of the rig's Ouster sensors, as they begin and as each change makes them."""
+        settings = [
+            present
+            for setting in self.rig.lidars
+            for lidar in (self._lidar(setting.name),)
+            for present in (setting, *(() if lidar is None else (each.lidar.setting for each in lidar.later)))
+        ]
+        return [
+            present.family.metadata(present.stream, destination="", data_port=None, position_port=None)
+            for present in settings
+            if isinstance(present.family, OusterFamily)
+        ]
 
     def object_name(self, object_id: int) -> str | None:
         """Name of an object of the scene; None for what is none."""
