@@ -75,7 +75,7 @@ def test_packets_without_metadata_are_counted_only():
 def test_metadata_that_come_later_and_those_of_a_sensor_initialised_anew_are_used_from_then_on():
     anew = replace(SENSOR, initialization_id=SENSOR.initialization_id + 1, lidar_mode="1024x10", pixel_shift_by_row=(0,) * 16)
     found, names = [], []
-    streams = SensorStreams(lambda scan, packets: found.append(scan), names.append)
+    streams = SensorStreams(lambda scan, _: found.append(scan), names.append)
     for datagrams, known in ((stream(SENSOR, 1), ()), (stream(SENSOR, 2), (SENSOR,)), (stream(anew, 2), (SENSOR, anew))):
         streams.use_metadata(OusterMetadata(known))
         batch = gathered(datagrams)
