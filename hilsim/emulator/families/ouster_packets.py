@@ -94,11 +94,8 @@ def own_clock_ns(own: Any, clock: DeviceClock, device_ns: int) -> int:
 @kernel
 def column_stamp_ns(own: Any, plan: LidarPlan, sequence: int) -> int:
     """Stamp of a column: the encoder triggers it, so it oscillates about even times."""
-    turns = sequence / own.columns_per_frame
-    lead_ns = 0.0
-    for wave in range(own.wave_ns.size):
-        phase = turns * own.wave_turns[wave] + own.wave_phase[wave]
-        lead_ns += own.wave_ns[wave] * math.sin(2.0 * math.pi * (phase - math.floor(phase)))
+    periods = sequence / own.columns_per_frame * own.wave_turns + own.wave_phase
+    lead_ns = own.wave_ns * math.sin(2.0 * math.pi * (periods - math.floor(periods)))
     if own.jitter_ns > 0.0:
         lead_ns += own.jitter_ns * normal(plan.response.seed, plan.response.stream, sequence, _COLUMN_TIME)
     stamp_ns = own_clock_ns(own, plan.clock, sequence * plan.sequence_ns) + math.floor(lead_ns)

@@ -26,8 +26,8 @@ from hilsim.sensor.ouster.specs import OusterSpec
 _FASTEST_GRID_NS, _SLOW_GRID_NS = 8, 10
 _REV_7 = 3
 _NS_PER_US = 1000.0
-_HARMONICS = (461.0, 465.0)
-"""Strongest oscillations of the columns' times, per turn; between them, so that they are alike from turn to turn or opposite (public captures)."""
+_LOWEST_WAVE, _HIGHEST_WAVE = 461.0, 465.0
+"""Oscillations of the columns' times per turn, of which a unit has one number: it is no whole one, so turns are alike or opposite (public captures)."""
 _WAVE_SHARE = 0.9
 """Part of the standard deviation of the columns' times that oscillates; the rest is noise."""
 ORDERS = ("STRONGEST_TO_WEAKEST", "NEAREST_TO_FARTHEST", "FARTHEST_TO_NEAREST")
@@ -86,9 +86,9 @@ class OusterPlan(NamedTuple):
         stamp_grid_ns: Step of stamps.
         counts_utc: Whether stamps are UTC; otherwise they count from ``stamp_base_ns``.
         stamp_base_ns: Stamp at device time 0 of the sensor's own clock; with ``follows_pulse`` UTC that is subtracted.
-        wave_ns: ``float64[k]``, amplitude of each oscillation of the columns' times.
-        wave_turns: ``float64[k]``, oscillations per turn.
-        wave_phase: ``float64[k]``, phase in turns.
+        wave_ns: Amplitude of the oscillation of the columns' times.
+        wave_turns: Its periods per turn.
+        wave_phase: Its phase, in periods.
         jitter_ns: Standard deviation of what does not oscillate.
         largest_range_mm: Largest range that packets can represent.
         order: Place in ``ORDERS``.
@@ -116,9 +116,9 @@ class OusterPlan(NamedTuple):
     stamp_grid_ns: int
     counts_utc: bool
     stamp_base_ns: int
-    wave_ns: npt.NDArray[np.float64]
-    wave_turns: npt.NDArray[np.float64]
-    wave_phase: npt.NDArray[np.float64]
+    wave_ns: float
+    wave_turns: float
+    wave_phase: float
     jitter_ns: float
     largest_range_mm: int
     order: int
@@ -163,9 +163,7 @@ def build_ouster_plan(
     layout, header = setting.layout(spec.beams), np.zeros(len(HeaderField), np.int64)
     header[HeaderField.PACKET_TYPE], header[HeaderField.INIT_ID], header[HeaderField.SERIAL] = LIDAR_PACKET, initialization_id, serial
     is_legacy = layout.first_column == 0
-    drawn = [uniform(np.uint64(seed), stream, number, int(Purpose.COLUMN_TIME)) for number in range(2 * len(_HARMONICS))]
-    low, high = _HARMONICS
-    wave_ns = _WAVE_SHARE * spec.stamp_jitter_us * _NS_PER_US * math.sqrt(2.0 / len(_HARMONICS))
+    frequency, phase = (uniform(np.uint64(seed), stream, number, int(Purpose.COLUMN_TIME)) for number in (0, 1))
     return OusterPlan(
         arm_m=spec.array.origin_mm / 1000.0,
         layout=layout,
@@ -182,9 +180,9 @@ def build_ouster_plan(
         stamp_grid_ns=_FASTEST_GRID_NS if setting.version.major >= _REV_7 else _SLOW_GRID_NS,
         counts_utc=setting.timestamp_mode == "TIME_FROM_PTP_1588",
         stamp_base_ns=stamp_base_ns,
-        wave_ns=np.full(len(_HARMONICS), wave_ns),
-        wave_turns=np.array([low + (high - low) * each for each in drawn[: len(_HARMONICS)]]),
-        wave_phase=np.array(drawn[len(_HARMONICS) :]),
+        wave_ns=math.sqrt(2.0) * _WAVE_SHARE * spec.stamp_jitter_us * _NS_PER_US,
+        wave_turns=_LOWEST_WAVE + (_HIGHEST_WAVE - _LOWEST_WAVE) * float(frequency),
+        wave_phase=float(phase),
         jitter_ns=math.sqrt(1.0 - _WAVE_SHARE**2) * spec.stamp_jitter_us * _NS_PER_US,
         largest_range_mm=setting.profile.largest_range_mm,
         order=ORDERS.index(setting.return_order),
