@@ -95,11 +95,11 @@ def own_clock_ns(own: Any, clock: DeviceClock, device_ns: int) -> int:
 def column_stamp_ns(own: Any, plan: LidarPlan, sequence: int) -> int:
     """Stamp of a column: the encoder triggers it, so it oscillates about even times."""
     periods = sequence / own.columns_per_frame * own.wave_turns + own.wave_phase
-    lead_ns = own.wave_ns * math.sin(2.0 * math.pi * (periods - math.floor(periods)))
+    lead_ns = float(own.wave_ns) * math.sin(2.0 * math.pi * (periods - math.floor(periods)))
     if own.jitter_ns > 0.0:
         lead_ns += own.jitter_ns * normal(plan.response.seed, plan.response.stream, sequence, _COLUMN_TIME)
     stamp_ns = own_clock_ns(own, plan.clock, sequence * plan.sequence_ns) + math.floor(lead_ns)
-    grid_ns: int = own.stamp_grid_ns
+    grid_ns = int(own.stamp_grid_ns)
     return max(stamp_ns, 0) // grid_ns * grid_ns
 
 
