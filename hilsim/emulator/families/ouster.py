@@ -50,6 +50,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
     capture_stamps: ClassVar[Literal["ns", "us"]] = "us"
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.STRONGEST, EchoChoice.SECOND_STRONGEST)
     is_known_by_source: ClassVar[bool] = True
+    has_network_stack: ClassVar[bool] = True
 
     @property
     def setting(self) -> OusterSetting:
