@@ -255,6 +255,11 @@ def source_mac(sensor: SensorSpec, setting: LidarSetting) -> str:
     return f"{setting.spec.mac_prefix}:10:{number >> 8:02x}:{number & 0xFF:02x}"
 
 
+def network_stack(sensor: SensorSpec, setting: LidarSetting) -> str:
+    """``SinkFlow.stack`` of a sensor's flows: its name where an ordinary IPv4 stack sends its packets, else empty."""
+    return sensor.name if setting.family.has_network_stack else ""
+
+
 def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> Framing:
     """Whole frames of a flow, with the real sensor's headers."""
     flow = of.flow

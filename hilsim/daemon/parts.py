@@ -66,8 +66,8 @@ Say = Callable[[str, Mapping[str, object]], None]
 Viewer = Callable[[int, World], Mapping[str, int] | None]
 """Function that takes a rig time and the world from then on, and returns the rig time from which each thing of a name sees it, if a script lists it."""
 
-FlowListener = Callable[[int, str, Framing], None]
-"""Function that takes a flow's number (``Transmitter.flow_number``), its name and the headers of its frames before its first datagram is sent."""
+FlowListener = Callable[[int, str, Framing, str], None]
+"""Function that takes a flow's number (``Transmitter.flow_number``), its name, the headers of its frames and ``SinkFlow.stack`` before its first datagram is sent."""
 
 
 class Actor(Protocol):
@@ -189,10 +189,10 @@ class RigContext:
         """Whether anything but sensors looks at the scene of the rig."""
         return bool(self.overlaid or self.viewers)
 
-    def introduce_flow(self, number: int, name: str, framing: Framing) -> None:
-        """Announce a flow to all listeners, before its first datagram is sent."""
+    def introduce_flow(self, number: int, name: str, framing: Framing, stack: str = "") -> None:
+        """Announce a flow to all listeners, before its first datagram is sent; ``stack`` as in ``SinkFlow``."""
         for listener in self.flow_listeners:
-            listener(number, name, framing)
+            listener(number, name, framing, stack)
 
 
 class _Shown(NamedTuple):

@@ -1,6 +1,6 @@
 """Offline recording: write what a rig would send to a capture as fast as the machine renders, always with the same bytes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hilsim.assembly.build import network_stack, sensor_flows
 from hilsim.assembly.recorded_units import has_overlay
 from hilsim.capture.pcap import Stamps
 from hilsim.config.rig import Rig
@@ -42,7 +43,9 @@ class Recording:
 class FlowNumbers:
     """Numbers of a recording's flows, assigned at each flow's first datagram."""
 
-    def __init__(self) -> None:
+    def __init__(self, stacks: Mapping[str, str]) -> None:
+        """Without flows; ``stacks`` is ``SinkFlow.stack`` of flows by name, empty for others."""
+        self._stacks = stacks
         self._number: dict[Flow, int] = {}
         self.flows: dict[int, SinkFlow] = {}
 
@@ -50,10 +53,16 @@ class FlowNumbers:
         """Batch in the form that sinks take, stamped with the deadlines."""
         for flow in batch.flows:
             number = self._number.setdefault(flow, len(self._number))
-            self.flows[number] = SinkFlow(number=number, name=flow.name)
+            self.flows[number] = SinkFlow(number=number, name=flow.name, stack=self._stacks.get(flow.name, ""))
         numbers = np.array([self._number[flow] for flow in batch.flows], np.int64)
         stamp_ns = utc_epoch_ns + batch.deadline_ns
         return SentBatch(stamp_ns, stamp_ns, numbers[batch.flow], batch.payload, batch.size, self.flows)
+
+
+def _network_stacks(rig: Rig) -> dict[str, str]:
+    """``SinkFlow.stack`` of every flow of a rig's sensors, by the flow's name."""
+    sensors = list(zip(rig.spec.sensor, rig.lidars, strict=True))
+    return {each.flow.name: network_stack(sensor, setting) for sensor, setting in sensors for each in sensor_flows(sensor, setting)}
 
 
 def record(
@@ -103,7 +112,7 @@ def record(
         sink: Sink = PcapFileSink(files.enter_context(written_whole(path)), stamps="us" if (stamps or rig.spec.record.stamps) == "us" else "ns")
         files.callback(sink.close)
         sink.open(())
-        numbers = FlowNumbers()
+        numbers = FlowNumbers(_network_stacks(rig))
         for batch, rows in spans(
             offline.lidars,
             [source for _, source in sources],

@@ -24,10 +24,12 @@ class SinkFlow:
     Attributes:
         number: Its value in ``SentBatch.flow``. A flow that ends gives it up, and a later one may have it.
         name: ``"<sensor>/<flow>"``, such as ``"roof/data"``.
+        stack: Name of the sensor whose network stack sends the flow (``sinks.network_stack``); empty where frames are on the wire as they are here.
     """
 
     number: int
     name: str
+    stack: str = ""
 
 
 class SentBatch(NamedTuple):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hilsim.capture.pcap import PcapWriter, Stamps
 from hilsim.errors import CaptureError, require
 from hilsim.sinks.base import SentBatch, SinkFlow
+from hilsim.sinks.network_stack import NetworkStacks
 
 _FILE_HEADER_SIZE, _RECORD_HEADER_SIZE = 24, 16
 
@@ -57,7 +58,7 @@ class PcapFileSink:
     """One capture file, gathered and written in large pieces: for what is made as fast as the machine goes.
 
     Attributes:
-        written: Frames in the file when it is closed.
+        written: Datagrams in the file when it is closed.
     """
 
     def __init__(self, path: Path, *, stamps: Stamps) -> None:
@@ -65,6 +66,7 @@ class PcapFileSink:
         self.written = 0
         self._path = path
         self._stamps = stamps
+        self._stacks = NetworkStacks()
         self._writer: PcapWriter | None = None
 
     @property
@@ -92,7 +94,8 @@ class PcapFileSink:
         """
         if self._writer is None:
             raise AssertionError("a sink is opened before it is written to")
-        self._writer.write_many(batch.stamp_ns, batch.frames, batch.size)
+        sent = self._stacks.send(batch)
+        self._writer.write_many(sent.stamp_ns, sent.frames, sent.size)
         self.written += batch.size.size
 
     def close(self) -> None:
@@ -111,7 +114,7 @@ class PcapSeriesSink:
 
     Attributes:
         path: The file being written.
-        written: Frames stored in files.
+        written: Datagrams stored in files.
     """
 
     def __init__(self, spec: RecordSpec, directory: Path) -> None:
@@ -119,6 +122,7 @@ class PcapSeriesSink:
         self.path = self._named = directory / spec.file
         self.written = 0
         self._spec = spec
+        self._stacks = NetworkStacks()
         self._writer: PcapWriter | None = None
         self._bytes = 0
         self._first_ns: int | None = None
@@ -160,16 +164,16 @@ class PcapSeriesSink:
         Raises:
             CaptureError: the disk is full or fails; ``written`` counts the stored ones, the file ends with a whole record.
         """
-        stamp_ns, frames, size = batch.stamp_ns, batch.frames, batch.size
-        at = 0
-        while at < size.size:
-            ends = np.cumsum(size[at:] + np.int64(_RECORD_HEADER_SIZE))
-            count = self._fitting(stamp_ns[at:], ends)
+        sent, at = self._stacks.send(batch), 0
+        end = np.concatenate(([0], np.cumsum(sent.size + np.int64(_RECORD_HEADER_SIZE))))[sent.first]
+        while at < batch.size.size:
+            ends = end[at + 1 :] - end[at]
+            count = self._fitting(batch.stamp_ns[at:], ends)
             if count == 0:
                 self._rotate()
                 continue
-            rows = slice(at, at + count)
-            self._append(stamp_ns[rows], frames[rows], size[rows], ends[:count])
+            rows = slice(sent.first[at], sent.first[at + count])
+            self._append(sent.stamp_ns[rows], sent.frames[rows], sent.size[rows], ends[:count])
             at += count
 
     def close(self) -> None:
@@ -183,7 +187,7 @@ class PcapSeriesSink:
             writer.close()
 
     def _fitting(self, stamp_ns: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:
-        """Number of frames that fit into this file; at least one for an empty file."""
+        """Number of datagrams that fit into this file; at least one for an empty file."""
         count = int(stamp_ns.size)
         is_empty = self._bytes == _FILE_HEADER_SIZE
         if self._spec.rotate_s:
@@ -215,7 +219,7 @@ class PcapSeriesSink:
                 self.written += int(np.searchsorted(ends, self.path.stat().st_size - self._bytes, side="right"))
             raise
         self._bytes += int(ends[-1])
-        self.written += size.size
+        self.written += ends.size
 
     def _rotate(self) -> None:
         self.close()

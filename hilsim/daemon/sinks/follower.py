@@ -54,9 +54,9 @@ class Follower:
         self._lost = 0
         self._has_warned = False
 
-    def add_flow(self, number: int, name: str, framing: Framing) -> None:
+    def add_flow(self, number: int, name: str, framing: Framing, stack: str = "") -> None:
         """Add a flow, before its first datagram is sent (``SentQueue.add_flow``)."""
-        self._sent.add_flow(number, name, framing)
+        self._sent.add_flow(number, name, framing, stack)
 
     def open(self, transmitter: Transmitter) -> None:
         """Open the sink and load the kernel.

@@ -36,9 +36,9 @@ class LivePackets:
         """Addresses in the frames of each flow of which clients have got packets, by name."""
         return self._streams.addresses
 
-    def add_flow(self, number: int, name: str, framing: Framing) -> None:
+    def add_flow(self, number: int, name: str, framing: Framing, stack: str = "") -> None:
         """Add a flow, before its first datagram is sent (``SentQueue.add_flow``)."""
-        self._sent.add_flow(number, name, framing)
+        self._sent.add_flow(number, name, framing, stack)
 
     def open(self, transmitter: Transmitter) -> None:
         """Load the kernel."""

@@ -157,8 +157,8 @@ class Sinks(Part):
             if follower.fault
         )
 
-    def _add_flow(self, number: int, name: str, framing: Framing) -> None:
+    def _add_flow(self, number: int, name: str, framing: Framing, stack: str) -> None:
         for follower in self.followers:
-            follower.add_flow(number, name, framing)
+            follower.add_flow(number, name, framing, stack)
         if self.live is not None:
-            self.live.add_flow(number, name, framing)
+            self.live.add_flow(number, name, framing, stack)

@@ -41,17 +41,18 @@ class SentQueue:
         """Number of datagrams that were sent while the queue was selected and are not on it."""
         return self._opened().missed(self._queue)
 
-    def add_flow(self, number: int, name: str, framing: Framing) -> None:
+    def add_flow(self, number: int, name: str, framing: Framing, stack: str = "") -> None:
         """Add a flow, before its first datagram is sent.
 
         Args:
             number: ``Transmitter.flow_number``; for a reused number the count of frames restarts.
             name: Name of the flow.
             framing: Headers to put before each datagram (``PAYLOAD_ONLY``: the datagrams are frames).
+            stack: ``SinkFlow.stack``.
         """
         with self._changing:
             self._framings[number] = framing
-            self._flows = {**self._flows, number: SinkFlow(number=number, name=name)}  # a former batch keeps the former dictionary
+            self._flows = {**self._flows, number: SinkFlow(number=number, name=name, stack=stack)}  # a former batch keeps the former dictionary
             self._links = allocate_links(self._framings, self._links)
             self._links.framed[number] = 0
 

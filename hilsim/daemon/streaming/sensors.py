@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.assembly.build import build_lidar, flow_framing, sensor_flows
+from hilsim.assembly.build import build_lidar, flow_framing, network_stack, sensor_flows
 from hilsim.assembly.changed import check_script
 from hilsim.assembly.recorded_units import has_overlay
 from hilsim.config.rig import Rig
@@ -244,7 +244,7 @@ class Sensors(Part):
 
     def _introduced(self, flow: "_Flow") -> Callable[[int], None]:
         """Callback that announces a flow's new number to the sinks."""
-        return lambda number: self.context.introduce_flow(number, flow.spec.name, flow.framing)
+        return lambda number: self.context.introduce_flow(number, flow.spec.name, flow.framing, flow.stack)
 
     def _close(self, streaming: Streaming) -> None:
         streaming.render_thread.stop()
@@ -342,6 +342,7 @@ class Sensors(Part):
             _Flow(
                 spec=flow_spec(each.flow, sensor, each.style, rate_hz),
                 framing=PAYLOAD_ONLY if sensor.network.mode == "ethernet" else flow_framing(each, sensor, setting),
+                stack=network_stack(sensor, setting),
             )
             for each, rate_hz in wanted
         )
@@ -358,16 +359,17 @@ class Sensors(Part):
             raise
         for row, flow in zip(rows, flows, strict=True):
             self.context.rows[row] = flow.spec.name
-            self.context.introduce_flow(transmitter.flow_number(row), flow.spec.name, flow.framing)
+            self.context.introduce_flow(transmitter.flow_number(row), flow.spec.name, flow.framing, flow.stack)
         streaming.render_thread.data_flow, streaming.render_thread.position_flow = rows[0], rows[-1]
         streaming.rows = tuple(rows)
 
 
 class _Flow(NamedTuple):
-    """A flow to be opened: its transmit settings, and the headers that a recording puts before its datagrams."""
+    """A flow to be opened: its transmit settings, the headers that a recording puts before its datagrams, and ``SinkFlow.stack``."""
 
     spec: FlowSpec
     framing: Framing
+    stack: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -59,6 +59,7 @@ class LidarFamily(ABC, Generic[SpecT]):
         capture_stamps: Default unit of a capture's stamps: the one that the software for these sensors reads.
         pair: Choices of the two returns of a firing in dual return mode.
         is_known_by_source: Receivers distinguish sensors by their source address alone.
+        has_network_stack: An ordinary IPv4 stack sends its packets: one identification counts those of all flows, and packets above 1500 bytes are fragments.
     """
 
     spec: SpecT
@@ -71,6 +72,7 @@ class LidarFamily(ABC, Generic[SpecT]):
     capture_stamps: ClassVar[Literal["ns", "us"]]
     pair: ClassVar[tuple[EchoChoice, EchoChoice]]
     is_known_by_source: ClassVar[bool]
+    has_network_stack: ClassVar[bool] = False
 
     @abstractmethod
     def rules(self) -> Iterator[tuple[bool, str]]:

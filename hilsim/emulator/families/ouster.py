@@ -33,6 +33,8 @@ LIDAR_PORT, IMU_PORT = 7502, 7503
 _FIRST_SERIAL = 122_600_000_001
 """Serial numbers of emulated units count from here: twelve digits, as real ones have."""
 _FIRST_ID = 0x100001
+_IMU_LATENCY_NS = 500_000
+"""Time from an inertial packet's first stamp to its departure: the gyroscope is read after 435 us; lidar packets take longer to process."""
 _FOLLOWING = {"TIME_FROM_SYNC_PULSE_IN", "TIME_FROM_PTP_1588"}
 _COLUMN_ZERO_TURNS = 0.5
 """Azimuth of column 0, clockwise from ahead: it looks back, to the connector."""
@@ -50,6 +52,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
     capture_stamps: ClassVar[Literal["ns", "us"]] = "us"
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.STRONGEST, EchoChoice.SECOND_STRONGEST)
     is_known_by_source: ClassVar[bool] = True
+    has_network_stack: ClassVar[bool] = True
 
     @property
     def setting(self) -> OusterSetting:
@@ -228,7 +231,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
             clock=clock,
             head=turning_head(setting.rate_hz, _COLUMN_ZERO_TURNS, COLUMN_PPB),
             response=response,
-            position=build_periodic_stream(IMU_DEVICE_NS, seed=seed, stream=stream),
+            position=build_periodic_stream(IMU_DEVICE_NS, seed=seed, stream=stream)._replace(latency_ns=_IMU_LATENCY_NS - plan.data_latency_ns),
             data_size=own.layout.size,
             info_size=IMU_PACKET_SIZE,
             elevation_deg=np.array(spec.elevation_deg),

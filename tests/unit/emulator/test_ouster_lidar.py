@@ -281,6 +281,14 @@ def test_inertial_packets_feel_gravity_and_turns_at_a_hundred_hertz():
     np.testing.assert_allclose(rates, np.tile([0.0, 0.0, 90.0], (10, 1)), atol=0.3)
 
 
+def test_inertial_packets_leave_after_their_readings_and_lidar_packets_later_after_their_columns():
+    """The gyroscope is read 435 us after the first stamp."""
+    lidar = ouster(lidar_mode="512x10")
+    inertial, columns = lidar.position_span(0, FRAME_NS), lidar.data_packets(0, 2)
+    assert np.abs(inertial.deadline_ns - np.arange(len(inertial.size)) * 10_000_000 - 500_000).max() < 1000
+    assert np.abs(columns.deadline_ns - np.arange(1, 3) * 3_125_000 - 8_800_000).max() < 1000
+
+
 @pytest.mark.parametrize("profile", ["LEGACY", DUAL, LOW, "FUSA_RNG15_RFL8_NIR8_DUAL"])
 def test_any_stretch_is_the_same_bytes_and_each_row_of_truth_is_a_pixel(profile):
     lidar = ouster(udp_profile_lidar=profile, spec=replace(of_model(), range_noise_m=0.02))
