@@ -17,6 +17,11 @@ def examples(count):
     return count * _DEEPER if IS_DEEP else count
 
 
+def fewer(few, many):
+    """``few`` of something in ``make test``, ``many`` in ``make test-deep``."""
+    return many if IS_DEEP else few
+
+
 def load_profile():
     """Without a deadline: the first call of a kernel compiles it, and hypothesis must take neither that nor a busy machine for a slow test."""
     hypothesis.settings.register_profile(
