@@ -11,10 +11,12 @@ in any installation.
 
 import fcntl
 import hashlib
+import inspect
 import os
 import re
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -206,6 +208,12 @@ def _source_and_imports(module: str) -> tuple[str, tuple[str, ...]]:
         parts = (f"{base}.{part.split(' as ')[0].strip()}" for part in names.strip("()").split(","))
         imported.extend(part for part in parts if part in sources)
     return hashlib.sha256(source).hexdigest(), tuple(imported)
+
+
+def sources_hash(module: str) -> str:
+    """Hash of a hilsim module's source and of every hilsim module that it imports, or of the source of a module of another distribution."""
+    what = repr(sorted(source_closure(module))) if module in _sources() else inspect.getsource(sys.modules[module])
+    return hashlib.sha256(what.encode()).hexdigest()[:16]
 
 
 @cache

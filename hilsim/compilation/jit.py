@@ -6,16 +6,14 @@ for the choice of the compiler (``hilsim.compilation.dispatcher``, or ``plain`` 
 Numba's ``cache=True`` raises ``RuntimeError`` at import when no directory is writable; here kernels are then compiled in memory.
 """
 
-import hashlib
-import inspect
 import logging
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
+from hilsim.compilation.cache import sources_hash
 from hilsim.compilation.compiler import Compiler
 from hilsim.compilation.internals import unknown_internals
 
@@ -76,16 +74,14 @@ def by_reference(cls: TupleT) -> TupleT:
 def with_kernels(**kernels: Callable[..., Any]) -> Callable[[TupleT], TupleT]:
     """Give a class of named tuples kernels, which other kernels call as ``value.name(…)``: the one of the class that they are compiled for.
 
-    The class is passed by reference. One of another distribution gets a name with a hash of its module's source, because kernels compiled for it, which are stored
-    under the names of their types, contain its kernels.
+    The class is passed by reference. Its name gets a hash of its sources: kernels that are stored for it contain its kernels or call them, and are found by the
+    names of their types. Of another distribution's class that is its module, which must contain the kernels.
     """
 
     def decorate(cls: TupleT) -> TupleT:
         for name, function in kernels.items():
             setattr(cls, name, staticmethod(function))
-        if cls.__module__.partition(".")[0] != __package__.partition(".")[0]:
-            source = inspect.getsource(sys.modules[cls.__module__])
-            cls.__name__ = f"{cls.__name__}_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+        cls.__name__ = f"{cls.__name__}_{sources_hash(cls.__module__)}"
         if not numba.config.DISABLE_JIT:
             from hilsim.compilation.class_kernels import permit_kernels  # noqa: PLC0415 - Numba's extensions are of no use without compilation
 
