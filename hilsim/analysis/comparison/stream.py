@@ -170,10 +170,12 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
 
 
 def _instead(others: Counter[PacketKind]) -> str:
-    """Text on packets of a family that is not compared."""
+    """Text on packets of a family without classifiers."""
     lidar = others[PacketKind.OUSTER_LIDAR]
     return (
-        f"; its {lidar:,} Ouster lidar packets are not compared: only statistics of Velodynes are known (hilsim verify judges them)" if lidar else ""
+        f"; its {lidar:,} Ouster lidar packets are not judged: there are classifiers of Velodynes only (hilsim compare A B compares them)"
+        if lidar
+        else ""
     )
 
 

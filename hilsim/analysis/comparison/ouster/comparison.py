@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hilsim.analysis.comparison.comparison import Comparison, asked_limits, make_row
 from hilsim.analysis.comparison.ouster.statistics import OUSTER_STATISTICS
 from hilsim.analysis.comparison.ouster.stream import OusterStatistics
-from hilsim.analysis.comparison.ouster.tolerances import MEASURED_MODE, OUSTER_TOLERANCES
+from hilsim.analysis.comparison.ouster.tolerances import MEASURED_MODE, OF_OLDER, OLDER_BEFORE, OUSTER_TOLERANCES
 from hilsim.errors import CaptureError
 from hilsim.protocols.ouster.profiles import FieldKind
 
@@ -51,12 +51,12 @@ def compare_ouster(a: OusterStatistics, b: OusterStatistics, names: tuple[str, s
     faults = [f"{what} must be the same, got {one} in {names[0]} and {other} in {names[1]}" for what, one, other in kinds if one != other]
     if faults:
         raise CaptureError("\n".join(faults))
+    tolerances = OF_OLDER if max(a.metadata.firmware, b.metadata.firmware) < OLDER_BEFORE else OUSTER_TOLERANCES
     rows = []
     for statistic in OUSTER_STATISTICS:
         if statistic.is_of_pairs and a.dual is None:
             continue
-        known = OUSTER_TOLERANCES.get(statistic.name)
-        rows.append(make_row(statistic, (a, b), known, _obstacle(statistic.name, a)))
+        rows.append(make_row(statistic, (a, b), tolerances.get(statistic.name), _obstacle(statistic.name, a)))
     return OusterComparison(a=a, b=b, rows=tuple(rows), limits=asked_limits(rows, limits))
 
 
