@@ -1,4 +1,4 @@
-"""``hilsim compare``: compare the statistics of two Velodyne streams, or judge emulated captures beside real ones."""
+"""``hilsim compare``: compare the statistics of two streams of Velodyne or Ouster sensors, or judge emulated captures beside real ones."""
 
 import json
 import sys
@@ -9,17 +9,18 @@ from typing import Any
 
 import click
 
-from hilsim.analysis.comparison.comparison import compare as compare_streams
-from hilsim.analysis.comparison.draw import draw_comparison
+from hilsim.analysis.comparison.comparison import Comparison
+from hilsim.analysis.comparison.families import ALL_NAMES, compare_either, draw_either, gather_either
+from hilsim.analysis.comparison.ouster.stream import OusterStatistics
 from hilsim.analysis.comparison.report import Tone, render_text, to_json
-from hilsim.analysis.comparison.statistics import NAMES
-from hilsim.analysis.comparison.stream import StreamStatistics, gather
+from hilsim.analysis.comparison.stream import StreamStatistics
 from hilsim.analysis.judgement.capture_sample import CaptureSample, sample_capture
 from hilsim.analysis.judgement.classifier import require_classifier
 from hilsim.analysis.judgement.judge import judge as judge_captures
 from hilsim.analysis.judgement.judge_report import judgement_json, render_judgement
+from hilsim.capture.ouster_metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
-from hilsim.cli.outputs import ImageFile
+from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CommandFaultError
 
@@ -41,8 +42,8 @@ class NamedLimit(click.ParamType[tuple[str, float]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
         """Convert to name and limit."""
         name, _, text = str(value).partition("=")
-        if name not in NAMES:
-            self.fail(f'the name must be one of {", ".join(NAMES)}, got "{name}"', param, ctx)
+        if name not in ALL_NAMES:
+            self.fail(f'the name must be one of {", ".join(ALL_NAMES)}, got "{name}"', param, ctx)
         try:
             limit = float(text)
         except ValueError:
@@ -75,6 +76,7 @@ class SeparatedFiles(click.Command):
 @click.option("--sensor-b", default="", metavar="ADDRESS", help="Address of the sensor of B.")
 @click.option("-o", "--output", type=ImageFile(), help="Draw both streams' distributions: .png, .svg or .pdf.")
 @click.option("--max", "limits", type=NamedLimit(), multiple=True, help="Exit with 1 when the distance NAME is larger than VALUE; repeatable.")
+@metadata_option
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, distributions included.")
 def compare(
     *,
@@ -84,9 +86,10 @@ def compare(
     sensor_b: str,
     output: Path | None,
     limits: tuple[tuple[str, float], ...],
+    metadata: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.
+    """Compare the streams of Velodyne or Ouster sensors of captures A and B: each statistic of both, and how far they are apart.
 
     If the distance of two real units of one model is known, a verdict states whether these streams are as close. Exits with 0 whatever the
     verdicts are, and with 1 if a --max is exceeded.
@@ -95,8 +98,8 @@ def compare(
     captures are distinguished better than real units are.
     """
     if judge:
-        if output is not None or limits or sensor_a or sensor_b:
-            raise click.UsageError("--judge takes no --output, --max, --sensor-a or --sensor-b")
+        if output is not None or limits or sensor_a or sensor_b or metadata:
+            raise click.UsageError("--judge takes no --output, --max, --sensor-a, --sensor-b or --metadata")
         behind = click.get_current_context().meta.get(_BEHIND, 0)
         if not 0 < behind < len(files):
             raise click.UsageError("--judge needs real captures, -- and emulated captures")
@@ -104,15 +107,14 @@ def compare(
         return
     if len(files) != 2:
         raise click.UsageError(f"two captures A and B are needed, got {len(files)}")
-    _compare(files[0], files[1], (sensor_a, sensor_b), output, dict(limits), as_json=as_json)
+    a, b = (_gathered(path, sensor, metadata, as_json=as_json) for path, sensor in zip(files, (sensor_a, sensor_b), strict=True))
+    names = str(files[0]), str(files[1])
+    _report(compare_either(a, b, names, dict(limits)), names, output, as_json=as_json)
 
 
-def _compare(a: Path, b: Path, sensors: tuple[str, str], output: Path | None, limits: dict[str, float], *, as_json: bool) -> None:
-    streams = _gathered(a, sensors[0], as_json=as_json), _gathered(b, sensors[1], as_json=as_json)
-    comparison = compare_streams(*streams, limits)
-    names = str(a), str(b)
+def _report(comparison: Comparison, names: tuple[str, str], output: Path | None, *, as_json: bool) -> None:
     if output is not None:
-        draw_comparison(comparison, names, output)
+        draw_either(comparison, names, output)
     if as_json:
         click.echo(json.dumps(to_json(comparison, names)))
     else:
@@ -122,10 +124,10 @@ def _compare(a: Path, b: Path, sensors: tuple[str, str], output: Path | None, li
         raise CommandFaultError
 
 
-def _gathered(path: Path, sensor: str, *, as_json: bool) -> StreamStatistics:
+def _gathered(path: Path, sensor: str, metadata: tuple[Path, ...], *, as_json: bool) -> StreamStatistics | OusterStatistics:
     file = CaptureFile(path)
     with watched(file) as datagrams:
-        statistics = gather(datagrams, name=str(path), sensor=sensor)
+        statistics = gather_either(datagrams, given_metadata(metadata, path), name=str(path), sensor=sensor)
     if not as_json:
         for note in file.notes.lines():
             click.secho(f"note: {path.name}: {note}", fg="yellow", err=True)

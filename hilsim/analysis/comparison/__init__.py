@@ -1,1 +1,1 @@
-"""Comparison of the statistics of two Velodyne streams, such as an emulated and a real one."""
+"""Comparison of the statistics of two streams of Velodyne or Ouster sensors, such as an emulated and a real one."""

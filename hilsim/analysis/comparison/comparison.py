@@ -1,9 +1,10 @@
 """Comparison of two streams: values, distance and verdict of each statistic, and requested limits."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -85,14 +86,14 @@ class Comparison:
     """The differences between two streams, with notes.
 
     Attributes:
-        a: Statistics of the first stream.
-        b: Statistics of the second stream.
+        a: Statistics of the first stream, of the type of its family.
+        b: Statistics of the second stream, of the same type.
         rows: One row for each statistic; those of dual mode only if both streams are dual.
         limits: Requested limits.
     """
 
-    a: StreamStatistics
-    b: StreamStatistics
+    a: Any
+    b: Any
     rows: tuple[Row, ...]
     limits: tuple[Limit, ...]
 
@@ -166,10 +167,17 @@ def compare(a: StreamStatistics, b: StreamStatistics, limits: Mapping[str, float
             reason = "the rotation rates differ"
         if not reason and of_scene and statistic.name.startswith("noise."):
             reason = "the scenes differ"
-        rows.append(_row(statistic, a, b, reason))
+        known = TOLERANCES.get(statistic.name)
+        if known is not None and known.models and a.model.name not in known.models:
+            known = None
+        rows.append(make_row(statistic, (a, b), known, reason or (_obstacle(known, a, b) if known else "")))
+    return Comparison(a=a, b=b, rows=tuple(rows), limits=asked_limits(rows, limits))
+
+
+def asked_limits(rows: Iterable[Row], limits: Mapping[str, float] | None) -> tuple[Limit, ...]:
+    """Limits that the user asks for, with the rows' distances."""
     distances = {row.statistic.name: row.distance for row in rows}
-    asked = tuple(Limit(name=name, limit=limit, distance=distances.get(name, math.nan)) for name, limit in (limits or {}).items())
-    return Comparison(a=a, b=b, rows=tuple(rows), limits=asked)
+    return tuple(Limit(name=name, limit=limit, distance=distances.get(name, math.nan)) for name, limit in (limits or {}).items())
 
 
 def rates_differ(a: StreamStatistics, b: StreamStatistics) -> bool:
@@ -185,25 +193,28 @@ def of_one_scene(a: StreamStatistics, b: StreamStatistics) -> bool:
     return wasserstein(a.returns.ranges_m, b.returns.ranges_m) <= _SAME_RANGES_M and apart_percent <= _SAME_EMPTY_PERCENT
 
 
-def _row(statistic: Statistic, a: StreamStatistics, b: StreamStatistics, reason: str) -> Row:
-    """Make a row; ``reason`` is why statistics of this kind get no verdict for these two streams, or empty."""
-    known = TOLERANCES.get(statistic.name)
-    if known is not None and known.models and a.model.name not in known.models:
-        known = None
-    tolerance, verdict, distance = known, Verdict.OPEN, statistic.distance(a, b)
-    if known is not None:
-        reason = reason or _obstacle(known, a, b)
-        if reason:
-            tolerance = None
-        else:
-            verdict, reason = _verdict(statistic, a, b, known)
+def make_row(statistic: Statistic, streams: tuple[Any, Any], known: Tolerance | None, reason: str = "") -> Row:
+    """Compare two streams by a statistic.
+
+    Args:
+        statistic: The statistic.
+        streams: Statistics of both streams.
+        known: Tolerance of streams of their model; None if there is none.
+        reason: Reason why the tolerance does not hold for these two streams; empty if it holds.
+    """
+    a, b = streams
+    tolerance, verdict = known, Verdict.OPEN
+    if known is not None and reason:
+        tolerance = None
+    elif known is not None:
+        verdict, reason = _verdict(statistic, a, b, known)
     return Row(
         statistic=statistic,
         a=statistic.value(a),
         b=statistic.value(b),
         a_text=statistic.shown(a),
         b_text=statistic.shown(b),
-        distance=distance,
+        distance=statistic.distance(a, b),
         tolerance=tolerance,
         verdict=verdict,
         reason=reason if known is not None else "",
@@ -219,7 +230,7 @@ def _obstacle(tolerance: Tolerance, a: StreamStatistics, b: StreamStatistics) ->
     return ""
 
 
-def _verdict(statistic: Statistic, a: StreamStatistics, b: StreamStatistics, tolerance: Tolerance) -> tuple[Verdict, str]:
+def _verdict(statistic: Statistic, a: Any, b: Any, tolerance: Tolerance) -> tuple[Verdict, str]:
     """Judge one statistic; the reason is empty if there is a verdict."""
     distance = statistic.distance(a, b)
     samples = statistic.samples(a), statistic.samples(b)

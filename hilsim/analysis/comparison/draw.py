@@ -1,6 +1,6 @@
 """Draw the distributions of two streams."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,20 @@ from hilsim.analysis.comparison.noise import CLASSES
 from hilsim.analysis.comparison.stream import StreamStatistics
 from hilsim.errors import CaptureError
 
+DrawPanels = Callable[[Any, Sequence[Any], Mapping[str, Row]], None]
+"""Function of the axes ``[3, 3]``, the statistics of both streams and the rows by name."""
 _COLOURS = ("tab:blue", "tab:orange")
 _FEWEST_WINDOWS = 30
 
 
-def draw_comparison(comparison: Comparison, names: tuple[str, str], path: Path) -> None:
+def draw_comparison(comparison: Comparison, names: tuple[str, str], path: Path, draw_panels: DrawPanels) -> None:
     """Draw both streams' distributions to a file, A blue and B orange, with the distances in the panels' titles.
 
     Args:
         comparison: Comparison to draw.
         names: Names of the two streams.
         path: PNG (or SVG, PDF) file, replaced.
+        draw_panels: Function that draws the panels of the streams' family.
 
     Raises:
         CaptureError: the file cannot be written.
@@ -37,25 +40,7 @@ def draw_comparison(comparison: Comparison, names: tuple[str, str], path: Path) 
     figure = Figure(figsize=(15, 12), dpi=100, layout="constrained")
     axes = figure.subplots(3, 3)
     labels = [f"{letter}: {name}  ({stream})" for letter, name, stream in zip("AB", names, streams, strict=True)]
-    _bars(axes[0, 0], [stream.azimuth.increments for stream in streams])
-    _title(axes[0, 0], "azimuth increments", rows["azimuth.total_variation"], "0.01 deg")
-    _residuals(axes[0, 1], streams)
-    _title(axes[0, 1], "stamps about straight lines", rows["stamps.residual_sd"], "us")
-    _spacing(axes[0, 2], streams)
-    _title(axes[0, 2], "spacing at the host", rows["spacing.wasserstein"], "us", "cumulated share")
-    _outline(axes[1, 0], [stream.returns.reflectivity for stream in streams], np.arange(-0.5, 256))
-    axes[1, 0].set_yscale("log")
-    _title(axes[1, 0], "reflectivity of returns", rows["reflectivity.total_variation"], "byte (to 100 diffuse)")
-    _lasers(axes[1, 1], [100.0 * stream.returns.empty_shares for stream in streams])
-    _title(axes[1, 1], "firings without a return, largest difference", rows["empty.by_laser"], "laser", "%")
-    _lasers(axes[1, 2], [stream.returns.baseline for stream in streams])
-    _title(axes[1, 2], "byte of empty records, mean difference", rows["empty.baseline"], "laser", "byte")
-    _ranges(axes[2, 0], streams)
-    _title(axes[2, 0], "ranges", rows["ranges.wasserstein"], "m")
-    _noise(axes[2, 1], streams)
-    _title(axes[2, 1], "range noise", None, "reflectivity byte", "mm")
-    _separations(axes[2, 2], streams)
-    _title(axes[2, 2], "separation of dual returns", rows.get("dual.separation_wasserstein"), "m")
+    draw_panels(axes, streams, rows)
     figure.legend([Patch(color=colour) for colour in _COLOURS], labels, loc="outside upper left", fontsize=11)
     try:
         figure.savefig(path)
@@ -63,7 +48,31 @@ def draw_comparison(comparison: Comparison, names: tuple[str, str], path: Path) 
         raise CaptureError(f"{path}: the picture cannot be written: {error}") from error
 
 
-def _title(axes: Any, what: str, row: Row | None, across: str, up: str = "share") -> None:
+def draw_velodyne_panels(axes: Any, streams: Sequence[StreamStatistics], rows: Mapping[str, Row]) -> None:
+    """Draw the panels of two Velodyne streams to nine axes."""
+    draw_bars(axes[0, 0], [stream.azimuth.increments for stream in streams])
+    draw_title(axes[0, 0], "azimuth increments", rows["azimuth.total_variation"], "0.01 deg")
+    _residuals(axes[0, 1], streams)
+    draw_title(axes[0, 1], "stamps about straight lines", rows["stamps.residual_sd"], "us")
+    draw_spacing(axes[0, 2], streams)
+    draw_title(axes[0, 2], "spacing at the host", rows["spacing.wasserstein"], "us", "cumulated share")
+    draw_outline(axes[1, 0], [stream.returns.reflectivity for stream in streams], np.arange(-0.5, 256))
+    axes[1, 0].set_yscale("log")
+    draw_title(axes[1, 0], "reflectivity of returns", rows["reflectivity.total_variation"], "byte (to 100 diffuse)")
+    _lasers(axes[1, 1], [100.0 * stream.returns.empty_shares for stream in streams])
+    draw_title(axes[1, 1], "firings without a return, largest difference", rows["empty.by_laser"], "laser", "%")
+    _lasers(axes[1, 2], [stream.returns.baseline for stream in streams])
+    draw_title(axes[1, 2], "byte of empty records, mean difference", rows["empty.baseline"], "laser", "byte")
+    draw_ranges(axes[2, 0], streams)
+    draw_title(axes[2, 0], "ranges", rows["ranges.wasserstein"], "m")
+    draw_noise(axes[2, 1], streams)
+    draw_title(axes[2, 1], "range noise", None, "reflectivity byte", "mm")
+    draw_separations(axes[2, 2], streams)
+    draw_title(axes[2, 2], "separation of dual returns", rows.get("dual.separation_wasserstein"), "m")
+
+
+def draw_title(axes: Any, what: str, row: Row | None, across: str, up: str = "share") -> None:
+    """Label a panel, with the distance and verdict of its row."""
     title = what
     if row is not None and not np.isnan(row.distance):
         title += f": {row.distance:.3g} {row.statistic.unit}".rstrip() + (
@@ -74,7 +83,7 @@ def _title(axes: Any, what: str, row: Row | None, across: str, up: str = "share"
     axes.set_ylabel(up)
 
 
-def _bars(axes: Any, histograms: Sequence[Histogram]) -> None:
+def draw_bars(axes: Any, histograms: Sequence[Histogram]) -> None:
     """Draw bars side by side for values with a share above 0.001."""
     common = np.flatnonzero(np.max([np.nan_to_num(histogram.shares()) for histogram in histograms], axis=0) > 1e-3)
     if not len(common):
@@ -85,7 +94,7 @@ def _bars(axes: Any, histograms: Sequence[Histogram]) -> None:
         axes.bar(histogram.centres[bins] + (place - 0.5) * width, histogram.shares()[bins], width=width, color=colour)
 
 
-def _outline(axes: Any, histograms: Sequence[Histogram], edges: npt.NDArray[Any]) -> None:
+def draw_outline(axes: Any, histograms: Sequence[Histogram], edges: npt.NDArray[Any]) -> None:
     """Draw outlines over coarser bins."""
     for histogram, colour in zip(histograms, _COLOURS, strict=True):
         if histogram.total:
@@ -97,10 +106,10 @@ def _residuals(axes: Any, streams: Sequence[StreamStatistics]) -> None:
     histograms = [stream.stamps.residuals for stream in streams]
     reach = max((max(abs(histogram.quantile(0.001)), histogram.quantile(0.999)) for histogram in histograms if histogram.total), default=1.0)
     half = int(12.0 * reach) + 1
-    _outline(axes, histograms, 0.1 * (np.arange(-half, half + 2) - 0.5))
+    draw_outline(axes, histograms, 0.1 * (np.arange(-half, half + 2) - 0.5))
 
 
-def _spacing(axes: Any, streams: Sequence[StreamStatistics]) -> None:
+def draw_spacing(axes: Any, streams: Sequence[Any]) -> None:
     """Draw cumulated shares, which show a pace without jitter beside one with jitter."""
     found = [stream.spacing.gaps for stream in streams if stream.spacing.gaps.total]
     for stream, colour in zip(streams, _COLOURS, strict=True):
@@ -118,17 +127,19 @@ def _lasers(axes: Any, values: Sequence[npt.NDArray[np.float64]]) -> None:
         axes.bar(np.arange(len(value)) + (place - 0.5) * 0.4, np.nan_to_num(value), width=0.4, color=colour)
 
 
-def _ranges(axes: Any, streams: Sequence[StreamStatistics]) -> None:
+def draw_ranges(axes: Any, streams: Sequence[Any]) -> None:
+    """Draw the distributions of ranges over a logarithmic axis."""
     histograms = [stream.returns.ranges_m for stream in streams]
     farthest = max((histogram.largest for histogram in histograms if histogram.total), default=262.0)
-    _outline(axes, histograms, np.geomspace(0.4, farthest * 1.1, 61))
+    draw_outline(axes, histograms, np.geomspace(0.4, farthest * 1.1, 61))
     axes.set_xscale("log")
     ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50, 100, 200) if tick < farthest * 1.1]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
 
 
-def _noise(axes: Any, streams: Sequence[StreamStatistics]) -> None:
+def draw_noise(axes: Any, streams: Sequence[Any]) -> None:
+    """Draw range noise by class of reflectivity."""
     names = [f"{start}" if stop == start + 1 else f"{start}-{stop - 1}" for start, stop in CLASSES]
     for stream, colour in zip(streams, _COLOURS, strict=True):
         sigma = np.where(stream.noise.windows >= _FEWEST_WINDOWS, stream.noise.sigma_mm, np.nan)
@@ -137,7 +148,8 @@ def _noise(axes: Any, streams: Sequence[StreamStatistics]) -> None:
     axes.set_ylim(bottom=0.0)
 
 
-def _separations(axes: Any, streams: Sequence[StreamStatistics]) -> None:
+def draw_separations(axes: Any, streams: Sequence[Any]) -> None:
+    """Draw the separations of two returns, if both streams have some."""
     histograms = [stream.dual.separations_m for stream in streams if stream.dual is not None]
     if len(histograms) < len(streams):
         axes.text(0.5, 0.5, "not both in dual mode", ha="center", va="center", transform=axes.transAxes, color="0.5")
@@ -145,4 +157,4 @@ def _separations(axes: Any, streams: Sequence[StreamStatistics]) -> None:
         axes.set_yticks([])
         return
     reach = max((histogram.quantile(0.98) for histogram in histograms if histogram.total), default=1.0)
-    _outline(axes, histograms, np.linspace(0.0, reach, 61))
+    draw_outline(axes, histograms, np.linspace(0.0, reach, 61))

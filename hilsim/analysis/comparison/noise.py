@@ -6,6 +6,8 @@ bound: rough surfaces count as noise, so two units are judged by it only if they
 has steps of 0.66 mm (2 mm code) or 1.33 mm (4 mm).
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,10 +24,11 @@ _SIGMA_RATIO = 1.4826 / np.sqrt(20.0)  # deviation over median magnitude for a n
 class NoiseStatistics:
     """Magnitudes of third differences by class of reflectivity; in dual mode of the even blocks, which have the last return."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, unit_mm: int = 0) -> None:
+        """Begin; ``unit_mm`` is the unit of the distance codes, and 0 that of the model of the blocks."""
         self._counts = np.zeros((len(CLASSES), _DIFFERENCES), dtype=np.int64)
         self._channels = channels
-        self._unit_mm = 0
+        self._unit_mm = unit_mm
         self._distance = np.zeros((0, channels), dtype=np.int64)
         self._byte = np.zeros((0, channels), dtype=np.int64)
         self._joined = np.zeros(0, dtype=np.bool_)
@@ -36,9 +39,19 @@ class NoiseStatistics:
         records = block.records[:, :: 2 if block.is_dual else 1].reshape(-1, self._channels)
         joined = np.full((block.is_joined.size, len(records) // block.is_joined.size), fill_value=True)
         joined[:, 0] = block.is_joined.ravel()
-        distance = np.concatenate((self._distance, records["distance"]))
-        byte = np.concatenate((self._byte, records["reflectivity"]))
-        follows = np.concatenate((self._joined, joined.ravel()))
+        self.add(records["distance"], records["reflectivity"], joined.ravel())
+
+    def add(self, codes: npt.NDArray[Any], reflectivity: npt.NDArray[Any], joined: npt.NDArray[np.bool_]) -> None:
+        """Add neighbouring firings of all lasers.
+
+        Args:
+            codes: Distance codes ``[n, channels]``, 0 without a return.
+            reflectivity: Reflectivity bytes ``[n, channels]``.
+            joined: ``bool[n]``, whether a firing follows the former one without a pause.
+        """
+        distance = np.concatenate((self._distance, codes))
+        byte = np.concatenate((self._byte, reflectivity))
+        follows = np.concatenate((self._joined, joined))
         self._distance, self._byte, self._joined = distance[1 - _WINDOW :], byte[1 - _WINDOW :], follows[1 - _WINDOW :]
         if len(distance) >= _WINDOW:
             self._add(distance, byte, follows)

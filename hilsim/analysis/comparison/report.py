@@ -7,11 +7,8 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from hilsim.analysis.comparison.comparison import Comparison, Limit, Row, Verdict
-from hilsim.analysis.comparison.noise import CLASSES
-from hilsim.analysis.comparison.stream import StreamStatistics
+from hilsim.analysis.comparison.histogram import known_or_none
 
 _TITLES = {
     "stream": "stream",
@@ -26,6 +23,11 @@ _TITLES = {
     "bytes": "noise of the byte: neighbouring firings, and patches of 12 by their mean byte",
     "correlation": "lag-1 autocorrelation of range noise in patches of 12 firings; white noise -0.25",
     "edges": "depth edges; single firings without a return and isolated returns, of returns",
+    "columns": "steps of the stamps of neighbouring columns, and the stamps' grid",
+    "frames": "time from turn to turn",
+    "imu": "inertial packets",
+    "signal": "photons times range squared by reflectivity, by range; photons of pixels without a return",
+    "near_ir": "photons of ambient light",
     "dual": "pairs of dual mode; shares of pairs with a return, or of different pairs",
 }
 
@@ -128,7 +130,7 @@ def _limit_text(limit: Limit) -> str:
 
 def to_json(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
     """Make the report as plain values, with all distributions; None for unknown figures."""
-    a, b = (_stream_json(stream, name) for stream, name in zip((comparison.a, comparison.b), names, strict=True))
+    a, b = ({"file": name, **stream.to_json()} for stream, name in zip((comparison.a, comparison.b), names, strict=True))
     return {
         "a": a,
         "b": b,
@@ -140,7 +142,8 @@ def to_json(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
         "not_measured": [{"name": name, "reason": reason} for name, reason in comparison.unmeasured],
         "statistics": [_row_json(row) for row in comparison.rows],
         "limits": [
-            {"name": limit.name, "limit": limit.limit, "distance": _plain(limit.distance), "is_kept": limit.is_kept} for limit in comparison.limits
+            {"name": limit.name, "limit": limit.limit, "distance": known_or_none(limit.distance), "is_kept": limit.is_kept}
+            for limit in comparison.limits
         ],
     }
 
@@ -148,9 +151,9 @@ def to_json(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
 def _row_json(row: Row) -> dict[str, Any]:
     return {
         "name": row.statistic.name,
-        "a": _plain(row.a),
-        "b": _plain(row.b),
-        "distance": _plain(row.distance),
+        "a": known_or_none(row.a),
+        "b": known_or_none(row.b),
+        "distance": known_or_none(row.distance),
         "unit": row.statistic.unit,
         "depends_on": row.statistic.depends_on or None,
         "verdict": row.verdict.value or None,
@@ -158,44 +161,3 @@ def _row_json(row: Row) -> dict[str, Any]:
         "real_units": None if row.tolerance is None or row.tolerance.real is None else list(row.tolerance.real),
         "tolerance_source": None if row.tolerance is None else row.tolerance.source,
     }
-
-
-def _stream_json(stream: StreamStatistics, name: str) -> dict[str, Any]:
-    returns = stream.returns
-    histograms = {
-        "azimuth_increments_cdeg": stream.azimuth.increments,
-        "stamp_residuals_us": stream.stamps.residuals,
-        "stamp_steps_us": stream.stamps.steps,
-        "spacing_us": stream.spacing.gaps,
-        "reflectivity": returns.reflectivity,
-        "ranges_m": returns.ranges_m,
-    }
-    if stream.dual is not None:
-        histograms["dual_separations_m"] = stream.dual.separations_m
-    return {
-        "file": name,
-        "sensor": stream.source,
-        "model": stream.model.name,
-        "return_mode": int(stream.return_mode),
-        "packets": stream.spacing.packets,
-        "other_packets": stream.other_packets,
-        "duration_s": stream.spacing.duration_s,
-        "histograms": {key: histogram.to_json() for key, histogram in histograms.items()},
-        "lasers": [
-            {
-                "firings": int(firings),
-                "empty_share": _plain(float(share)),
-                "baseline": _plain(float(baseline)),
-                "empty_bytes": {str(byte): int(counts[byte]) for byte in np.flatnonzero(counts)},
-            }
-            for firings, share, baseline, counts in zip(returns.firings, returns.empty_shares, returns.baseline, returns.empty_bytes, strict=True)
-        ],
-        "noise": [
-            {"from_byte": start, "to_byte": stop - 1, "sigma_mm": _plain(float(sigma)), "windows": int(windows)}
-            for (start, stop), sigma, windows in zip(CLASSES, stream.noise.sigma_mm, stream.noise.windows, strict=True)
-        ],
-    }
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -1,6 +1,10 @@
 """Statistics of arrival at the capturing host: the sensor's pace, and the jitter of network and host."""
 
-from hilsim.analysis.comparison.blocks import PacketBlock
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
 from hilsim.analysis.comparison.histogram import Histogram
 
 _BIN_NS = 100
@@ -10,6 +14,30 @@ _MILLISECOND_DOUBT_NS = 20_000
 _TICKING_RATIO = 0.8  # share of the gaps of half a millisecond and more
 _FEWEST_LONG_RATIO = 0.3
 _BURST_RATIO = 0.1
+
+
+class Arrivals(Protocol):
+    """Arrival of consecutive packets of a sensor of any family."""
+
+    @property
+    def host_ns(self) -> npt.NDArray[np.int64]:
+        """Capture times, ``int64[n]``."""
+        ...
+
+    @property
+    def host_step_ns(self) -> npt.NDArray[np.int64]:
+        """Capture time minus that of the former packet, ``int64[n]``."""
+        ...
+
+    @property
+    def is_next(self) -> npt.NDArray[np.bool_]:
+        """Whether a packet directly follows the former one, ``bool[n]``."""
+        ...
+
+    @property
+    def cycle_us(self) -> float:
+        """Nominal time between packets."""
+        ...
 
 
 class SpacingStatistics:
@@ -28,7 +56,7 @@ class SpacingStatistics:
         self._ticking = 0
         self._cycle_us = float("nan")
 
-    def look(self, block: PacketBlock) -> None:
+    def look(self, block: Arrivals) -> None:
         """Add a block."""
         self.packets += len(block.host_ns)
         self._cycle_us = block.cycle_us

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hilsim.analysis.comparison import histogram
-from hilsim.analysis.comparison.stream import StreamStatistics
 
-Number = Callable[[StreamStatistics], float]
-Count = Callable[[StreamStatistics], int]
-Distribution = Callable[[StreamStatistics], histogram.Histogram]
+Number = Callable[[Any], float]
+"""Function of the statistics of a stream, of the type of the sensor's family."""
+Count = Callable[[Any], int]
+Distribution = Callable[[Any], histogram.Histogram]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +31,8 @@ class Statistic:
     name: str
     unit: str
     value: Number
-    shown: Callable[[StreamStatistics], str]
-    distance: Callable[[StreamStatistics, StreamStatistics], float]
+    shown: Callable[[Any], str]
+    distance: Callable[[Any, Any], float]
     depends_on: str
     samples: Count
 

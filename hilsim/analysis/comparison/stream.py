@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from hilsim.analysis.comparison.dual import DualStatistics
 from hilsim.analysis.comparison.edges import EdgeStatistics
 from hilsim.analysis.comparison.firings import packet_firings
 from hilsim.analysis.comparison.grid import GridStatistics
-from hilsim.analysis.comparison.noise import NoiseStatistics
+from hilsim.analysis.comparison.histogram import known_or_none
+from hilsim.analysis.comparison.noise import CLASSES, NoiseStatistics
 from hilsim.analysis.comparison.patches import PatchStatistics
 from hilsim.analysis.comparison.returns import ReturnStatistics
 from hilsim.analysis.comparison.spacing import SpacingStatistics
@@ -24,7 +26,7 @@ from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
 
 BLOCK_PACKETS = 1024
-_FEWEST_PACKETS = 50  # smallest number of packets for statistics
+FEWEST_PACKETS = 50  # smallest number of packets for statistics
 _MOST_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 %
 
 
@@ -68,6 +70,42 @@ class StreamStatistics:
 
     def __str__(self) -> str:
         return f"{self.model.name}, {self.return_mode.words}, {self.spacing.packets:,} packets in {self.spacing.duration_s:.3f} s"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, with all distributions; None for unknown figures."""
+        returns = self.returns
+        histograms = {
+            "azimuth_increments_cdeg": self.azimuth.increments,
+            "stamp_residuals_us": self.stamps.residuals,
+            "stamp_steps_us": self.stamps.steps,
+            "spacing_us": self.spacing.gaps,
+            "reflectivity": returns.reflectivity,
+            "ranges_m": returns.ranges_m,
+        }
+        if self.dual is not None:
+            histograms["dual_separations_m"] = self.dual.separations_m
+        return {
+            "sensor": self.source,
+            "model": self.model.name,
+            "return_mode": int(self.return_mode),
+            "packets": self.spacing.packets,
+            "other_packets": self.other_packets,
+            "duration_s": self.spacing.duration_s,
+            "histograms": {key: histogram.to_json() for key, histogram in histograms.items()},
+            "lasers": [
+                {
+                    "firings": int(firings),
+                    "empty_share": known_or_none(float(share)),
+                    "baseline": known_or_none(float(baseline)),
+                    "empty_bytes": {str(byte): int(counts[byte]) for byte in np.flatnonzero(counts)},
+                }
+                for firings, share, baseline, counts in zip(returns.firings, returns.empty_shares, returns.baseline, returns.empty_bytes, strict=True)
+            ],
+            "noise": [
+                {"from_byte": start, "to_byte": stop - 1, "sigma_mm": known_or_none(float(sigma)), "windows": int(windows)}
+                for (start, stop), sigma, windows in zip(CLASSES, self.noise.sigma_mm, self.noise.windows, strict=True)
+            ],
+        }
 
     def look(self, datagrams: list[CapturedDatagram]) -> None:
         """Add data packets in the order of their arrival; those with other factory bytes are ignored."""
@@ -117,13 +155,13 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
             statistics = statistics or _begin(waiting, name)
             statistics.look(waiting)
             waiting = []
-    _check_sensor(packets, sensor, name)
+    check_sensor(packets, sensor, name)
     if waiting:
         statistics = statistics or _begin(waiting, name)
         statistics.look(waiting)
-    if statistics is None or statistics.spacing.packets < _FEWEST_PACKETS:
+    if statistics is None or statistics.spacing.packets < FEWEST_PACKETS:
         got = 0 if statistics is None else statistics.spacing.packets
-        raise CaptureError(f"{name}: must hold at least {_FEWEST_PACKETS} Velodyne data packets of one sensor and mode, got {got}{_instead(others)}")
+        raise CaptureError(f"{name}: must hold at least {FEWEST_PACKETS} Velodyne data packets of one sensor and mode, got {got}{_instead(others)}")
     azimuth = statistics.azimuth
     if azimuth.fastest > _MOST_RATE_RATIO * azimuth.slowest:
         rates = f"{azimuth.slowest_rpm:.0f} to {azimuth.fastest_rpm:.0f} rpm"
@@ -132,14 +170,26 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
 
 
 def _instead(others: Counter[PacketKind]) -> str:
-    """Text on packets of a family that is not compared."""
+    """Text on packets of a family without classifiers."""
     lidar = others[PacketKind.OUSTER_LIDAR]
     return (
-        f"; its {lidar:,} Ouster lidar packets are not compared: only statistics of Velodynes are known (hilsim verify judges them)" if lidar else ""
+        f"; its {lidar:,} Ouster lidar packets are not judged: there are classifiers of Velodynes only (hilsim compare A B compares them)"
+        if lidar
+        else ""
     )
 
 
-def _check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:
+def check_sensor(packets: dict[str, int], sensor: str, name: str) -> None:
+    """Check that the sensor is one of those with packets, or the only one.
+
+    Args:
+        packets: Number of packets by address.
+        sensor: Address of the sensor; empty for the only one.
+        name: Name of the stream in errors.
+
+    Raises:
+        CaptureError: it is not.
+    """
     senders = ", ".join(f"{address} ({count:,} packets)" for address, count in packets.items())
     if sensor and packets and sensor not in packets:
         raise CaptureError(f"{name}: the sensor must be one of {senders}, got {sensor}")

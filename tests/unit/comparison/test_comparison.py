@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilsim.analysis.comparison.comparison import Verdict, compare
-from hilsim.analysis.comparison.draw import draw_comparison
+from hilsim.analysis.comparison.draw import draw_comparison, draw_velodyne_panels
 from hilsim.analysis.comparison.report import render_text, to_json
 from hilsim.analysis.comparison.statistics import NAMES
 from hilsim.analysis.comparison.stream import gather
@@ -222,7 +222,7 @@ def test_json_is_plain_and_holds_the_distributions(real, dual):
 def test_the_picture_is_written_for_streams_of_one_and_of_two_modes(real, dual, tmp_path):
     for number, other in enumerate((real, dual)):
         path = tmp_path / f"{number}.png"
-        draw_comparison(compare(dual, other), ("a.pcap", "b.pcap"), path)
+        draw_comparison(compare(dual, other), ("a.pcap", "b.pcap"), path, draw_velodyne_panels)
         assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(CaptureError, match="the picture cannot be written"):
-        draw_comparison(compare(dual, dual), ("a.pcap", "b.pcap"), tmp_path / "absent" / "x.png")
+        draw_comparison(compare(dual, dual), ("a.pcap", "b.pcap"), tmp_path / "absent" / "x.png", draw_velodyne_panels)

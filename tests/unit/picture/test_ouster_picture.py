@@ -89,5 +89,5 @@ def test_the_command_names_the_metadata_that_it_needs(tmp_path):
 
 
 def test_comparison_says_that_it_knows_no_statistics_of_ouster_streams():
-    with pytest.raises(CaptureError, match="its 32 Ouster lidar packets are not compared: only statistics of Velodynes are known"):
+    with pytest.raises(CaptureError, match="its 32 Ouster lidar packets are not judged: there are classifiers of Velodynes only"):
         gather(stream(SENSOR, 1), name="x.pcap")
