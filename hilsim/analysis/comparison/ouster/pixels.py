@@ -29,7 +29,7 @@ class PixelStatistics:
         signal: Logarithm to base 10 of photons times range squared (m2) by reflectivity (percent), by class of ``RANGE_CLASSES_M``.
         empty_signal: Photons of pixels without a return and without a reflectivity.
         near_ir: Photons of ambient light, of all pixels.
-        empty_near_ir: The same of pixels without a return.
+        empty_near_ir: Photons of ambient light, of pixels without a return.
         pixels: Number of pixels of columns that have some.
         empty: Number of those without a return.
         suppressed: Number of those without a return, but with a reflectivity: a return was suppressed.
