@@ -101,8 +101,6 @@ def test_the_vendors_client_reads_whole_frames_of_fragments_and_the_flags_are_a_
     assert {(int.from_bytes(frame[36:38], "big"), int.from_bytes(frame[38:40], "big")) for frame in flagged} == {(7503, 48 + 8)}
     assert len(flagged) > 10
     assert {frame[22] for frame in frames} == {64}
-    whole = list(fragments(frame for frame in frames if not frame[20] & 0x40).values())[
-        1:-1
-    ]  # the capture begins and ends within a datagram
+    whole = list(fragments(frame for frame in frames if not frame[20] & 0x40).values())[1:-1]  # the capture begins and ends within a datagram
     assert len(whole) > 50
     assert {tuple(rows) for rows in whole} == {tuple((size, int(place < 5), 1480 * place) for place, size in enumerate(FRAGMENTS))}
