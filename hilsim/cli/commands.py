@@ -13,7 +13,7 @@ SUMMARIES: dict[str, str] = {
     "check": "Validate RIG with everything it names, and print the effective configuration.",
     "record": "Write what RIG would send to a capture, as fast as the machine renders and always with the same bytes.",
     "verify": "Check a Velodyne, Cepton (STDV) or Ouster stream bit by bit, from CAPTURE (PCAP, PCAPNG) or live; real sensors and emulated ones alike.",
-    "compare": "Compare the Velodyne streams of captures A and B: each statistic of both, and how far they are apart.",
+    "compare": "Compare the streams of Velodyne or Ouster sensors of captures A and B: each statistic of both, and how far they are apart.",
     "calibrate": "Learn a Velodyne unit from CAPTUREs of it, made while it stood still: its lasers, its encoder, its clock.",
     "inspect": "List what is in each CAPTURE (PCAP, PCAPNG, also gzip or zstd): sensors, modes, rates, gaps, lost packets, clocks; and how to replay it.",
     "picture": "Draw one scan of SOURCE (a rig or a capture) or of a live stream: images of range and reflectivity, and the view from above.",

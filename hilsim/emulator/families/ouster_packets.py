@@ -178,7 +178,7 @@ def _leave_out(returns: Returns, sequence: int) -> None:
 
 
 @stage_kernel
-def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901 - one loop over pixels: a call with arrays costs as much as the rest of a pixel
+def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0912, PLR0915 - one loop over pixels: a call with arrays costs as much as the rest of a pixel
     """Count the photons of pixels, and finish their returns: their order, and columns outside the window.
 
     Args:
@@ -189,9 +189,9 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
     """
     returns, hits, sequence_index, sub_rays, alarms = workspace.returns, workspace.hits, workspace.sequence, plan.beam.share.size, plan.false_alarms
     distance, range_m, energy, signal, near_ir = returns.distance, returns.range_m, returns.energy, returns.own.signal, returns.own.near_ir
-    reflectivity, echo, order = returns.reflectivity, returns.echo, own.order
+    reflectivity, echo, order, diffuse_max = returns.reflectivity, returns.echo, own.order, float(plan.response.diffuse_max)
     hit_count, value, what = hits.hit_count, hits.value, hits.what
-    direction, times_ns, light, is_pair = workspace.rays.direction, workspace.rays.time_ns, np.zeros((3, WIDTH)), returns.distance.shape[0] > 1
+    direction, times_ns, light, is_pair = workspace.rays.direction, workspace.rays.time_ns, np.zeros((5, WIDTH)), returns.distance.shape[0] > 1
     sequences, channels, first_stream = sequence_index.size, distance.shape[2], plan.response.stream * CHANNELS_PER_STREAM
     for sequence in range(sequences):
         index = sequence_index[sequence]
@@ -213,11 +213,13 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
                     i, j = energy[0, sequence, channel], energy[1, sequence, channel]
                     energy[0, sequence, channel], energy[1, sequence, channel] = j, i
                 for number in range(distance.shape[0]):
+                    # Photons of a surface of one percent; nearer than in focus they grow no more.
                     square = range_m[number, sequence, channel] * range_m[number, sequence, channel]
+                    per_percent = own.signal / (100.0 * max(square, own.signal_near_m2))
                     is_return = distance[number, sequence, channel] > 0
-                    light[number, lane] = (
-                        own.signal * energy[number, sequence, channel] / (1.0 + own.signal_near_m2 / square) if is_return else own.signal_floor
-                    )
+                    percent = 100.0 * energy[number, sequence, channel] * square
+                    light[number, lane] = per_percent * percent if is_return else own.signal_floor
+                    light[3 + number, lane] = per_percent
                 firing, nearest_m, met = channel * sequences + sequence, np.inf, -1
                 for hit in range(hit_count[firing]):
                     if what[firing, hit, RAY] == 0 and what[firing, hit, TRIANGLE] >= 0 and value[firing, hit, RANGE] < nearest_m:
@@ -236,11 +238,14 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
             store_lanes(light, 1, _counts(load_lanes(light, 1), of_signal, 1.0))
             store_lanes(light, 2, _counts(load_lanes(light, 2), of_ambient, own.near_ir_noise))
             for channel in range(group, min(group + WIDTH, channels)):
-                signal[0, sequence, channel] = int(min(max(light[0, channel - group], 1.0), _MOST))
-                if is_pair:
-                    is_second = distance[1, sequence, channel] > 0
-                    signal[1, sequence, channel] = int(min(max(light[1, channel - group], 1.0), _MOST)) if is_second else 0
-                near_ir[0, sequence, channel] = int(min(max(light[2, channel - group], 0.0), _MOST))
+                lane = channel - group
+                for number in range(distance.shape[0]):
+                    is_return, count = distance[number, sequence, channel] > 0, min(max(light[number, lane], 1.0), _MOST)
+                    signal[number, sequence, channel] = int(count) if is_return or number == 0 else 0
+                    byte = reflectivity[number, sequence, channel]
+                    if is_return and count < _MOST and byte <= diffuse_max:  # what it reports of a diffuse surface is made of its photons
+                        reflectivity[number, sequence, channel] = int(min(math.floor(count / light[3 + number, lane] + 0.5), diffuse_max))
+                near_ir[0, sequence, channel] = int(min(max(light[2, lane], 0.0), _MOST))
 
 
 @kernel

@@ -43,7 +43,7 @@ class PhotonSpec:
 
     Attributes:
         signal: Signal photons of a white diffuse target, times the square of its range in metres, far away.
-        signal_near_m: Range at which half of the far target's signal is left, because near targets are out of focus.
+        signal_near_m: Range within which the signal grows no more, because nearer targets are out of focus.
         signal_floor: Mean signal of a pixel without a return.
         near_ir_floor: Near-infrared count in darkness.
         near_ir_sky: Count beyond that of the sky, and of a white diffuse surface that sees half of it.

@@ -7,6 +7,7 @@ import pytest
 
 from hilsim.protocols.ouster.lidar import decode_lidar_packets
 from hilsim.sensor.optics.window import WindowSpec
+from tests.compiled import compiled_only
 from tests.unit.emulator.test_ouster_lidar import FRAME_NS, ouster
 
 DUAL = "RNG19_RFL8_SIG16_NIR16_DUAL"
@@ -26,6 +27,7 @@ def decoded(lidar, batch, rows):
     return decode_lidar_packets(batch.payload[rows][:, : layout.size], lidar.setting.family.setting.profile, layout)
 
 
+@compiled_only
 @pytest.mark.parametrize(
     "after",
     [
@@ -56,6 +58,7 @@ def test_packets_of_before_end_and_those_of_after_begin_with_turn_0(after):
     assert abs(begun_ns - 1e9 / rate_hz * -(-AT_NS * rate_hz // 10**9)) < 10_000  # the oscillator
 
 
+@compiled_only
 def test_what_a_packet_holds_does_not_depend_on_which_were_rendered_before():
     lidar = changed(ouster(lidar_mode="512x10", initialization_id=70), AT_NS, initialization_id=71, udp_profile_lidar=DUAL)
     whole = lidar.data_packets(30, 40)
@@ -63,6 +66,7 @@ def test_what_a_packet_holds_does_not_depend_on_which_were_rendered_before():
         np.testing.assert_array_equal(lidar.data_packets(packet, 1).payload[0], whole.payload[packet - 30])
 
 
+@compiled_only
 def test_a_change_that_is_none_of_its_settings_counts_turns_on():
     lidar = changed(ouster(lidar_mode="512x10", initialization_id=70), AT_NS, initialization_id=71)
     dirty = replace(lidar.setting, setup=replace(lidar.later[0].lidar.setting.setup, window=WindowSpec(soiling_transmission=0.5)))

@@ -23,6 +23,7 @@ from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.platform import build_platform
+from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
 from tests.renderers import CpuRenderer
 
@@ -91,6 +92,7 @@ def outside_m(points, boxes):
     return np.min(np.abs(gaps), axis=0)
 
 
+@compiled_only
 @pytest.mark.parametrize("name", ["os0-32", "os1-32", "os2-32"])
 def test_every_point_of_a_turn_lies_on_a_surface_and_ahead_is_ahead(name):
     points = seen(ouster(spec=of_model(name)))
@@ -104,6 +106,7 @@ def test_every_point_of_a_turn_lies_on_a_surface_and_ahead_is_ahead(name):
     assert heights[np.flatnonzero(hit[32, 0])[0]] > heights[np.flatnonzero(hit[32, 0])[-1]]
 
 
+@compiled_only
 def test_a_mounted_sensor_that_moves_sees_each_column_from_where_it_is_then():
     keys = np.array([[0.0, 0.0, 0.0], [2.0, -1.0, 0.3]])
     level = np.tile((1.0, 0.0, 0.0, 0.0), (2, 1))
@@ -119,6 +122,7 @@ def test_a_mounted_sensor_that_moves_sees_each_column_from_where_it_is_then():
     assert outside_m(in_world[hit], ROOM).max() < 0.0008
 
 
+@compiled_only
 @pytest.mark.parametrize(("mode", "column_ns"), [("512x10", 195_312.5), ("1024x10", 97_656.25), ("1024x20", 48_828.125), ("2048x10", 48_828.125)])
 def test_columns_are_numbered_and_stamped_as_the_mode_says(mode, column_ns):
     lidar = ouster(lidar_mode=mode, first_frame=65_535)
@@ -136,6 +140,7 @@ def test_columns_are_numbered_and_stamped_as_the_mode_says(mode, column_ns):
     assert lidar.deadlines_ns(late, 1)[0] - lidar.deadlines_ns(0, 1)[0] == int(late * 16 * column_ns)
 
 
+@compiled_only
 def test_steps_from_column_to_column_vary_as_those_of_real_units():
     _, packets = read(ouster(), 0, PACKETS)
     steps_ns = np.diff(packets.columns["timestamp_ns"].astype(np.int64).ravel())
@@ -153,6 +158,7 @@ def test_stamps_of_older_firmware_are_whole_tens_of_nanoseconds_and_follow_utc_w
     assert abs(int(packets.columns["timestamp_ns"][0, 0]) - 250_000_000) <= 8  # from the pulse before the first column on
 
 
+@compiled_only
 @pytest.mark.parametrize("angle_deg", [0.0, 90.0, 225.0])
 def test_a_locked_head_passes_its_angle_at_the_second(angle_deg):
     lidar = ouster(timestamp_mode="TIME_FROM_PTP_1588", spec=of_model(stamp_jitter_us=0.0), setup={"phase_lock_deg": angle_deg})
@@ -167,6 +173,7 @@ def test_a_locked_head_passes_its_angle_at_the_second(angle_deg):
     assert metadata.settings["phase_lock_enable"] is True
 
 
+@compiled_only
 @pytest.mark.parametrize(("window", "sent", "inside"), [((90_000, 180_000), range(32, 49), range(512, 769)), ((300_000, 60_000), None, None)])
 def test_packets_outside_the_window_are_not_sent_and_columns_outside_are_empty(window, sent, inside):
     lidar = ouster(azimuth_window_mdeg=window)
@@ -195,6 +202,7 @@ def test_packets_outside_the_window_are_not_sent_and_columns_outside_are_empty(w
         assert packet == 0 or due[0] < start_ns
 
 
+@compiled_only
 def test_a_second_return_is_another_echo_or_zero_and_the_order_is_as_set():
     boxes = [((6.0, 0.0, 0.0), (0.01, 20.0, 20.0)), ((9.5, 0.0, 0.0), (1.0, 40.0, 40.0))]
     world = build_world(
@@ -223,6 +231,7 @@ def test_a_second_return_is_another_echo_or_zero_and_the_order_is_as_set():
     np.testing.assert_array_equal(np.maximum(first, second), np.maximum(near_first, near_second))
 
 
+@compiled_only
 def test_signal_falls_with_the_square_of_the_range_and_every_pixel_has_ambient_light():
     spec = of_model(photons={"signal": 1e6, "signal_near_m": 0.0, "near_ir_noise": 0.0})
     means = []
@@ -240,6 +249,26 @@ def test_signal_falls_with_the_square_of_the_range_and_every_pixel_has_ambient_l
     assert means[0] == pytest.approx(1e6 * 0.5 / 100.0, rel=0.02)
 
 
+@compiled_only
+def test_reflectivity_is_made_of_the_photons_and_near_targets_give_no_more_of_them():
+    spec = of_model(photons={"signal": 40_000.0, "signal_near_m": 12.0})
+    _, packets = read(ouster([((30.5, 0.0, 0.0), (1.0, 3.0, 3.0))], spec=spec), 30, 3)
+    hit = packets.pixels.range_mm[:, 0] > 0
+    byte, signal = packets.pixels.reflectivity[:, 0][hit].astype(float), packets.pixels.signal[:, 0][hit].astype(float)
+    range_m = packets.pixels.range_mm[:, 0][hit] / 1000.0 - 0.0167
+    assert hit.sum() > 50
+    np.testing.assert_allclose(byte, signal * range_m**2 / 400.0, atol=0.6)
+    assert byte.std() == pytest.approx(50.0 / np.sqrt(40_000.0 * 0.5 / 30.0**2), rel=0.3)  # of 22 photons
+    near = []
+    for away in (5.0, 10.0):
+        _, packets = read(ouster([((away + 0.5, 0.0, 0.0), (1.0, 2.0, 2.0))], spec=spec), 30, 3)
+        hit = packets.pixels.range_mm[:, 0] > 0
+        near.append(packets.pixels.signal[:, 0][hit].mean())
+        assert packets.pixels.reflectivity[:, 0][hit].mean() == pytest.approx(50.0, abs=1.0)
+    assert near[0] == pytest.approx(near[1], rel=0.05)
+
+
+@compiled_only
 def test_a_wall_that_faces_the_sun_is_brighter_in_the_near_infrared_than_one_that_does_not():
     spec = of_model(photons={"near_ir_floor": 100.0, "near_ir_sky": 400.0, "near_ir_sun": 1000.0, "near_ir_noise": 0.0})
     # Azimuth counts from north, +y: at 90 degrees the sun is in the east, +x, and shines on the wall behind.
@@ -289,6 +318,7 @@ def test_inertial_packets_leave_after_their_readings_and_lidar_packets_later_aft
     assert np.abs(columns.deadline_ns - np.arange(1, 3) * 3_125_000 - 8_800_000).max() < 1000
 
 
+@compiled_only
 @pytest.mark.parametrize("profile", ["LEGACY", DUAL, LOW, "FUSA_RNG15_RFL8_NIR8_DUAL"])
 def test_any_stretch_is_the_same_bytes_and_each_row_of_truth_is_a_pixel(profile):
     lidar = ouster(udp_profile_lidar=profile, spec=replace(of_model(), range_noise_m=0.02))
@@ -318,3 +348,26 @@ def test_a_setting_of_another_family_and_each_contradiction_are_faults_reported_
     assert all(part in str(fault.value) for part in ("signal_multiplier", "firmware", "azimuth_window_mdeg", "serial"))
     with pytest.raises(ValueError, match="ouster must not be given for a VLP-16"):
         lidar_setting(spec=parse_profile(read_profile(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16"), ouster=OusterSetting())
+
+
+FORMS = [
+    {"udp_profile_lidar": DUAL, "return_order": "FARTHEST_TO_NEAREST", "azimuth_window_mdeg": (179_000, 181_000)},
+    {"udp_profile_lidar": "LEGACY", "firmware": "2.3.1"},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form["udp_profile_lidar"])
+def test_a_packet_has_a_pixel_for_each_beam_that_sees_something_and_ambient_light_for_all(form):
+    lidar = ouster([((6.0, 0.0, 0.0), (0.01, 3.0, 0.4)), ((9.5, 0.0, 0.0), (1.0, 4.0, 1.0))], **form)
+    at = 0 if "azimuth_window_mdeg" in form else 32
+    metadata, packets = read(lidar, at, 1)
+    ids = packets.columns["measurement_id"][0]
+    assert ids.tolist() == list(range(ids[0], ids[0] + 16))
+    valid = packets.columns["status"][0] & 1 == 1
+    first, last = metadata.window
+    assert valid.tolist() == [first <= column <= last for column in ids]
+    near_ir = packets.pixels.near_ir[0, 0]
+    assert near_ir[valid].all()
+    assert not near_ir[~valid].any()
+    assert (packets.pixels.range_mm[0, 0][valid] > 0).any()
+    assert not packets.pixels.range_mm[0][:, ~valid].any()

@@ -55,18 +55,12 @@ def matrix(q: Quaternion) -> Floats:
     )
 
 
-def cross(a: Sequence[float] | Floats, b: Sequence[float] | Floats) -> Floats:
-    """``float64[3]``, the cross product of two vectors; without what NumPy's own does for arrays of vectors."""
-    (ax, ay, az), (bx, by, bz) = map(float, a), map(float, b)
-    return np.array((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
-
-
 def from_axes(x: Floats, y: Floats, z: Floats) -> Quaternion:
     """Quaternion of the rotation whose columns are three axes; Shepperd's method."""
-    m = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
+    m = [[float(part) for part in row] for row in np.column_stack((x, y, z))]
     trace = m[0][0] + m[1][1] + m[2][2]
     choices = [trace, m[0][0], m[1][1], m[2][2]]
-    best = choices.index(max(choices))
+    best = int(np.argmax(choices))
     if best == 0:
         q = (1.0 + trace, m[2][1] - m[1][2], m[0][2] - m[2][0], m[1][0] - m[0][1])
     elif best == 1:

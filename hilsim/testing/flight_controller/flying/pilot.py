@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, conjugate, cross, from_axes, multiply
+from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, conjugate, from_axes, multiply
 from hilsim.testing.flight_controller.flying.estimator import GRAVITY_MPS2, Estimator
 
 HOVER_THRUST = 0.5  # MPC_THR_HOVER
@@ -95,9 +95,9 @@ class Pilot:
 def _attitude(force: Floats, yaw: float) -> Quaternion:
     """Orientation (NED from FRD) with -z along a force, and x as near to a heading as possible."""
     z: Floats = -force / np.linalg.norm(force)
-    y = cross(z, (math.cos(yaw), math.sin(yaw), 0.0))
+    y = np.cross(z, (math.cos(yaw), math.sin(yaw), 0.0))
     y /= np.linalg.norm(y)
-    return from_axes(cross(y, z), y, z)
+    return from_axes(np.cross(y, z), y, z)
 
 
 def mix(thrust: float, torque: Floats) -> Floats:
