@@ -38,6 +38,10 @@ NOT_RUN = {
         "asks a sensor at a fixed port",
         "tests/system/test_sensor_web.py::test_settings_act_on_the_stream_and_are_timed_changes",
     ),
+    ("verify-a-sensor.md", "hilsim verify drive.pcap       "): (
+        "needs a capture of a real Ouster, which is no part of the project, and a live one",
+        "tests/unit/conformance/ouster/test_checker.py::test_figures_are_those_of_the_stream",
+    ),
     ("compare-two-streams.md", "hilsim compare os2.pcap"): (
         "needs a capture of a real unit, which is no part of the project",
         "tests/unit/comparison/test_ouster.py::test_a_stream_is_like_itself",

@@ -26,7 +26,7 @@ def serial_rig(link, *stations, more=""):
 def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_packet(daemon, rig, programs, lidar, receiver, tmp_path):
     position = receiver()
     running = daemon(rig(sensor_table("roof", lidar.port, position.port), scene=serial_rig(tmp_path / "px4")))
-    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--script", "hop", "--for", 90))
+    report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--script", "hover", "--for", 90))
     assert serious(report) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert report["figures"]["hover_level_m"] < 0.5

@@ -99,7 +99,7 @@ def test_a_board_that_reboots_babbles_and_loses_its_cable_is_spoken_to_again(sta
 def test_a_flight_over_tcp_in_lockstep_breaks_no_rule(start, tmp_path):
     path = tmp_path / "report.json"
     server = Server()
-    process = start("px4", "--tcp", server.address, "--lockstep", "--script", "hop", "--report", path)
+    process = start("px4", "--tcp", server.address, "--lockstep", "--script", "hover", "--report", path)
     bridge = Bridge(Aircraft("iris"), serial=False, lockstep=True)
     Desk(bridge, server, paced=False).run(lambda: process.poll() is not None)
     report = finished(process, path)
