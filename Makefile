@@ -84,7 +84,7 @@ test-disturbed: $(VENV)/installed-test
 	$(BIN)/python -m tests.runs.disturb $(MAKE) --no-print-directory test
 
 # Properties with many examples, drawn anew in each run, and whole packets whose kernels a Numba compiled that is not known.
-DEEPER_TESTS := $(addprefix tests/unit/,compilation/test_plain.py render/test_cells.py)
+DEEPER_TESTS := $(addprefix tests/,unit/compilation/test_plain.py unit/render/test_cells.py unit/emulator/test_cepton_lidar.py interop/test_velodyne_decoder.py)
 test-deep: $(VENV)/installed-test
 	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -p no:cacheprovider --numprocesses=2 -m hypothesis --timeout=3000 tests
 	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -p no:cacheprovider $(DEEPER_TESTS)

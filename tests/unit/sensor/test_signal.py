@@ -1,5 +1,7 @@
 """The signal of a receiver: noise of bytes, grid and correction of ranges, lost firings, bytes of empty ones."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,7 @@ BASELINE = np.full(16, 9, np.uint8)
 SEED = np.uint64(7)
 
 
+@cache
 def signal(spec=REAL):
     return build_signal(spec, code_min=250, code_max=60_000)
 
@@ -139,9 +142,12 @@ def test_the_echoes_of_a_split_beam_that_is_not_lost_keep_a_share_of_their_light
         np.testing.assert_allclose(hits.value[0, :, ENERGY], expected)
 
 
+ratios_of = cache(drop_out_ratios)
+
+
 def is_lost(spec, hits, index):
     draw = uniform(SEED, 1, index, Purpose.SIGNAL_LOSS)
-    if losses.is_dropped_out(drop_out_ratios(spec), draw, hits.hit_count[0], hits.value, 0):
+    if losses.is_dropped_out(ratios_of(spec), draw, hits.hit_count[0], hits.value, 0):
         return True
     return losses.is_lost(signal(spec), -1, 1.2, draw, SEED, 1, index, hits.hit_count[0], hits.value, hits.what, 0)
 
