@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hilsim.config.places import did_you_mean, profiles_directory, rig_path, shipped_names
-from hilsim.config.profiles import read_profile
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError
 
@@ -109,6 +108,8 @@ def has_position_port(model: str) -> bool:
     Raises:
         ConfigError: there is no such model.
     """
+    from hilsim.config.profiles import read_profile  # noqa: PLC0415 - it imports NumPy, which a plug-in of pytest must not
+
     return bool(read_profile(_profile(model)).get("family", _VELODYNE) == _VELODYNE)
 
 
