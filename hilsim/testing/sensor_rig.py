@@ -16,7 +16,8 @@ SceneLike: TypeAlias = str | PathLike[str] | Mapping[str, Any]
 _WORLD = ("scene", "weather", "platform", "seed")
 _MOUNT = ("mount_position_m", "mount_rotation_deg")
 _ROOF_M = 1.9
-_VELODYNE = "velodyne"
+_WITH_POSITIONS = ("velodyne", "ouster")
+"""Families with a second port: of position packets, and of inertial packets."""
 _LATE_LIMIT_US = 500_000.0
 """Late limit: for a test on a stalled machine, a late packet is better than none."""
 
@@ -110,7 +111,7 @@ def has_position_port(model: str) -> bool:
     """
     from hilsim.config.profiles import read_profile  # noqa: PLC0415 - it imports NumPy, which a plug-in of pytest must not
 
-    return bool(read_profile(_profile(model)).get("family", _VELODYNE) == _VELODYNE)
+    return bool(read_profile(_profile(model)).get("family", "velodyne") in _WITH_POSITIONS)
 
 
 def _profile(model: str) -> Path:
