@@ -42,6 +42,7 @@ class Purpose(IntEnum):
     EMPTY_BYTE = 32
     ONE_SIDED = 33
     RECEIVER_SHADOW = 34
+    FLAW = 35
     GUST = 40
     ACCELEROMETER = 41
     ACCELEROMETER_DRIFT = 42
@@ -71,6 +72,7 @@ class Purpose(IntEnum):
     UNIT_WARM_UP = 89
     COLUMN_TIME = 90
     PHOTONS = 91
+    UNIT_SIGNAL = 92
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

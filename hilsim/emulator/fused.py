@@ -39,6 +39,7 @@ def frame_datagram(framing: Framing, index: int, datagram: npt.NDArray[np.uint8]
 def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
     """Cast the rays, continue those that pass through a material, and gather their hits."""
     workspace.hits.hit_count[:] = 0
+    workspace.hits.flaw[:] = 0.0
     rays, beyond = workspace.rays, workspace.ahead
     count = rays.range_m.size
     cast_beams(

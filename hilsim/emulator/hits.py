@@ -9,7 +9,7 @@ from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.frames import Vector
-from hilsim.render.surfaces import mirrored_share, place_on_mover, returned, within
+from hilsim.render.surfaces import flaw_at, mirrored_share, place_on_mover, returned, within
 from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, uniform
 from hilsim.scene.materials import Optic
@@ -32,6 +32,7 @@ _GAP = constant(Purpose.GAP)
 _POROSITY, _TRANSMISSION, _GAP_SIZE = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.GAP)
 _RETRO, _MIRROR, _GLOSS = constant(Optic.RETRO), constant(Optic.MIRROR), constant(Optic.GLOSS)
 _REFLECTIVITY, _TEXTURE, _TEXTURE_SIZE = constant(Optic.REFLECTIVITY), constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
+_FLAW, _FLAW_SIZE = constant(Optic.FLAW), constant(Optic.FLAW_SIZE)
 _SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(OverlayRule.NEAREST)
 
 
@@ -148,7 +149,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     instance, triangle, cosine = rays.instance, rays.triangle, rays.cosine
     material, optics, owner, tile_count = world.material, world.optics, world.owner, world.tile_count
     position_m, orientation = world.object_position_m, world.object_orientation
-    hit_count, value, what = hits.hit_count, hits.value, hits.what
+    hit_count, value, what, flaw = hits.hit_count, hits.value, hits.what, hits.flaw
     room = value.shape[1]
     seed = plan.response.seed
     going_on = 0
@@ -162,8 +163,9 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         surface = material[row]
         porosity, gap_m = float(optics[surface, _POROSITY]), float(optics[surface, _GAP_SIZE])
         has_gaps, texture = porosity > 0.0 and gap_m > 0.0, float(optics[surface, _TEXTURE])
+        flaw_ratio = float(optics[surface, _FLAW]) if sub_ray[ray] == 0 else 0.0
         x_m = y_m = z_m = 0.0
-        if has_gaps or texture > 0.0:
+        if has_gaps or texture > 0.0 or flaw_ratio > 0.0:
             away_m = float(range_m[ray])
             x_m = origin_m[ray, 0] + away_m * direction[ray, 0]
             y_m = origin_m[ray, 1] + away_m * direction[ray, 1]
@@ -195,6 +197,8 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
             what[firing, at, INSTANCE] = instance[ray]
             what[firing, at, TRIANGLE] = row
             hit_count[firing] = at + 1
+            if flaw_ratio > 0.0 and travelled_m[ray] == 0.0:
+                flaw[firing] = flaw_at(x_m, y_m, z_m, flaw_ratio, float(optics[surface, _FLAW_SIZE]))
         passing, thrown = _onward(transmission, straight, mirror, porosity, share[ray], travelled_m[ray])
         if passing * sub_rays >= FAINTEST_SHARE:
             ahead = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))

@@ -22,6 +22,7 @@ def trace_with(cast: Callable[[RaySlice], None], plan: LidarPlan, world: World, 
         workspace: Written.
     """
     workspace.hits.hit_count[:] = 0
+    workspace.hits.flaw[:] = 0.0
     rays, beyond, count = workspace.rays, workspace.ahead, workspace.rays.range_m.size
     for _ in range(LAYERS):
         cast(_first_rays(plan, rays, count))

@@ -28,6 +28,8 @@ class Optic(IntEnum):
     TEXTURE_SIZE = 6
     GLOSS = 7
     MIRROR = 8
+    FLAW = 9
+    FLAW_SIZE = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,9 @@ class MaterialSpec:
         gloss: Share of the diffuse light that is reflected in a lobe about the mirror's direction: it comes back where the beam meets the surface squarely.
         mirror: Share of the light that is reflected as by a mirror where the beam meets the surface squarely, more at a flat angle (Schlick's
             approximation of Fresnel's law): a pane of glass 0.08, calm water 0.02, a metal mirror 0.9.
+        flaw_ratio: Share of the surface that is flawed. At a flaw, always the same one, a share of the light is lost, and a firing whose axis meets it
+            returns nothing with that probability. Each flaw has its own share: few lose all, most lose little.
+        flaw_m: Size of the flaws.
     """
 
     reflectivity: int
@@ -55,6 +60,8 @@ class MaterialSpec:
     texture_m: float = 0.4
     gloss: float = 0.0
     mirror: float = 0.0
+    flaw_ratio: float = 0.0
+    flaw_m: float = 0.05
 
     def __post_init__(self) -> None:
         require(*self.rules())
@@ -69,6 +76,8 @@ class MaterialSpec:
         yield 0.01 <= self.texture_m <= 100.0, f"texture_m must be 0.01 to 100, got {self.texture_m}"
         yield 0.0 <= self.gloss <= 1.0, f"gloss must be 0 to 1, got {self.gloss}"
         yield 0.0 <= self.mirror <= 1.0, f"mirror must be 0 to 1, got {self.mirror}"
+        yield 0.0 <= self.flaw_ratio <= 1.0, f"flaw_ratio must be 0 to 1, got {self.flaw_ratio}"
+        yield 0.001 <= self.flaw_m <= 10.0, f"flaw_m must be 0.001 to 10, got {self.flaw_m}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +113,8 @@ class Material(MaterialSpec):
             self.texture_m,
             self.gloss,
             self.mirror,
+            self.flaw_ratio,
+            self.flaw_m,
         )
 
     @property
@@ -125,22 +136,22 @@ class Material(MaterialSpec):
 DEFAULTS: dict[str, Material] = {
     material.name: material
     for material in (
-        Material(name="asphalt", reflectivity=17, texture=0.2, texture_m=0.3),
-        Material(name="asphalt_new", reflectivity=8, texture=0.15, texture_m=0.3),
-        Material(name="concrete", reflectivity=35, texture=0.12, texture_m=0.6),
+        Material(name="asphalt", reflectivity=17, texture=0.25, texture_m=0.1),
+        Material(name="asphalt_new", reflectivity=8, texture=0.25, texture_m=0.1),
+        Material(name="concrete", reflectivity=35, texture=0.12, texture_m=0.2),
         Material(name="grass", reflectivity=50, texture=0.25, texture_m=0.2),
-        Material(name="soil", reflectivity=25, texture=0.25),
+        Material(name="soil", reflectivity=25, texture=0.25, texture_m=0.1),
         Material(name="gravel", reflectivity=25, texture=0.3, texture_m=0.1),
         Material(name="snow", reflectivity=85, texture=0.06, texture_m=0.8),
         Material(name="water", reflectivity=2, mirror=0.02),
         Material(name="paint_white", reflectivity=70, texture=0.03, texture_m=1.0, gloss=0.3),
         Material(name="paint_silver", reflectivity=40, texture=0.03, texture_m=1.0, gloss=0.5),
-        Material(name="paint_black", reflectivity=5, texture=0.05, texture_m=1.0, gloss=0.5),
-        Material(name="brick", reflectivity=45, texture=0.15, texture_m=0.25),
-        Material(name="plaster", reflectivity=85, texture=0.07, texture_m=0.8),
+        Material(name="paint_black", reflectivity=5, texture=0.15, texture_m=0.2, gloss=0.5),
+        Material(name="brick", reflectivity=45, texture=0.15, texture_m=0.1),
+        Material(name="plaster", reflectivity=85, texture=0.06, texture_m=0.2),
         Material(name="road_marking", reflectivity=60, texture=0.2, texture_m=0.2),
-        Material(name="wood", reflectivity=50, texture=0.15, texture_m=0.2),
-        Material(name="rubber", reflectivity=4, texture=0.1, texture_m=0.1),
+        Material(name="wood", reflectivity=50, texture=0.15, texture_m=0.1),
+        Material(name="rubber", reflectivity=4, texture=0.2, texture_m=0.1),
         # High-intensity sheet, 250 cd/lx/m2, equals about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
         Material(name="retro_sign", reflectivity=250),
         Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15, texture=0.25, texture_m=0.1),

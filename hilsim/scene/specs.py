@@ -24,12 +24,14 @@ BUILT_IN_MATERIALS: dict[str, Material] = DEFAULTS | {
     material.name: material
     for material in (
         Material(name="clothing", reflectivity=40, texture=0.2, texture_m=0.3),
+        Material(name="fabric", reflectivity=25, texture=0.3, texture_m=0.1, flaw_ratio=0.25, flaw_m=0.1),
         Material(name="metal", reflectivity=40, gloss=0.5),
         Material(name="mirror", reflectivity=1, mirror=0.9),
         Material(name="number_plate", reflectivity=180),
         Material(name="paint_blue", reflectivity=20, texture=0.03, texture_m=1.0, gloss=0.5),
         Material(name="paint_red", reflectivity=55, texture=0.03, texture_m=1.0, gloss=0.5),
         Material(name="sandstone", reflectivity=55, texture=0.12, texture_m=0.5),
+        Material(name="screen", reflectivity=4, gloss=0.6, flaw_ratio=0.5, flaw_m=0.1),
         Material(name="skin", reflectivity=60),
         Material(name="tiles", reflectivity=30, texture=0.1, texture_m=0.3),
         Material(name="window", reflectivity=8, texture=0.3, texture_m=0.8),

@@ -85,16 +85,23 @@ class Hits(NamedTuple):
         what: ``int32[f, m, 4]``: sub-ray (negative for weather and false alarms), instance (-1 for no surface; negative for a captured background too),
             triangle (-1 for no surface), and echo
             that it became part of, nearest first (-1 for none).
+        flaw: ``float64[f]``, share of the light that is lost at a flaw of the surface that the beam's axis meets; 0 for no flaw.
     """
 
     hit_count: npt.NDArray[np.int32]
     value: npt.NDArray[np.float64]
     what: npt.NDArray[np.int32]
+    flaw: npt.NDArray[np.float64]
 
 
 def allocate_hits(firings: int, most: int) -> Hits:
     """Allocate arrays for ``firings`` firings of up to ``most`` hits, all empty."""
-    return Hits(hit_count=np.zeros(firings, np.int32), value=np.zeros((firings, most, 4)), what=np.zeros((firings, most, 4), np.int32))
+    return Hits(
+        hit_count=np.zeros(firings, np.int32),
+        value=np.zeros((firings, most, 4)),
+        what=np.zeros((firings, most, 4), np.int32),
+        flaw=np.zeros(firings),
+    )
 
 
 @kernel

@@ -37,6 +37,7 @@ class Group:
         is_matched: Whether rows are compared only within cells of equal range and byte.
         is_judged: Whether the group decides on the result; otherwise it is information.
         left_out: Topics that are not among the group's features.
+        is_of_one_mode: Whether the features may depend on the return mode, so that real captures of one mode are the better yardstick.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Group:
     is_matched: bool = False
     is_judged: bool = True
     left_out: tuple[str, ...] = ()
+    is_of_one_mode: bool = True
 
 
 GROUPS = (
@@ -62,6 +64,7 @@ GROUPS = (
             Topic(name="stamps", title="stamps about their straight line", is_of_one_mode=True),
         ),
         left_out=("stamps",),
+        is_of_one_mode=False,
     ),
     Group(
         name="signal",

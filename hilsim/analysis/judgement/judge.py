@@ -6,7 +6,8 @@ Three figures belong to each group of features:
 * *near*: an emulated capture against a real one in the same way. It finds what is particular in this one capture, the scene and the unit too.
 * *far*: an emulated capture against a real one, trained on all *other* captures. It finds what all emulated captures have in common and no real one has.
 
-A group *tells apart* if its far figure is more than 0.05 above the yardstick. Pairs have equal rotation rates; of equal return modes where there are such.
+A group *tells apart* if its far figure is more than 0.05 above the yardstick. Pairs have equal rotation rates, and equal return modes where there are such;
+the real pairs of a group that does not depend on the return mode may have different ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -158,7 +159,7 @@ def judge(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample], adva
     require_classifier()
     _check(real, emulated)
     advance = advance or _unwatched
-    real_pairs, of_one_mode = _real_pairs(real)
+    of_setting, of_rate = _real_pairs(real)
     mixed_pairs = _spread([(i, k) for i, k in product(range(len(real)), range(len(emulated))) if real[i].setting == emulated[k].setting])
     trials = [(group, topic) for group in GROUPS for topic in (None, *group.topics)]
     results: list[GroupResult] = []
@@ -167,10 +168,12 @@ def judge(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample], adva
         advance(done, len(trials))
         if group.name not in tables:
             tables = {group.name: ([group.features(capture) for capture in real], [group.features(capture) for capture in emulated])}
-        pairs = [] if topic is not None and topic.is_of_one_mode and not of_one_mode else real_pairs
+        pairs = _spread((of_setting or of_rate) if group.is_of_one_mode else of_rate)
+        if topic is not None and topic.is_of_one_mode:
+            pairs = _spread(of_setting)
         results.append(_result(group, topic, tables[group.name], pairs, mixed_pairs))
     advance(len(trials), len(trials))
-    notes = [] if of_one_mode else ["no two real captures have one rate and one return mode: real pairs are of one rate only"]
+    notes = [] if of_setting else ["no two real captures have one rate and one return mode: real pairs are of one rate only"]
     return Judgement(real=tuple(real), emulated=tuple(emulated), results=tuple(results), scalars=_scalars(real, emulated), notes=tuple(notes))
 
 
@@ -194,17 +197,14 @@ def _check(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample]) -> 
         )
 
 
-def _real_pairs(real: Sequence[CaptureSample]) -> tuple[list[Pair], bool]:
-    """Pairs of real captures of one setting, or else of one rate; and whether they are of one return mode."""
+def _real_pairs(real: Sequence[CaptureSample]) -> tuple[list[Pair], list[Pair]]:
+    """Pairs of real captures of one setting, of which there may be none, and of one rotation rate."""
     pairs = list(combinations(range(len(real)), 2))
-    of_setting = [(i, k) for i, k in pairs if real[i].setting == real[k].setting]
-    if of_setting:
-        return _spread(of_setting), True
     of_rate = [(i, k) for i, k in pairs if real[i].setting.rate_rpm == real[k].setting.rate_rpm]
     if not of_rate:
         rates = ", ".join(f"{capture.name}: {capture.setting}" for capture in real)
         raise CaptureError(f"two real captures of one rotation rate are needed as the yardstick, got {rates}")
-    return _spread(of_rate), False
+    return [(i, k) for i, k in of_rate if real[i].setting == real[k].setting], of_rate
 
 
 def _spread(pairs: list[Pair]) -> list[Pair]:

@@ -1,6 +1,7 @@
 """Random numbers of one unit: each depends on the rig's seed, the sensor's number and what it is for, so that four sensors of a rig are four units."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.response import CHANNELS_PER_STREAM
+from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.unit.spread import UnitSpread
 
 Doubles = npt.NDArray[np.float64]
@@ -91,6 +93,20 @@ class UnitDraws(NamedTuple):
             return 0.0
         chosen = spread.stamp_ppm[int(self.uniform(1, Purpose.UNIT_CLOCK) * len(spread.stamp_ppm))]
         return chosen + spread.stamp_scatter_ppm * self.normal(2, Purpose.UNIT_CLOCK)
+
+    def signal(self, spread: UnitSpread, of_model: SignalSpec) -> SignalSpec:
+        """The receiver's signal of the unit: the model's, but for what differs between units."""
+        straddle, empty, lost = spread.straddle_ratio, spread.empty_byte_ratio, spread.lost_byte_ratio
+        return replace(
+            of_model,
+            correction_straddle_ratio=self._even(straddle, 0, Purpose.UNIT_SIGNAL) or of_model.correction_straddle_ratio,
+            empty_byte_ratio=self.logarithmic(empty, 1, Purpose.UNIT_SIGNAL) or of_model.empty_byte_ratio,
+            lost_byte_ratio=self.logarithmic(lost, 2, Purpose.UNIT_SIGNAL) or of_model.lost_byte_ratio,
+        )
+
+    def _even(self, limits: tuple[float, float], index: int, purpose: Purpose) -> float:
+        low, high = limits
+        return low + (high - low) * self.uniform(index, purpose)
 
     def phase_deg(self, spread: UnitSpread) -> float:
         """Azimuth of the head at the first firing."""

@@ -79,7 +79,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)
     if isinstance(spec, VelodyneSpec):
         spec, setup = _velodyne(spec, setup, learned, spread, draws)
-    spec = replace(spec, signal=_signal(spec.signal, learned))
+    spec = replace(spec, signal=_signal(draws.signal(spread, spec.signal), learned))
     return Unit(
         spec=spec,
         setup=_with_clock(setup, learned, spread, draws),

@@ -34,6 +34,7 @@ from hilsim.sensor.echoes import (
     is_detected,
 )
 from hilsim.sensor.response import CHANNELS_PER_STREAM, brightness, distance_code, range_noise
+from hilsim.sensor.signal.losses import is_lost_at_flaw
 
 _RETURNS = constant(RETURNS)
 _LAST_MODE, _DUAL_MODE, _CONFIDENCE_MODE = constant(ReturnMode.LAST), constant(ReturnMode.DUAL), constant(ReturnMode.DUAL_CONFIDENCE)
@@ -172,6 +173,16 @@ def _dim(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace) -> bool
         left += 1
     hits.hit_count[firing] = left
     return left > 0
+
+
+@kernel
+def _lose(unit: RecordedUnit, firing: int, index: int, workspace: InsertionWorkspace) -> None:
+    """Take the light that a firing loses at a flaw: a share of it, or all."""
+    hits, response = workspace.rays.hits, unit.response
+    stream = response.stream * CHANNELS_PER_STREAM + workspace.recorded.channel[firing]
+    if is_lost_at_flaw(hits.flaw[firing], response.seed, stream, index, hits.hit_count[firing], hits.value, firing):
+        for at in range(hits.hit_count[firing]):
+            hits.value[firing, at, ENERGY] = 0.0
 
 
 @kernel
@@ -334,6 +345,8 @@ def insert_objects(
     met = 0
     for firing in range(count):
         if rays.hits.hit_count[firing] > 0 and _dim(unit, firing, workspace):
+            if rays.hits.flaw[firing] > 0.0:
+                _lose(unit, firing, key + firing, workspace)
             _report(unit, firing, key + firing, payload, workspace)
             met += 1
     return met

@@ -17,7 +17,7 @@ from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.geometry.tracks import PoseTrack, track_state
 from hilsim.render.movers import mover_sphere
 from hilsim.render.packets import cast_packets, packets_of
-from hilsim.render.surfaces import place_on_mover, returned
+from hilsim.render.surfaces import flaw_at, place_on_mover, returned
 from hilsim.scene.materials import Optic
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
@@ -28,6 +28,7 @@ _LAYERS = constant(LAYERS)
 _RETRO, _POROSITY, _TRANSMISSION = constant(Optic.RETRO), constant(Optic.POROSITY), constant(Optic.TRANSMISSION)
 _TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
 _REFLECTIVITY, _GLOSS = constant(Optic.REFLECTIVITY), constant(Optic.GLOSS)
+_FLAW, _FLAW_SIZE = constant(Optic.FLAW), constant(Optic.FLAW_SIZE)
 _HALF_TURN_CDEG, _QUARTER_RAD, _ROUNDING_RAD = 0.5 * TURN_CDEG, 0.5 * math.pi, 1e-6
 
 
@@ -306,7 +307,7 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
     """Add what rays met to their firings' hits; rays that go on behind it are moved to the front; returns their number."""
     # Taken out of the loop, as in ``_fire``.
     optics, material, hits, blocked = world.optics, world.material, rays.hits, rays.blocked
-    hit_count, value, what, room = hits.hit_count, hits.value, hits.what, hits.value.shape[1]
+    hit_count, value, what, flaw, room = hits.hit_count, hits.value, hits.what, hits.flaw, hits.value.shape[1]
     origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
     share_of, travelled_m, range_m, instance, triangle = rays.share, rays.travelled_m, rays.range_m, rays.instance, rays.triangle
     cosine_of, going_on = rays.cosine, 0
@@ -324,7 +325,8 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
         if at < room and porosity < 1.0:
             value[firing, at, RANGE] = hit_m
             texture, x_m, y_m, z_m = float(optics[surface, _TEXTURE]), 0.0, 0.0, 0.0
-            if texture > 0.0:
+            flaw_ratio = float(optics[surface, _FLAW]) if sub_ray[ray] == 0 and travelled_m[ray] == 0.0 else 0.0
+            if texture > 0.0 or flaw_ratio > 0.0:
                 x_m, y_m, z_m = place_on_mover(
                     world,
                     instance[ray],
@@ -343,6 +345,8 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
             what[firing, at, TRIANGLE] = row
             blocked[firing, at] = share - passing
             hit_count[firing] = at + 1
+            if flaw_ratio > 0.0:
+                flaw[firing] = flaw_at(x_m, y_m, z_m, flaw_ratio, float(optics[surface, _FLAW_SIZE]))
         if passing * sub_rays < FAINTEST_SHARE:
             continue
         step_m = ray_m + STEP_M
@@ -382,6 +386,7 @@ def cast_firings(
         rays: Working arrays; ``hits`` and ``blocked`` are written for all firings of the packet.
     """
     rays.hits.hit_count[:count] = 0
+    rays.hits.flaw[:count] = 0.0
     sub_rays = int(unit.beam.share.size)
     going_on = _fire(unit, rig_ns, recorded, count, objects, begin_ns, stop_ns, rays)
     layer = 0

@@ -43,7 +43,7 @@ from hilsim.sensor.response import (
     noise_sd_m,
     range_noise,
 )
-from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, loss_draws, missing_side
+from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, is_lost_at_flaw, loss_draws, missing_side
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
@@ -84,7 +84,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
     hits, response, sequence_index = workspace.hits, plan.response, workspace.sequence
     sequences, first_stream = sequence_index.size, response.stream * CHANNELS_PER_STREAM
-    hit_count, value, what, azimuth_cdeg = hits.hit_count, hits.value, hits.what, workspace.returns.azimuth_cdeg
+    hit_count, value, what, flaw, azimuth_cdeg = hits.hit_count, hits.value, hits.what, hits.flaw, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
     is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
@@ -112,7 +112,9 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                 is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
-                    if is_lossy and not is_alarm and not is_disturbed:
+                    is_flawed = flaw[firing] > 0.0 and not is_alarm
+                    lost = is_flawed and is_lost_at_flaw(flaw[firing], response.seed, first_stream + channel, index, count, value, firing)
+                    if is_lossy and not lost and not is_alarm and not is_disturbed:
                         draw, stream = sums[row + _CODE, lane], first_stream + channel
                         # Few draws are below the largest ratio: what the others met is not summed up for it.
                         lost = draw < signal.loss_ratio and is_dropped_out(drop_out, draw, count, value, firing)

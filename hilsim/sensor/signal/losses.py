@@ -12,7 +12,7 @@ from hilsim.sensor.echoes import ENERGY, MIRRORED, RANGE, RAY
 from hilsim.sensor.signal.signal import Signal
 
 _LOSS, _EMPTY_BYTE, _ONE_SIDED = constant(Purpose.SIGNAL_LOSS), constant(Purpose.EMPTY_BYTE), constant(Purpose.ONE_SIDED)
-_SHADOW = constant(Purpose.RECEIVER_SHADOW)
+_SHADOW, _FLAW = constant(Purpose.RECEIVER_SHADOW), constant(Purpose.FLAW)
 _BOTH, _FIRST, _SECOND = constant(-1), constant(0), constant(1)
 _TWICE, _THRICE = 0.6, 0.75
 _OTHER_SIDE = 0.1
@@ -161,6 +161,26 @@ def is_dropped_out(ratio: npt.NDArray[np.float64], draw: float, hit_count: int, 
         share += value[firing, at, ENERGY] * value[firing, at, RANGE] * value[firing, at, RANGE]
     byte = math.floor(min(_WHITE * share, float(_BYTE_MAX)) + 0.5)
     return bool(draw < ratio[min(byte, _BYTE_MAX)])
+
+
+@kernel
+def is_lost_at_flaw(flaw: float, seed: np.uint64, stream: int, index: int, hit_count: int, value: npt.NDArray[np.float64], firing: int) -> bool:
+    """Whether a firing returns nothing because of the flaw that it meets; else its hits lose that share of their energy.
+
+    Args:
+        flaw: ``Hits.flaw`` of the firing, above 0.
+        seed: Seed of the rig.
+        stream: Random stream of the laser.
+        index: Index of the firing sequence.
+        hit_count: Number of hits.
+        value: ``Hits.value``.
+        firing: Row of the firing.
+    """
+    if uniform(seed, stream, index, _FLAW) < flaw:
+        return True
+    for at in range(hit_count):
+        value[firing, at, ENERGY] *= 1.0 - flaw
+    return False
 
 
 @kernel

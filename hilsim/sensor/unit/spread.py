@@ -30,6 +30,10 @@ class UnitSpread:
         rate_jitter: Largest oscillations of the rotation rate, half of which is the least; None: the model's.
         slow_rpm: Rates up to this one have further oscillations; 0: none.
         slow_per_turn_ratio: Least and largest amplitude of the oscillation once per turn at such rates, evenly on a logarithmic scale.
+        straddle_ratio: Least and largest share of bytes within which a unit's range correction changes, evenly between; 0: the model's
+            ``SignalSpec.correction_straddle_ratio``, and likewise for the two that follow.
+        empty_byte_ratio: Least and largest ``SignalSpec.empty_byte_ratio`` of a unit, evenly on a logarithmic scale.
+        lost_byte_ratio: Least and largest ``SignalSpec.lost_byte_ratio`` of a unit, evenly on a logarithmic scale.
         has_any_phase: Whether a unit's head is at any angle when it starts.
     """
 
@@ -49,6 +53,9 @@ class UnitSpread:
     rate_jitter: RateJitterSpec | None = None
     slow_rpm: int = 0
     slow_per_turn_ratio: tuple[float, float] = (0.0, 0.0)
+    straddle_ratio: tuple[float, float] = (0.0, 0.0)
+    empty_byte_ratio: tuple[float, float] = (0.0, 0.0)
+    lost_byte_ratio: tuple[float, float] = (0.0, 0.0)
     has_any_phase: bool = False
 
     def __post_init__(self) -> None:
@@ -74,8 +81,9 @@ class UnitSpread:
         is_byte = all(len(unit) > 0 and all(1 <= byte <= 255 for byte in unit) for unit in self.baselines)
         yield is_byte, "baselines must be lists of 1 to 255"
         yield 0 <= self.slow_rpm <= 10_000, f"slow_rpm must be 0 to 10000, got {self.slow_rpm}"
-        low, high = self.slow_per_turn_ratio
-        yield (
-            0.0 <= low <= high <= 0.2 and (low > 0.0 or high == 0.0),
-            f"slow_per_turn_ratio must be two rising numbers above 0 to 0.2, got {[low, high]}",
-        )
+        for name, most in (("slow_per_turn_ratio", 0.2), ("straddle_ratio", 1.0), ("empty_byte_ratio", 1.0), ("lost_byte_ratio", 1.0)):
+            low, high = getattr(self, name)
+            yield (
+                0.0 <= low <= high <= most and (low > 0.0 or high == 0.0),
+                f"{name} must be two rising numbers above 0 to {most:g}, got {[low, high]}",
+            )

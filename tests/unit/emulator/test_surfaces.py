@@ -10,7 +10,7 @@ from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import about_axis
 from hilsim.geometry.tracks import fixed_track
-from hilsim.render.surfaces import texture_noise
+from hilsim.render.surfaces import flaw_at, texture_noise
 from hilsim.scene.materials import DEFAULTS, wet
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.world import SceneObject
@@ -49,6 +49,38 @@ def test_the_reflectivity_of_a_textured_wall_varies_by_its_deviation(vlp16):
         light.append(energy * range_m**2)
     assert np.mean(light) == pytest.approx(0.5, abs=0.03)
     assert np.std(light) == pytest.approx(0.1, rel=0.2)
+
+
+def test_flaws_cover_their_share_of_a_surface_and_each_has_its_own_depth():
+    rng = np.random.default_rng(6)
+    places = rng.uniform(-50.0, 50.0, (6000, 3))
+    depth = np.array([flaw_at(*place, 0.3, 0.1) for place in places])
+    assert (depth > 0.0).mean() == pytest.approx(0.3, abs=0.02)
+    flawed = np.sqrt(depth[depth > 0.0])
+    assert [flawed.min(), flawed.mean(), flawed.max()] == pytest.approx([0.0, 0.5, 1.0], abs=0.03)
+    beside = np.array([flaw_at(*place, 0.3, 0.1) for place in places + np.array([0.005, 0.0, 0.0])])
+    assert (beside == depth).mean() > 0.9
+
+
+@compiled_only
+def test_firings_are_lost_at_flaws_by_their_depth_and_others_are_as_much_dimmer(vlp16):
+    """The same firings of two rigs with different seeds meet the same flaws, and lose other firings of them."""
+    sequences, lost = 200, []
+    for seed in (1, 2):
+        lidar = still_lidar([wall(10.0, diffuse(50, flaw_ratio=0.6, flaw_m=0.05))], level(vlp16), seed=seed)
+        workspace = workspace_of(lidar, sequences)
+        flaw, returns = workspace.hits.flaw.reshape(16, sequences).T, workspace.returns
+        is_met = returns.distance[0] > 0
+        for low, high in ((0.01, 0.2), (0.2, 0.5), (0.5, 1.0)):
+            among = (flaw > low) & (flaw <= high)
+            assert (~is_met[among]).mean() == pytest.approx(flaw[among].mean(), abs=0.08)
+        assert is_met[flaw == 0.0].all()
+        seen = is_met & (flaw > 0.0) & (flaw < 0.9)
+        light = returns.energy[0][seen] * returns.range_m[0][seen] ** 3 / 10.0  # the cosine of the incidence is 10 m by the range
+        assert np.median(light / (0.5 * (1.0 - flaw[seen]))) == pytest.approx(1.0, abs=0.02)
+        lost.append((flaw, is_met))
+    np.testing.assert_array_equal(lost[0][0], lost[1][0])
+    assert (lost[0][1] != lost[1][1]).any()
 
 
 def test_a_texture_goes_along_with_its_object(vlp16):
