@@ -1,7 +1,7 @@
 """How far emulated streams are from captures of real sensors: single figures and classifiers, for docs/reports/vlp16-against-real-units.md.
 
 For each setting (rotation rate, return mode) of the real captures, streets and furnished rooms of several seeds are recorded, each with a drawn unit.
-Then every figure of ``hilsim compare`` stands beside the real ones, and ``hilsim compare --judge`` judges all. Captures given with ``--held``, on which no
+Then every figure of ``hilsim compare`` is printed beside the real ones, and ``hilsim compare --judge`` judges all. Captures given with ``--held``, on which no
 constant of the profile was fitted, are judged once more by themselves.
 
 Usage: .venv/bin/python bench/bench_fidelity.py REAL.pcap... [--held HELD.pcap...] [--scenes 4] [--seconds 4] [--keep FOLDER]

@@ -6,12 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.analysis.received_losses import find_edges
+
 _NEAR_COUNTS = 25
 """Largest step between firings of one surface, in counts."""
-_SMOOTH_COUNTS = 30
-_EDGE_M = 0.5
-_MOST_BETWEEN = 4
-"""Most firings between the two sides of an edge."""
 _THIRD_DIFFERENCE = 20.0
 """Sum of the squares of its coefficients."""
 _SIGMA_PER_MAD = 1.4826
@@ -56,7 +54,7 @@ def measure_signal(distance: npt.NDArray[np.int64], reflectivity: npt.NDArray[np
     step, is_same = np.diff(distance, axis=0), reflectivity[1:] == reflectivity[:-1]
     is_near = (distance[1:] > 0) & (distance[:-1] > 0) & (np.abs(step) < _NEAR_COUNTS)
     is_odd, is_grey = step & 1 == 1, (reflectivity[:-1] >= 20) & (reflectivity[:-1] <= 95)
-    edges = np.array([_across(distance[:, laser], unit_m) for laser in range(distance.shape[1])]).sum(axis=0)
+    edges = find_edges(distance, unit_m)
     byte_noise, range_noise = _third_differences(distance, reflectivity)
     return SignalFigures(
         odd_step=_share(is_odd[is_near]),
@@ -65,9 +63,9 @@ def measure_signal(distance: npt.NDArray[np.int64], reflectivity: npt.NDArray[np
         same_byte=_share(is_same[is_near & is_grey]),
         byte_noise=byte_noise,
         range_noise_counts=range_noise,
-        edges=int(edges[0]),
-        empty_edges=float(edges[1] / edges[0]) if edges[0] else np.nan,
-        mixed_edges=float(edges[2] / edges[0]) if edges[0] else np.nan,
+        edges=edges.empty.size,
+        empty_edges=_share(edges.empty > 0),
+        mixed_edges=_share(edges.is_mixed),
     )
 
 
@@ -91,24 +89,3 @@ def _third_differences(
             if of_class.size:
                 noise[row, at] = _SIGMA_PER_MAD * np.median(of_class) / np.sqrt(_THIRD_DIFFERENCE)
     return noise[0], noise[1]
-
-
-def _across(distance: npt.NDArray[np.int64], unit_m: float) -> tuple[int, int, int]:
-    """Depth edges along the firings of one laser: how many, with an empty firing, with a return between both sides."""
-    step = np.abs(np.diff(distance))
-    pair = (distance[:-1] > 0) & (distance[1:] > 0) & (step < _SMOOTH_COUNTS)
-    starts = np.flatnonzero(pair[:-1] & pair[1:])  # of three settled firings
-    edges = empty = mixed = 0
-    for start, following in itertools.pairwise(starts):
-        end = start + 2
-        if following <= end or following - end - 1 > _MOST_BETWEEN:
-            continue
-        near, far = sorted((distance[end], distance[following]))
-        if (far - near) * unit_m < _EDGE_M:
-            continue
-        between = distance[end + 1 : following]
-        margin = round(0.1 / unit_m)
-        edges += 1
-        empty += bool((between == 0).any())
-        mixed += bool(((between >= near + margin) & (between <= far - margin)).any())
-    return edges, empty, mixed

@@ -12,9 +12,9 @@ from hilsim.analysis.velodyne_stream import packet_run, stacked_packets, whole_c
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK, ReturnMode
+from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK, Product, ReturnMode
 from hilsim.protocols.velodyne.firing import build_record_firings
-from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
+from hilsim.protocols.velodyne.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
 from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
 from hilsim.protocols.velodyne.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
 from hilsim.units import TURN_CDEG
@@ -68,8 +68,8 @@ class Recording:
 
     @property
     def group_blocks(self) -> int:
-        """Blocks of one azimuth."""
-        return self.mode.returns
+        """Blocks of one azimuth: one for each return, and each bank of lasers of a VLS-128."""
+        return self.model.group_blocks(is_dual=self.mode.is_dual)
 
     @property
     def duration_s(self) -> float:
@@ -99,7 +99,7 @@ class Firings:
 
     def __init__(self, recording: Recording) -> None:
         model, blocks = recording.model, recording.packets["blocks"]
-        returns, lasers = recording.group_blocks, model.channels
+        returns, lasers = recording.mode.returns, model.channels
         records = blocks["channels"].reshape(len(blocks), -1, returns, RECORDS_PER_BLOCK)
         distance, reflectivity = records["distance"], records["reflectivity"]
         self.distance = distance[:, :, -1].reshape(-1, lasers)
@@ -110,7 +110,7 @@ class Firings:
 
 
 def _fired_cdeg(recording: Recording) -> Doubles:
-    """Azimuth of each record, ``float64[n, g, 32]``."""
+    """Azimuth of each record, ``float64[n, g, r]``; r is 32, or 128 of a VLS-128."""
     azimuth, firings = recording.azimuth, build_record_firings(recording.model.geometry)
     flat = azimuth.ravel()
     step = wrapped_cdeg(np.diff(flat, append=flat[-1])).astype(np.float64)
@@ -192,9 +192,14 @@ def _identified(packets: npt.NDArray[Any], name: str) -> tuple[Model, ReturnMode
     if mode is None:
         raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{byte:02x}")
     step_us = float(np.median(np.diff(packets["timestamp"].astype(np.int64))))
+    if product == Product.VLS_128:
+        if mode.is_dual:
+            raise CaptureError(f"{name}: a VLS-128 must send one return of each firing, got dual mode, of which no unit was measured")
+        return vls_128_variant(step_us, is_dual=False), mode
     model = identify_model(product, step_us, is_dual=mode.is_dual)
     if model is None or model not in MODELS:
-        raise CaptureError(f"{name}: the model must be {', '.join(known.name for known in MODELS)}, got product byte 0x{product:02x}")
+        names = ", ".join(known.name for known in (*MODELS, VLS_128))
+        raise CaptureError(f"{name}: the model must be {names}, got product byte 0x{product:02x}")
     return model, mode
 
 

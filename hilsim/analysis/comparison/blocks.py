@@ -14,7 +14,7 @@ from hilsim.protocols.velodyne.models import Model
 class PacketBlock:
     """Consecutive data packets of one model and mode.
 
-    A *group* is a set of blocks with one azimuth: one block of the packet, or a pair of blocks in dual mode.
+    A *group* is a set of blocks with one azimuth: one block of the packet, or a pair of blocks in dual mode; of a VLS-128 four blocks.
 
     Attributes:
         model: Model of the sensor.
@@ -57,7 +57,7 @@ def packet_block(run: PacketRun, host_ns: npt.NDArray[np.int64], host_before_ns:
         model: Model of the sensor.
         is_dual: Whether blocks come in pairs of one azimuth.
     """
-    steps = run.azimuth_steps(2 if is_dual else 1, stamps_last=model.stamps_last_firing)
+    steps = run.azimuth_steps(model.group_blocks(is_dual=is_dual), stamps_last=model.stamps_last_firing)
     is_next = run.is_next(model.cycle_us(is_dual=is_dual)) & ~steps.after_gap
     is_joined = ~steps.is_gap
     is_joined[:, 0] &= is_next

@@ -47,7 +47,7 @@ class Row:
         tolerance: Tolerance for the verdict; None if unknown for two such streams.
         verdict: ``OPEN`` without a tolerance or distance, ``FEW`` with too few samples for one, ``UNIT`` beyond the tolerance if the statistic names
             the unit, so that two real units may differ by it.
-        reason: Reason why the statistic has a tolerance but no verdict; empty if it has one, or has no tolerance for any streams of the model.
+        reason: Reason why the statistic has a tolerance but no verdict; empty if it has one, or has no tolerance for any streams.
     """
 
     statistic: Statistic
@@ -168,8 +168,6 @@ def compare(a: StreamStatistics, b: StreamStatistics, limits: Mapping[str, float
         if not reason and of_scene and statistic.name.startswith("noise."):
             reason = "the scenes differ"
         known = TOLERANCES.get(statistic.name)
-        if known is not None and known.models and a.model.name not in known.models:
-            known = None
         rows.append(make_row(statistic, (a, b), known, reason or (_obstacle(known, a, b) if known else "")))
     return Comparison(a=a, b=b, rows=tuple(rows), limits=asked_limits(rows, limits))
 
@@ -223,6 +221,8 @@ def make_row(statistic: Statistic, streams: tuple[Any, Any], known: Tolerance | 
 
 def _obstacle(tolerance: Tolerance, a: StreamStatistics, b: StreamStatistics) -> str:
     """Reason why a tolerance does not hold for two streams; empty if it holds."""
+    if tolerance.models and a.model.name not in tolerance.models:
+        return f"no two units of a {a.model.name} were measured"
     if tolerance.is_of_one_mode and a.return_mode is not b.return_mode:
         return "the return modes differ"
     if min(a.azimuth.rate_rpm, b.azimuth.rate_rpm) < tolerance.slowest_rpm:

@@ -58,7 +58,8 @@ class ReturnStatistics:
         self.below_floor += int((distance < block.model.floor_raw).sum())
 
     def _add_empty(self, reflectivity: npt.NDArray[np.uint8], is_empty: npt.NDArray[np.bool_]) -> None:
-        laser = np.broadcast_to(np.arange(reflectivity.shape[-1]) % self._channels, reflectivity.shape)
+        # Lasers in the order of the records of consecutive blocks: two firing sequences of a VLP-16 in a block, a quarter of one of a VLS-128.
+        laser = np.broadcast_to(np.arange(reflectivity[0].size).reshape(reflectivity.shape[1:]) % self._channels, reflectivity.shape)
         self.firings += np.bincount(laser.ravel(), minlength=self._channels)
         cell = laser[is_empty] * 256 + reflectivity[is_empty]
         self.empty_bytes += np.bincount(cell, minlength=self.empty_bytes.size).reshape(self.empty_bytes.shape)

@@ -22,8 +22,8 @@ from hilsim.analysis.velodyne_stream import LastPacket, packet_run, stacked_pack
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import ReturnMode
-from hilsim.protocols.velodyne.models import MODELS, Model, identify_model
+from hilsim.protocols.velodyne.data import Product, ReturnMode
+from hilsim.protocols.velodyne.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
 
 BLOCK_PACKETS = 1024
 FEWEST_PACKETS = 50  # smallest number of packets for statistics
@@ -207,7 +207,12 @@ def _begin(datagrams: list[CapturedDatagram], name: str) -> StreamStatistics:
         raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{byte:02x}")
     stamps = packets["timestamp"][bytes_ == byte * 256 + product].astype(np.int64)
     step_us = float(np.median(np.diff(stamps))) if len(stamps) > 1 else None
+    if product == Product.VLS_128:
+        if mode.is_dual:
+            raise CaptureError(f"{name}: a VLS-128 must send one return of each firing, got dual mode, of which no unit was measured")
+        return StreamStatistics(datagrams[0].source, vls_128_variant(step_us, is_dual=False), mode, product)
     model = identify_model(product, step_us, is_dual=mode.is_dual)
     if model is None:
-        raise CaptureError(f"{name}: the model must be {', '.join(known.name for known in MODELS)}, got product byte 0x{product:02x}")
+        known = ", ".join(known.name for known in (*MODELS, VLS_128))
+        raise CaptureError(f"{name}: the model must be {known}, got product byte 0x{product:02x}")
     return StreamStatistics(datagrams[0].source, model, mode, product)

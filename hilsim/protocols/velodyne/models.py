@@ -189,3 +189,15 @@ def identify_model(product: int, step_us: float | None, *, is_dual: bool) -> Mod
     if named is HDL_32E and not is_multiple(step_us, HDL_32E.cycle_us(is_dual=is_dual)) and model_by_step(step_us, is_dual=is_dual) is VLP_16:
         return VLP_16
     return named
+
+
+def vls_128_variant(step_us: float | None, *, is_dual: bool) -> Model:
+    """The variant of a VLS-128 by its packets' step.
+
+    Args:
+        step_us: Median of the differences of neighbouring packets' stamps; None: the variant that was measured.
+        is_dual: The packets are of dual return mode.
+    """
+    if step_us is None:
+        return VLS_128
+    return min(VLS_128_VARIANTS, key=lambda variant: abs(variant.cycle_us(is_dual=is_dual) - step_us))

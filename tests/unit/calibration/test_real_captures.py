@@ -6,10 +6,14 @@ import pytest
 from hilsim.analysis.calibration.calibrate import calibrate
 from hilsim.analysis.calibration.recording import read_recording
 from hilsim.capture.pcap import CaptureFile
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
 from hilsim.errors import CaptureError
+from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.unit.calibration.emulated import SPEC, errors
 
 GPS, DUAL, FAST = "vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap"
+HDL, FIELD, ALPHA = "hdl32e_strongest.pcap", "vlp32c_strongest_fov.pcap", "vls128_strongest.pcap"
 
 
 def read(capture, name):
@@ -44,3 +48,31 @@ def test_lasers_of_a_real_unit_differ_by_millimetres(capture):
 def test_captures_of_several_models_are_refused(capture):
     with pytest.raises(CaptureError, match="captures must be of one sensor, got those of a HDL-32E and a VLP-16"):
         calibrate([read(capture, GPS), read(capture, "hdl32e_strongest.pcap")], SPEC)
+
+
+def spec_of(profile):
+    return parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / f"{profile}.toml"), profile)
+
+
+def bias_reason(calibration):
+    """Why range errors of lasers were not learned."""
+    (figure,) = [figure for figure in calibration.figures if figure.name == "laser.range_bias_m"]
+    return figure.reason
+
+
+def test_a_vlp_32c_among_things_without_walls_shows_no_range_errors_of_its_lasers(capture):
+    assert bias_reason(calibrate([read(capture, FIELD)], spec_of("vlp32c"))) == "no plane of 4 lasers and 150 directions was seen"
+
+
+def test_a_sensor_that_drives_is_not_calibrated(capture):
+    with pytest.raises(CaptureError, match="the sensor must stand still: at least 60 % of its directions must show the same range"):
+        calibrate([read(capture, HDL)], spec_of("hdl32e"))
+
+
+def test_a_vls_128_shows_the_baseline_of_each_laser_and_one_wall(capture):
+    found = calibrate([read(capture, ALPHA)], spec_of("vls128"))
+    baselines = errors(found.learned.lasers, "baseline")
+    assert baselines.shape == (128,)
+    assert baselines[[4, 5, 17, 33, 50]].tolist() == [3, 19, 39, 63, 15]
+    assert found.learned.keys["encoder"][0]["rate_offset_rpm"] == pytest.approx(-0.3, abs=0.02)
+    assert bias_reason(found) == "the planes seen, 1, leave a doubt above 2 mm for every laser"

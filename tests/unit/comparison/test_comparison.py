@@ -168,12 +168,15 @@ def test_values_within_the_range_of_real_units_are_alike_however_far_apart():
     assert (tolerance.text, Tolerance(limit=0.5, source="two units").text) == ("10 to 40", "0.5")
 
 
-def test_figures_of_the_signal_are_judged_for_the_model_that_was_measured(real):
+def test_figures_that_two_units_showed_of_a_vlp_16_are_not_judged_for_a_model_of_which_one_is_known(real):
     hdl = statistics_of_model(real)
-    rows = {row.statistic.name: row for row in compare(hdl, hdl).rows}
-    assert rows["grid.odd"].tolerance is None
-    assert rows["grid.odd"].reason == ""
-    assert rows["azimuth.autocorrelation"].verdict is Verdict.ALIKE
+    comparison = compare(hdl, hdl)
+    rows = {row.statistic.name: row for row in comparison.rows}
+    for name in ("grid.odd", "azimuth.autocorrelation", "noise.byte_40_69", "ranges.below_floor"):
+        assert (rows[name].tolerance, rows[name].verdict) == (None, Verdict.OPEN)
+        assert rows[name].reason == "no two units of a HDL-32E were measured"
+    assert {name for name, row in rows.items() if row.tolerance is not None} == {"stamps.residual_sd", "ranges.odd"}
+    assert "as near as two real units" not in render_text(comparison, ("a", "b"))[-1].text
 
 
 def test_limits_are_met_broken_or_unknown(real, dual):

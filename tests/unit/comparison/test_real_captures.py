@@ -11,7 +11,7 @@ from hilsim.analysis.comparison.stream import gather
 from hilsim.capture.pcap import CaptureFile
 
 GPS, DUAL, FAST = "vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap"
-FIELD, HDL = "vlp32c_strongest_fov.pcap", "hdl32e_strongest.pcap"
+FIELD, HDL, ALPHA = "vlp32c_strongest_fov.pcap", "hdl32e_strongest.pcap", "vls128_strongest.pcap"
 WITHOUT = Path(__file__).parent / "vlp16_without_byte_noise.pcap.gz"
 """0.4 s of the demo street, 7 rays a beam, as hilsim rendered it before it had byte noise, a range grid and units:
 ``hilsim record profiles/rigs/demo.toml -o vlp16_without_byte_noise.pcap --duration-s 0.4``, compressed by ``gzip -9n``."""
@@ -30,6 +30,7 @@ def statistics(capture):
         (FAST, "VLP-16", "STRONGEST", 1902, 1198.77),
         (FIELD, "VLP-32C", "STRONGEST", 379, 600.04),
         (HDL, "HDL-32E", "STRONGEST", 2702, 706.5),
+        (ALPHA, "VLS-128", "STRONGEST", 2193, 599.7),
     ],
 )
 def test_sensor_and_rotation(statistics, name, model, mode, packets, rpm):
@@ -195,7 +196,22 @@ def test_signal_of_real_units(statistics, name, odd, odd_equal, parity, equal, b
     assert found.azimuth.rarest_class_share == pytest.approx(rarest, abs=0.001)
 
 
-def test_an_hdl_32e_has_no_grid_of_two_codes(statistics):
-    grid = statistics(HDL).grid
+@pytest.mark.parametrize("name", [HDL, FIELD, ALPHA])
+def test_other_models_than_the_vlp_16_have_no_grid_of_two_codes(statistics, name):
+    grid = statistics(name).grid
     assert grid.odd_share == pytest.approx(0.5, abs=0.01)
     assert grid.odd_share_of_equal == pytest.approx(0.5, abs=0.01)
+
+
+def test_neighbouring_firings_of_a_vls_128_are_found_across_its_packets_of_three(statistics):
+    found = statistics(ALPHA)
+    assert found.edges.edges > 2000
+    assert found.patches.count(3) > 1000
+    assert (found.returns.baseline[[5, 17, 33, 50]] == [19, 39, 63, 15]).all()
+
+
+@pytest.mark.parametrize("name", [HDL, FIELD, ALPHA])
+def test_one_unit_judges_no_other(statistics, name):
+    comparison = compare(statistics(name), statistics(name))
+    assert comparison.alike <= 3
+    assert {reason for _, reason in comparison.not_looked_at} == {f"no two units of a {comparison.a.model.name} were measured"}

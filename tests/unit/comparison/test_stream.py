@@ -76,10 +76,14 @@ def test_models_and_modes_that_are_not_known_are_refused():
     with pytest.raises(CaptureError, match="the return mode must be 0x37, 0x38, 0x39, 0x3b, got 0x3a"):
         gather(stream.datagrams(), name="x.pcap")
     stream = vlp16(100)
-    stream.data["product"] = 0xA1
+    stream.data["product"] = 0x63
     stream.data["stamp"] = 166 * np.arange(100)
-    with pytest.raises(CaptureError, match=r"the model must be VLP-16, .*, got product byte 0xa1"):
+    with pytest.raises(CaptureError, match=r"the model must be VLP-16, .*, VLS-128, got product byte 0x63"):
         gather(stream.datagrams(), name="x.pcap")
+    dual = vlp16(100, dual=True)
+    dual.data["product"] = 0xA1
+    with pytest.raises(CaptureError, match=r"x.pcap: a VLS-128 must send one return of each firing, got dual mode, of which no unit was measured"):
+        gather(dual.datagrams(), name="x.pcap")
 
 
 def test_packets_of_another_mode_are_passed_over_and_counted():

@@ -125,7 +125,11 @@ def test_cold_units_are_spread_as_their_setting_says_and_an_ideal_one_is_warm():
 
 @compiled_only
 def test_the_stamps_of_a_packet_do_not_depend_on_where_the_stream_begins():
-    rig = {"name": "seek", "scene": {"generator": "street"}, "sensor": [{"name": "a", "profile": "vls128", "field_of_view_deg": [0, 30]}]}
+    rig = {
+        "name": "seek",
+        "scene": {"generator": "street"},
+        "sensor": [{"name": "a", "profile": "vls128", "field_of_view_deg": [0, 30], "phase_deg": 0.0}],
+    }
     whole, later = (list(hilsim.Emulator(rig).packets(start_s, 0.25)) for start_s in (0.0, 0.2))
     assert [packet.payload for packet in whole if packet.time_ns >= later[0].time_ns] == [packet.payload for packet in later]
     assert len(later) > 20

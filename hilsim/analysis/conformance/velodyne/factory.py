@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.protocols.velodyne.data import Product, ReturnMode
-from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, VLS_128_VARIANTS, Model, identify_model
+from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, Model, identify_model, vls_128_variant
 
 
 def _listed(modes: Iterable[ReturnMode]) -> str:
@@ -104,9 +104,7 @@ class FactoryTopic:
         if product == Product.VLS_128:
             is_paired = float((flags[:, 0] == flags[:, 1]).mean()) > 0.5
             self._check_mode(mode, azimuth[:, ::4], place, log, is_paired=is_paired)
-            usual_us = VLS_128_VARIANTS[0].cycle_us(is_dual=self.is_dual)
-            step_us = median_step_us or usual_us
-            self.model = min(VLS_128_VARIANTS, key=lambda variant: abs(variant.cycle_us(is_dual=self.is_dual) - step_us))
+            self.model = vls_128_variant(median_step_us or None, is_dual=self.is_dual)
             return
         self._check_mode(mode, azimuth, place, log)
         self._find_model(product, median_step_us, place, log)
