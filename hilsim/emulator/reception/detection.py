@@ -57,7 +57,7 @@ _RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
 _FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
 _BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
-_GAIN, _STEP = constant(BeamRow.GAIN), constant(BeamRow.STEP)
+_GAIN, _STEP, _NOISE, _NOISE_RATIO = constant(BeamRow.GAIN), constant(BeamRow.STEP), constant(BeamRow.NOISE), constant(BeamRow.NOISE_RATIO)
 _NO_LANES = constant(0)
 
 
@@ -153,7 +153,8 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
             half = diffuse * 2.0
             if signal.has_bytes:
                 gain, step = load_lanes(beams, group * _BEAM_ROWS + _GAIN), load_lanes(beams, group * _BEAM_ROWS + _STEP)
-                diffuse, half = noisy_bytes(signal, energy * range_m * range_m * 100.0, gain, step, byte_error, response.diffuse_max)
+                level, ratio = load_lanes(beams, group * _BEAM_ROWS + _NOISE), load_lanes(beams, group * _BEAM_ROWS + _NOISE_RATIO)
+                diffuse, half = noisy_bytes(energy * range_m * range_m * 100.0, gain, step, level, ratio, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
             bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group) + warming_m
@@ -211,14 +212,22 @@ def _distance_of(
 
 @kernel
 def _brightness_of(
-    response: Response, signal: Signal, echoes: npt.NDArray[np.float64], echo: int, gain: float, step: float, error: float
+    response: Response,
+    signal: Signal,
+    echoes: npt.NDArray[np.float64],
+    echo: int,
+    gain: float,
+    step: float,
+    level: float,
+    ratio: float,
+    error: float,
 ) -> tuple[int, int, int]:
     """Reflectivity byte of an echo, its column of ``LaserSignals.correction``, and its ``ReturnFlag``."""
     energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
     byte, marked = brightness(response, energy, range_m, echoes[echo, ECHO_RETRO])
     half = 2 * byte
     if signal.has_bytes:
-        byte, half = noisy_byte(signal, byte, 100.0 * energy * range_m * range_m, gain, step, error, response.diffuse_max)
+        byte, half = noisy_byte(byte, 100.0 * energy * range_m * range_m, gain, step, level, ratio, error, response.diffuse_max)
     return byte, half, marked
 
 
@@ -234,6 +243,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     signal, corrected, reported_energy = plan.signal, returns.correction, returns.energy
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
+    level, ratio = plan.lasers.byte_noise, plan.lasers.byte_noise_ratio
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
         warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
@@ -283,7 +293,9 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                     byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:
                     byte_error = byte_errors[sequence, channel] if echo == 0 else byte_noise(response, channel, index, echo)
-                    byte, half, marked = _brightness_of(response, signal, echoes, echo, gain[channel], step[channel], byte_error)
+                    byte, half, marked = _brightness_of(
+                        response, signal, echoes, echo, gain[channel], step[channel], level[channel], ratio[channel], byte_error
+                    )
                 code = int(echoes[echo, ECHO_CODE])
                 shifted = shifted_code(signal, code, int(correction[channel, half]))
                 corrected[return_number, sequence, channel] = shifted - code
