@@ -10,9 +10,12 @@ from hilsim.sensor.signal.signal import LaserSignals
 
 Doubles = npt.NDArray[np.float64]
 _WHITE = 100.0
-_PLACES, _ERRORS = 32, 201
+_COLUMNS = 101
+_PLACES, _ERRORS = 48, 201
+_NEAR = 4.0
 _HALVINGS = 16
 _LEAST_SD = 0.05
+_FAR_BYTES, _FAR, _FAR_WEIGHT = np.array([3.0, 90.0]), 2.0, 0.2
 
 
 def _normal_errors() -> Doubles:
@@ -24,6 +27,11 @@ def _normal_errors() -> Doubles:
 _NORMAL = _normal_errors()
 
 
+def _reported(value: Doubles, noise: float, step: float) -> Doubles:
+    """Equally likely bytes of each value, ``float64[n, e]``."""
+    return np.asarray(np.floor(np.floor((value[:, None] + noise * _NORMAL) / step + 0.5) * step + 0.5).clip(0.0, _WHITE))
+
+
 def reported_moments(value: Doubles, noise: float, step: float) -> tuple[Doubles, Doubles]:
     """Mean and variance of the bytes that a laser reports, as ``noise.noisy_byte`` rounds and limits them.
 
@@ -32,21 +40,33 @@ def reported_moments(value: Doubles, noise: float, step: float) -> tuple[Doubles
         noise: Standard deviation before the rounding, in bytes.
         step: Step between the laser's bytes.
     """
-    byte = np.floor(np.floor((value[:, None] + noise * _NORMAL) / step + 0.5) * step + 0.5).clip(0.0, _WHITE)
+    byte = _reported(value, noise, step)
     return byte.mean(axis=1), byte.var(axis=1)
 
 
-def reported_sd(byte: float, noise: float, step: float) -> float:
-    """Standard deviation of a laser's bytes from firing to firing, as a mean (of squares) over surfaces of a byte within half a step of ``byte``.
+def reported_repeats(value: Doubles, noise: float, step: float) -> Doubles:
+    """Probability that two firings report the same byte, ``float64[n]``; arguments as of ``reported_moments``."""
+    byte = _reported(value, noise, step)
+    row = np.arange(byte.shape[0])[:, None] * _COLUMNS
+    counts = np.bincount((byte.astype(np.int64) + row).ravel(), minlength=byte.shape[0] * _COLUMNS)
+    return np.asarray(((counts.reshape(-1, _COLUMNS) / _ERRORS) ** 2).sum(axis=1), np.float64)
 
-    Where the noise is above a quarter of the step, this is nearly the root of ``noise**2 + step**2 / 12``; below, less.
+
+def reported_sd(byte: float, noise: float, step: float) -> float:
+    """Standard deviation of a laser's bytes from firing to firing, as a mean (of squares) over surfaces near ``byte``.
+
+    The surfaces lie evenly within 4 bytes of it, or as far as black is. Where the noise is above a quarter of the step, this is nearly the root of
+    ``noise**2 + step**2 / 12``; below, less.
     """
-    places = byte + step * ((np.arange(_PLACES) + 0.5) / _PLACES - 0.5)
+    extent = min(_NEAR, max(byte, 0.5 * step))
+    places = byte + extent * ((np.arange(_PLACES) + 0.5) / _PLACES * 2.0 - 1.0)
     return float(np.sqrt(reported_moments(places[places >= 0.0], noise, step)[1].mean()))
 
 
 def noise_before_steps(byte: float, sd: float, step: float) -> float:
-    """The noise of which ``reported_sd`` makes ``sd``."""
+    """The noise of which ``reported_sd`` makes ``sd``; of bytes near white or beyond, which ``reported_sd`` limits, that of a scale without end."""
+    if byte > _WHITE - _NEAR:
+        return float(np.sqrt(max(sd**2 - step**2 / 12.0, 0.0)))
     low, high = 0.0, 2.0 * sd + step
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -54,26 +74,32 @@ def noise_before_steps(byte: float, sd: float, step: float) -> float:
     return low
 
 
-def noise_line(curve: Sequence[tuple[float, float]], step: float) -> tuple[float, float]:
+def noise_line(curve: Sequence[tuple[float, float]], step: float, level: float, ratio: float) -> tuple[float, float]:
     """Noise of a black surface, and its growth with the byte, of a laser whose reported bytes have a measured curve of standard deviations.
 
-    The line has the least relative deviations from the measured points, and is nowhere below 0.
+    The line has the least relative deviations from the measured points. Where these have no dark or no bright bytes, it is also drawn there, with a weight of a
+    fifth, to the unit's line at their scale. It is nowhere below 0.
 
     Args:
         curve: Pairs of a byte and the standard deviation of the reported bytes there.
         step: Step between the laser's bytes.
+        level: Noise of a black surface by the unit's line.
+        ratio: Its growth with the byte by the unit's line.
     """
     byte = np.array([place for place, _ in curve])
-    noise = np.array([noise_before_steps(place, sd, step) for place, sd in curve])
-    weight = 1.0 / np.maximum(noise, _LEAST_SD)
+    noise = np.array([max(noise_before_steps(place, sd, step), _LEAST_SD) for place, sd in curve])
+    scale = float(np.exp(np.log(noise / np.maximum(level + ratio * byte, _LEAST_SD)).mean()))
+    far = _FAR_BYTES[[byte.min() > _FAR * _FAR_BYTES[0], _FAR * byte.max() < _FAR_BYTES[1]]]
+    weight = np.concatenate([np.ones(byte.size), np.full(far.size, _FAR_WEIGHT)])
+    byte, noise = np.concatenate([byte, far]), np.concatenate([noise, scale * np.maximum(level + ratio * far, _LEAST_SD)])
+    weight = weight / noise
     sides = np.stack([weight, weight * byte], axis=1)
-    if byte.size > 1:
-        level, ratio = np.linalg.lstsq(sides, weight * noise, rcond=None)[0]
-        if level >= 0.0 and ratio >= 0.0:
-            return float(level), float(ratio)
-        if level < 0.0:
-            return 0.0, float(np.linalg.lstsq(sides[:, 1:], weight * noise, rcond=None)[0][0])
-    return float(np.average(noise, weights=weight**2)), 0.0
+    level, ratio = np.linalg.lstsq(sides, weight * noise, rcond=None)[0]
+    if level < 0.0:
+        return 0.0, float(np.linalg.lstsq(sides[:, 1:], weight * noise, rcond=None)[0][0])
+    if ratio < 0.0:
+        return float(np.average(noise, weights=weight**2)), 0.0
+    return float(level), float(ratio)
 
 
 def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Sequence[tuple[float, float]]]) -> LaserSignals:
@@ -88,5 +114,5 @@ def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Sequenc
     level, ratio = lasers.byte_noise.copy(), lasers.byte_noise_ratio.copy()
     for number, curve in enumerate(curves):
         if curve:
-            level[number], ratio[number] = noise_line(curve, float(step[number]))
+            level[number], ratio[number] = noise_line(curve, float(step[number]), float(level[number]), float(ratio[number]))
     return lasers._replace(step=step, byte_noise=level, byte_noise_ratio=ratio)
