@@ -29,6 +29,7 @@ from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
 from hilsim.sensor.setup import IDEAL
+from hilsim.sensor.signal.empty import with_own_empty_bytes
 from hilsim.sensor.signal.own_bytes import with_own_bytes
 from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers
 from hilsim.sensor.specs import PulseWord
@@ -191,7 +192,8 @@ def _lasers(setting: LidarSetting, unit: Unit, *, seed: int) -> LaserSignals:
     if setting.setup.unit == IDEAL:
         return ideal_lasers(signal, unit.baseline, unit.gain)
     drawn = drawn_lasers(signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream)
-    return with_own_bytes(drawn, unit.byte_step, unit.laser_byte_noise)
+    known = with_own_empty_bytes(drawn, unit.baseline, unit.baseline_ratio, unit.empty_ratio)
+    return with_own_bytes(known, unit.byte_step, unit.laser_byte_noise)
 
 
 def _weather(setting: LidarSetting) -> Weather:

@@ -43,6 +43,7 @@ from hilsim.sensor.response import (
     noise_sd_m,
     range_noise,
 )
+from hilsim.sensor.signal.empty import own_empty_byte
 from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, loss_draws, missing_side
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
@@ -231,6 +232,25 @@ def _brightness_of(
     return byte, half, marked
 
 
+@inlined_kernel
+def _empty_byte_of(
+    signal: Signal,
+    has_own: npt.NDArray[np.bool_],
+    own: npt.NDArray[np.uint8],
+    baseline: int,
+    step: float,
+    is_lost_firing: bool,  # noqa: FBT001 - kernels take their arguments by place
+    seed: np.uint64,
+    stream: int,
+    index: int,
+) -> int:
+    """Reflectivity byte of a firing without a return: the laser's own, where they are known."""
+    channel = stream % CHANNELS_PER_STREAM
+    if has_own[channel]:
+        return own_empty_byte(own, channel, seed, stream, index)
+    return empty_byte(signal, baseline, step, is_lost_firing, seed, stream, index)
+
+
 @kernel
 def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - one loop over firings: what it looks into is taken out of it once
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
@@ -244,6 +264,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
     level, ratio = plan.lasers.byte_noise, plan.lasers.byte_noise_ratio
+    has_empty_bytes, empty_bytes = plan.lasers.has_empty_bytes, plan.lasers.empty_bytes
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
         warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
@@ -280,7 +301,17 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                 corrected[return_number, sequence, channel] = 0
                 if echo < 0:
                     is_lost_firing = marks[firing, _IS_LOST] != 0
-                    byte = empty_byte(signal, int(baseline[channel]), empty_step[channel], is_lost_firing, response.seed, stream, index)
+                    byte = _empty_byte_of(
+                        signal,
+                        has_empty_bytes,
+                        empty_bytes,
+                        int(baseline[channel]),
+                        empty_step[channel],
+                        is_lost_firing,
+                        response.seed,
+                        stream,
+                        index,
+                    )
                     distance[return_number, sequence, channel] = 0
                     reflectivity[return_number, sequence, channel] = byte
                     flags[return_number, sequence, channel] = blocked

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from hilsim.sensor.signal.signal import LaserSignals
 
 Doubles = npt.NDArray[np.float64]
+Curve = Sequence[tuple[float, float]]
 _WHITE = 100.0
 _COLUMNS = 101
 _PLACES, _ERRORS = 48, 201
@@ -74,22 +75,27 @@ def noise_before_steps(byte: float, sd: float, step: float) -> float:
     return low
 
 
-def noise_line(curve: Sequence[tuple[float, float]], step: float, level: float, ratio: float) -> tuple[float, float]:
+def _lacks(curve: Curve) -> list[bool]:
+    """Whether a curve has no dark bytes, and whether it has no bright ones."""
+    return [curve[0][0] > _FAR * _FAR_BYTES[0], _FAR * curve[-1][0] < _FAR_BYTES[1]]
+
+
+def noise_line(curve: Curve, step: float, level: float, ratio: float) -> tuple[float, float]:
     """Noise of a black surface, and its growth with the byte, of a laser whose reported bytes have a measured curve of standard deviations.
 
     The line has the least relative deviations from the measured points. Where these have no dark or no bright bytes, it is also drawn there, with a weight of a
-    fifth, to the unit's line at their scale. It is nowhere below 0.
+    fifth, to the given line at their scale. It is nowhere below 0.
 
     Args:
-        curve: Pairs of a byte and the standard deviation of the reported bytes there.
+        curve: Pairs of a rising byte and the standard deviation of the reported bytes there.
         step: Step between the laser's bytes.
-        level: Noise of a black surface by the unit's line.
-        ratio: Its growth with the byte by the unit's line.
+        level: Noise of a black surface by the given line.
+        ratio: Its growth with the byte by the given line.
     """
     byte = np.array([place for place, _ in curve])
     noise = np.array([max(noise_before_steps(place, sd, step), _LEAST_SD) for place, sd in curve])
     scale = float(np.exp(np.log(noise / np.maximum(level + ratio * byte, _LEAST_SD)).mean()))
-    far = _FAR_BYTES[[byte.min() > _FAR * _FAR_BYTES[0], _FAR * byte.max() < _FAR_BYTES[1]]]
+    far = _FAR_BYTES[_lacks(curve)]
     weight = np.concatenate([np.ones(byte.size), np.full(far.size, _FAR_WEIGHT)])
     byte, noise = np.concatenate([byte, far]), np.concatenate([noise, scale * np.maximum(level + ratio * far, _LEAST_SD)])
     weight = weight / noise
@@ -102,8 +108,10 @@ def noise_line(curve: Sequence[tuple[float, float]], step: float, level: float, 
     return float(level), float(ratio)
 
 
-def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Sequence[tuple[float, float]]]) -> LaserSignals:
+def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Curve]) -> LaserSignals:
     """Lasers with known steps and noise of their bytes in place of drawn ones.
+
+    The noise of bytes that a laser's curve is far from follows the other lasers, which have them, or the unit.
 
     Args:
         lasers: Figures of the lasers.
@@ -112,7 +120,12 @@ def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Sequenc
     """
     step = np.where(np.isnan(step), lasers.step, step)
     level, ratio = lasers.byte_noise.copy(), lasers.byte_noise_ratio.copy()
-    for number, curve in enumerate(curves):
-        if curve:
-            level[number], ratio[number] = noise_line(curve, float(step[number]), float(level[number]), float(ratio[number]))
+    known = sorted((any(_lacks(curve)), number) for number, curve in enumerate(curves) if curve)
+    whole: list[tuple[float, float]] = []
+    for is_part, number in known:
+        others = np.mean(whole, axis=0).tolist() if is_part and whole else (float(level[number]), float(ratio[number]))
+        line = noise_line(curves[number], float(step[number]), *others)
+        level[number], ratio[number] = line
+        if not is_part:
+            whole.append(line)
     return lasers._replace(step=step, byte_noise=level, byte_noise_ratio=ratio)

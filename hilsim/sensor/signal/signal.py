@@ -53,6 +53,8 @@ class LaserSignals(NamedTuple):
         byte_noise: ``float64[c]``, standard deviation of the laser's byte on a black surface, before it is rounded to the laser's step.
         byte_noise_ratio: ``float64[c]``, growth of that standard deviation with the byte.
         empty_step: ``float64[c]``, step between the bytes of the laser's empty firings.
+        has_empty_bytes: ``bool[c]``, whether the bytes of the laser's empty firings are known one by one.
+        empty_bytes: ``uint8[c, n]``, those bytes, equally likely.
         ripple_m: ``float64[p, c]``, range error of each laser by the index of the firing sequence modulo p.
         correction: ``int8[c, 512]``, range correction in codes; column ``2 * byte + half``. Of a table by byte alone: ``np.repeat(table, 2, axis=1)``.
     """
@@ -62,6 +64,8 @@ class LaserSignals(NamedTuple):
     byte_noise: npt.NDArray[np.float64]
     byte_noise_ratio: npt.NDArray[np.float64]
     empty_step: npt.NDArray[np.float64]
+    has_empty_bytes: npt.NDArray[np.bool_]
+    empty_bytes: npt.NDArray[np.uint8]
     ripple_m: npt.NDArray[np.float64]
     correction: npt.NDArray[np.int8]
 
@@ -122,6 +126,8 @@ def drawn_lasers(
         byte_noise=np.full(baseline.size, float(spec.byte_noise)),
         byte_noise_ratio=np.full(baseline.size, float(spec.byte_noise_ratio)),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
+        has_empty_bytes=np.zeros(baseline.size, np.bool_),
+        empty_bytes=baseline[:, None],
         ripple_m=_drawn_ripple_m(spec, key, streams),
         correction=np.array(
             [
@@ -142,6 +148,8 @@ def ideal_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], gain: npt.ND
         byte_noise=np.full(lasers, float(spec.byte_noise)),
         byte_noise_ratio=np.full(lasers, float(spec.byte_noise_ratio)),
         empty_step=np.maximum(baseline.astype(np.float64), 1.0),
+        has_empty_bytes=np.zeros(lasers, np.bool_),
+        empty_bytes=baseline[:, None],
         ripple_m=np.zeros((1, lasers)),
         correction=np.zeros((lasers, HALVES), np.int8),
     )
