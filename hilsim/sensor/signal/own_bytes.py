@@ -12,9 +12,10 @@ Doubles = npt.NDArray[np.float64]
 Curve = Sequence[tuple[float, float]]
 _WHITE = 100.0
 _COLUMNS = 101
-_PLACES, _ERRORS = 48, 201
+_PLACES, _ERRORS = 40, 101
 _NEAR = 4.0
-_HALVINGS = 16
+_NOISES = np.geomspace(0.05, 30.0, 26)
+_ZOOMS, _GRID = 4, 41
 _LEAST_SD = 0.05
 _FAR_BYTES, _FAR, _FAR_WEIGHT = np.array([3.0, 90.0]), 2.0, 0.2
 
@@ -64,15 +65,16 @@ def reported_sd(byte: float, noise: float, step: float) -> float:
     return float(np.sqrt(reported_moments(places[places >= 0.0], noise, step)[1].mean()))
 
 
-def noise_before_steps(byte: float, sd: float, step: float) -> float:
-    """The noise of which ``reported_sd`` makes ``sd``; of bytes near white or beyond, which ``reported_sd`` limits, that of a scale without end."""
+def _reported_sds(byte: float, step: float) -> Doubles:
+    """``reported_sd`` of each of ``_NOISES``; of bytes near white or beyond, which it limits, as on a scale without end."""
     if byte > _WHITE - _NEAR:
-        return float(np.sqrt(max(sd**2 - step**2 / 12.0, 0.0)))
-    low, high = 0.0, 2.0 * sd + step
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if reported_sd(byte, middle, step) < sd else (low, middle)
-    return low
+        return np.asarray(np.hypot(_NOISES, step / 12.0**0.5), np.float64)
+    return np.array([max(reported_sd(byte, noise, step), _LEAST_SD * noise) for noise in _NOISES.tolist()])
+
+
+def noise_before_steps(byte: float, sd: float, step: float) -> float:
+    """The noise of which ``reported_sd`` makes ``sd``."""
+    return float(np.exp(np.interp(np.log(max(sd, _LEAST_SD)), np.log(_reported_sds(byte, step)), np.log(_NOISES))))
 
 
 def _lacks(curve: Curve) -> list[bool]:
@@ -83,8 +85,8 @@ def _lacks(curve: Curve) -> list[bool]:
 def noise_line(curve: Curve, step: float, level: float, ratio: float) -> tuple[float, float]:
     """Noise of a black surface, and its growth with the byte, of a laser whose reported bytes have a measured curve of standard deviations.
 
-    The line has the least relative deviations from the measured points. Where these have no dark or no bright bytes, it is also drawn there, with a weight of a
-    fifth, to the given line at their scale. It is nowhere below 0.
+    What the sensor reports of the line has the least relative deviations from the measured points (squares of logarithms). Where these have no dark or no
+    bright bytes, the line is also drawn there, with a weight of a fifth, to the given one at their scale. It is nowhere below 0.
 
     Args:
         curve: Pairs of a rising byte and the standard deviation of the reported bytes there.
@@ -92,20 +94,29 @@ def noise_line(curve: Curve, step: float, level: float, ratio: float) -> tuple[f
         level: Noise of a black surface by the given line.
         ratio: Its growth with the byte by the given line.
     """
-    byte = np.array([place for place, _ in curve])
-    noise = np.array([max(noise_before_steps(place, sd, step), _LEAST_SD) for place, sd in curve])
-    scale = float(np.exp(np.log(noise / np.maximum(level + ratio * byte, _LEAST_SD)).mean()))
+    byte, sd = np.array(curve).T
+    tables = [np.log(_reported_sds(float(place), step)) for place in byte]
+    measured = np.log(np.maximum(sd, _LEAST_SD))
+    noise = np.exp([np.interp(value, table, np.log(_NOISES)) for value, table in zip(measured, tables, strict=True)])
+    scale = float(np.median(noise / np.maximum(level + ratio * byte, _LEAST_SD)))
     far = _FAR_BYTES[_lacks(curve)]
-    weight = np.concatenate([np.ones(byte.size), np.full(far.size, _FAR_WEIGHT)])
-    byte, noise = np.concatenate([byte, far]), np.concatenate([noise, scale * np.maximum(level + ratio * far, _LEAST_SD)])
-    weight = weight / noise
-    sides = np.stack([weight, weight * byte], axis=1)
-    level, ratio = np.linalg.lstsq(sides, weight * noise, rcond=None)[0]
-    if level < 0.0:
-        return 0.0, float(np.linalg.lstsq(sides[:, 1:], weight * noise, rcond=None)[0][0])
-    if ratio < 0.0:
-        return float(np.average(noise, weights=weight**2)), 0.0
-    return float(level), float(ratio)
+    drawn_to = np.log(scale * np.maximum(level + ratio * far, _LEAST_SD))
+
+    def cost(levels: Doubles, ratios: Doubles) -> Doubles:
+        total = np.zeros_like(levels)
+        for place, value, table in zip(byte, measured, tables, strict=True):
+            total += (np.interp(np.log(levels + ratios * place), np.log(_NOISES), table) - value) ** 2
+        for place, value in zip(far, drawn_to, strict=True):
+            total += (_FAR_WEIGHT * (np.log(levels + ratios * place) - value)) ** 2
+        return total
+
+    best, spread = (0.7, 0.03), (35.0, 35.0)
+    for _ in range(_ZOOMS):
+        levels, ratios = np.meshgrid(*(centre * np.geomspace(1.0 / extent, extent, _GRID) for centre, extent in zip(best, spread, strict=True)))
+        least = np.unravel_index(np.argmin(cost(levels, ratios)), levels.shape)
+        best = float(levels[least]), float(ratios[least])
+        spread = tuple(extent ** (4.0 / (_GRID - 1)) for extent in spread)
+    return best
 
 
 def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Curve]) -> LaserSignals:

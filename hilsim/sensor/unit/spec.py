@@ -27,7 +27,7 @@ class LaserUnitSpec:
         empty_bytes: Other bytes of firings without a return, each with its share of them.
         byte_step: Step between its reflectivity bytes; 1 for every byte.
         byte_noise: Standard deviation of its reflectivity byte from firing to firing, in place of the unit's: pairs of a byte and the standard deviation there,
-            linear in between, with what the steps between its bytes add; empty: the unit's.
+            with what the steps between its bytes add; the emulator's noise before these steps is the straight line that fits best. Empty: the unit's.
         range_codes: Correction of the distance by reflectivity byte, in counts of the packet's unit: number ``b`` for byte ``b``, and the last one for all beyond;
             empty: none.
     """

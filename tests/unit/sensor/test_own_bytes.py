@@ -39,10 +39,10 @@ def test_steps_make_bytes_repeat():
 def test_a_lasers_line_goes_through_its_curve_and_falls_nowhere_below_zero():
     curve = [(byte, reported_sd(byte, 0.7 + 0.03 * byte, 2.8)) for byte in (2.0, 8.0, 30.0, 80.0)]
     assert noise_line(curve, 2.8, 0.4, 0.042) == pytest.approx((0.7, 0.03), rel=0.01)
-    assert noise_line([(5.0, 0.4), (90.0, 9.0)], 1.0, 0.4, 0.042)[0] == 0.0
+    assert 0.0 <= noise_line([(5.0, 0.4), (90.0, 9.0)], 1.0, 0.4, 0.042)[0] < 0.05
     level, ratio = noise_line([(5.0, 3.0), (90.0, 1.0)], 1.0, 0.4, 0.042)
     assert level > 0.0
-    assert ratio == 0.0
+    assert 0.0 <= ratio < 0.01
 
 
 def test_a_curve_of_one_point_scales_the_line_of_the_unit():
