@@ -56,11 +56,11 @@ class Repeats:
         return Repeats(**{name: getattr(self, name)[returns] for name in self.__dataclass_fields__})
 
     def of_laser(self, laser: int) -> "Repeats":
-        """Those of one laser."""
+        """Returns of one laser."""
         return self.chosen(self.laser == laser)
 
     def rows(self, edges: Doubles = BYTE_EDGES) -> Iterator["Repeats"]:
-        """Yield those of each range of mean bytes that has enough pairs."""
+        """Yield the returns of each range of mean bytes that has enough pairs."""
         row = np.digitize(self.mean, edges) - 1
         for number in range(edges.size - 1):
             of_row = self.chosen(row == number)

@@ -178,7 +178,7 @@ def learn_laser_bytes(firings: Sequence[Firings], repeats: Repeats, learned: Lea
     Args:
         firings: Firings of the recordings.
         repeats: Returns of all recordings that are parts of pairs.
-        learned: Where the keys and figures go.
+        learned: The keys and figures of the unit, which get more.
     """
     counts = [_returns_by_byte(firings, laser) for laser in range(firings[0].distance.shape[1])]
     of_lasers = [repeats.of_laser(laser) for laser in range(len(counts))]

@@ -127,7 +127,7 @@ def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Curve])
     Args:
         lasers: Figures of the lasers.
         step: ``float64[c]``, known step between each laser's bytes; NaN: not known.
-        curves: Of each laser pairs of a byte and the standard deviation of its reported bytes there; none: not known.
+        curves: Pairs of a byte and the standard deviation of the reported bytes there, for each laser; none: not known.
     """
     step = np.where(np.isnan(step), lasers.step, step)
     level, ratio = lasers.byte_noise.copy(), lasers.byte_noise_ratio.copy()
