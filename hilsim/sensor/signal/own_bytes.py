@@ -1,6 +1,7 @@
 """Step and noise of one laser's reflectivity bytes: what the sensor reports of noise before it is rounded to the step, and the way back."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -65,6 +66,7 @@ def reported_sd(byte: float, noise: float, step: float) -> float:
     return float(np.sqrt(reported_moments(places[places >= 0.0], noise, step)[1].mean()))
 
 
+@lru_cache(maxsize=4096)  # a lidar's plan is built again with each change
 def _reported_sds(byte: float, step: float) -> Doubles:
     """``reported_sd`` of each of ``_NOISES``; of bytes near white or beyond, which it limits, as on a scale without end."""
     if byte > _WHITE - _NEAR:
