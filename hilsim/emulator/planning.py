@@ -29,7 +29,9 @@ from hilsim.sensor.optics.window import build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
 from hilsim.sensor.setup import IDEAL
-from hilsim.sensor.signal.signal import Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers
+from hilsim.sensor.signal.empty import with_own_empty_bytes
+from hilsim.sensor.signal.own_bytes import with_own_bytes
+from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers
 from hilsim.sensor.specs import PulseWord
 from hilsim.sensor.unit.encoder import no_encoder
 from hilsim.sensor.velodyne_specs import GpsSetting
@@ -110,9 +112,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         beam=build_beam(spec.beam, setting.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
         signal=_signal(setting, unit),
-        lasers=ideal_lasers(spec.signal, unit.baseline, unit.gain)
-        if setup.unit == IDEAL
-        else drawn_lasers(spec.signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream),
+        lasers=_lasers(setting, unit, seed=seed),
         drop_out_ratio=drop_out_ratios(spec.signal),
         baseline=unit.baseline,
         bias_m=unit.bias_m,
@@ -166,6 +166,8 @@ def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
         BeamRow.BIAS: plan.bias_m,
         BeamRow.GAIN: plan.lasers.gain,
         BeamRow.STEP: plan.lasers.step,
+        BeamRow.NOISE: plan.lasers.byte_noise,
+        BeamRow.NOISE_RATIO: plan.lasers.byte_noise_ratio,
     }
     table = np.stack([rows[row] for row in BeamRow])
     return np.ascontiguousarray(_side_by_side(table).transpose(1, 0, 2).reshape(-1, WIDTH))
@@ -182,9 +184,16 @@ def _signal(setting: LidarSetting, unit: Unit) -> Signal:
     unit_m = spec.range_unit_mm / 1000.0
     code_max = min(math.floor(spec.range_max_m / unit_m + _ROUNDING), spec.range_code_max)
     signal = spec.signal if setting.family.mode.is_dual else replace(spec.signal, split_light_ratio=1.0)
-    return build_signal(
-        signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_gains=bool((unit.gain != 1.0).any())
-    )
+    return build_signal(signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_own_bytes=unit.has_own_bytes)
+
+
+def _lasers(setting: LidarSetting, unit: Unit, *, seed: int) -> LaserSignals:
+    signal = setting.spec.signal
+    if setting.setup.unit == IDEAL:
+        return ideal_lasers(signal, unit.baseline, unit.gain)
+    drawn = drawn_lasers(signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream)
+    known = with_own_empty_bytes(drawn, unit.baseline, unit.baseline_ratio, unit.empty_ratio)
+    return with_own_bytes(known, unit.byte_step, unit.laser_byte_noise)
 
 
 def _weather(setting: LidarSetting) -> Weather:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hilsim.analysis.calibration.byte_noise import learn_byte_noise, repeats_of
 from hilsim.analysis.calibration.cells import cells_of, visits_of
 from hilsim.analysis.calibration.clock import learn_clock, learn_mac, learn_positions
 from hilsim.analysis.calibration.encoder import learn_encoder
 from hilsim.analysis.calibration.figures import Figure, Learned
+from hilsim.analysis.calibration.laser_bytes import learn_laser_bytes
 from hilsim.analysis.calibration.lasers import learn_lasers
 from hilsim.analysis.calibration.recording import Firings, Recording
-from hilsim.analysis.calibration.signal import learn_byte_noise, learn_empty, learn_gains, learn_range_codes
+from hilsim.analysis.calibration.signal import learn_empty, learn_gains, learn_range_codes
 from hilsim.analysis.calibration.surfaces import rays_of
 from hilsim.errors import CaptureError
 from hilsim.sensor.velodyne_specs import VelodyneSpec
@@ -65,6 +67,8 @@ def calibrate(recordings: Sequence[Recording], spec: VelodyneSpec) -> Calibratio
     learn_empty(firings, learned)
     rays = [rays_of(cells_of(part, lasers), recording.model.geometry) for recording, part in zip(recordings, visits, strict=True)]
     planes = learn_lasers(rays, lasers, learned)
-    learn_byte_noise(visits, learned)
+    repeats = repeats_of(visits)
+    learn_byte_noise(repeats, learned)
+    learn_laser_bytes(firings, repeats, learned)
     learn_gains(rays, planes, lasers, learned)
     return Calibration(recordings=tuple(recordings), learned=learned)

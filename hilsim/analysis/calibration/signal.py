@@ -1,11 +1,10 @@
-"""The signal of a unit: bytes of empty firings, noise of the byte, correction of the range by byte, gain of lasers, response to range."""
+"""The signal of a unit: bytes of empty firings, correction of the range by byte, gain of lasers, response to range."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.cells import Visits
 from hilsim.analysis.calibration.figures import Learned
 from hilsim.analysis.calibration.recording import Firings
 from hilsim.analysis.calibration.surfaces import Rays
@@ -15,14 +14,6 @@ Ints = npt.NDArray[np.int64]
 _FEWEST_EMPTY = 30
 _LEAST_SHARE = 0.003
 _MOST_OTHERS = 40
-_BYTE_EDGES = np.array([0.0, 1.5, 3.5, 6.5, 10.5, 15.5, 20.5, 30.5, 40.5, 55.5, 70.5, 85.5, 98.5])
-_FEWEST_PAIRS = 300
-_SAME_RANGE_M = 0.05
-_EVEN_BYTES, _EVEN_RATIO = 2.0, 0.1
-"""Change of the mean byte over two cells of a surface: noise of a short capture, and texture."""
-_CLIPS, _CLIP_SD = 4, 4.0
-_LEAST_CLIP = 1.7
-"""Bytes of a laser come in steps of up to 3.3, most of them equal on dark surfaces: a limit of 4 times this keeps two steps."""
 _FEWEST_CODES = 24
 _MOST_CODES = 100
 _PARITY_SHARE = 0.75
@@ -67,62 +58,6 @@ def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
         int(total[known].sum()),
         note=f"{missing} lasers not learned: fewer than {_FEWEST_EMPTY} empty firings" if missing else "",
     )
-
-
-def _pairs(visits: Visits) -> tuple[Ints, Ints]:
-    """Rows of two returns of one cell after each other, at the same range."""
-    first = np.flatnonzero(np.diff(visits.cell) == 0)
-    first = first[np.abs(np.diff(visits.range_m)[first]) <= _SAME_RANGE_M]
-    return first, first + 1
-
-
-def _byte_steps(visits: Visits) -> tuple[Doubles, Doubles]:
-    """Steps of the byte from turn to turn, and the mean byte of each step's cell.
-
-    The mean of the cell, not of the one pair, which would put large and small steps of one surface into different rows. Cells whose neighbours on either
-    side have other bytes lie at the border of two surfaces, of which different turns meet different shares; they are left out.
-    """
-    before, after = _pairs(visits)
-    size = (int(visits.cell.max(initial=0)) // visits.cells + 1) * visits.cells
-    with np.errstate(invalid="ignore"):
-        mean = np.bincount(visits.cell, visits.reflectivity, size) / np.bincount(visits.cell, minlength=size)
-    of_laser = mean.reshape(-1, visits.cells)
-    change = np.abs(np.roll(of_laser, 1, axis=1) - np.roll(of_laser, -1, axis=1)).ravel()
-    is_even = change <= _EVEN_BYTES + _EVEN_RATIO * mean  # False beside a cell without a return
-    kept = is_even[visits.cell[before]]
-    before, after = before[kept], after[kept]
-    return mean[visits.cell[before]], (visits.reflectivity[after] - visits.reflectivity[before]).astype(np.float64)
-
-
-def learn_byte_noise(visits: Sequence[Visits], learned: Learned) -> None:
-    """Learn the standard deviation of the byte from returns of one direction after each other."""
-    means, steps = zip(*map(_byte_steps, visits), strict=True)
-    mean, step = np.concatenate(means), np.concatenate(steps)
-    row = np.digitize(mean, _BYTE_EDGES) - 1
-    points: list[list[float]] = []
-    samples = 0
-    for number in range(_BYTE_EDGES.size - 1):
-        of_row = step[row == number]
-        if of_row.size < _FEWEST_PAIRS:
-            continue
-        points.append([round(float(mean[row == number].mean()), 2), round(_scatter(of_row) / 2.0**0.5, 3)])
-        samples += of_row.size
-    if not points:
-        learned.lack("byte_noise", f"at least {_FEWEST_PAIRS} pairs of returns of one direction and range are needed, got {step.size}", step.size)
-        return
-    learned.keys["byte_noise"] = points
-    learned.add(
-        "byte_noise", ", ".join(f"{sd:.2f} at {byte:.0f}" for byte, sd in points), samples, note="standard deviation by byte, from turn to turn"
-    )
-
-
-def _scatter(step: Doubles) -> float:
-    """Standard deviation without far values, as of people who pass."""
-    sd = max(1.4826 * float(np.median(np.abs(step))), _LEAST_CLIP)
-    for _ in range(_CLIPS):
-        kept = step[np.abs(step) <= _CLIP_SD * max(sd, _LEAST_CLIP)]
-        sd = float(np.sqrt(np.mean(kept**2)))
-    return sd
 
 
 def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:

@@ -45,6 +45,8 @@ class Unit:
         empty_ratio: ``float64[c, 256]``, share of the firings without a return by byte, other than the baseline.
         range_codes: ``int64[c, 256]``, correction of the distance by byte, in counts of the packet's unit.
         byte_noise: Standard deviation of the byte by byte, as ``UnitSpec.byte_noise``; empty: not known.
+        byte_step: ``float64[c]``, step between each laser's reflectivity bytes; NaN: not known.
+        laser_byte_noise: ``LaserUnitSpec.byte_noise`` of each laser.
         response: Ratio of reflectivities by range, as ``UnitSpec.response``; empty: not known.
         stamp_wander: Wander of the stamps.
         warm_up: Range error while the unit warms up.
@@ -60,10 +62,17 @@ class Unit:
     baseline_ratio: Doubles
     empty_ratio: Doubles
     range_codes: npt.NDArray[np.int64]
+    byte_step: Doubles
+    laser_byte_noise: tuple[tuple[tuple[float, float], ...], ...]
     byte_noise: tuple[tuple[float, float], ...] = ()
     response: tuple[tuple[float, float], ...] = ()
     stamp_wander: StampWander = field(default_factory=no_stamp_wander)
     warm_up: WarmUp = field(default_factory=lambda: build_warm_up(WarmUpSpec(), 0.0))
+
+    @property
+    def has_own_bytes(self) -> bool:
+        """Whether some laser's reflectivity has a gain, a step or noise of its own."""
+        return bool((self.gain != 1.0).any() or np.isfinite(self.byte_step).any() or any(self.laser_byte_noise))
 
 
 def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
@@ -91,6 +100,8 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
         baseline_ratio=_learned(lasers, lambda laser: laser.baseline_ratio, np.full(len(lasers), math.nan)),
         empty_ratio=np.array([_by_byte(laser.empty_bytes) for laser in lasers]),
         range_codes=np.array([_range_codes(laser.range_codes) for laser in lasers]),
+        byte_step=_learned(lasers, lambda laser: laser.byte_step, np.full(len(lasers), math.nan)),
+        laser_byte_noise=tuple(laser.byte_noise for laser in lasers),
         byte_noise=learned.byte_noise,
         response=learned.response,
         stamp_wander=_stamp_wander(learned, spread, draws),

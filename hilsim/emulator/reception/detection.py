@@ -43,6 +43,7 @@ from hilsim.sensor.response import (
     noise_sd_m,
     range_noise,
 )
+from hilsim.sensor.signal.empty import own_empty_byte
 from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, is_lost_at_flaw, loss_draws, missing_side
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
 from hilsim.sensor.signal.signal import Signal
@@ -57,7 +58,7 @@ _RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
 _FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
 _BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
-_GAIN, _STEP = constant(BeamRow.GAIN), constant(BeamRow.STEP)
+_GAIN, _STEP, _NOISE, _NOISE_RATIO = constant(BeamRow.GAIN), constant(BeamRow.STEP), constant(BeamRow.NOISE), constant(BeamRow.NOISE_RATIO)
 _NO_LANES = constant(0)
 
 
@@ -155,7 +156,8 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
             half = diffuse * 2.0
             if signal.has_bytes:
                 gain, step = load_lanes(beams, group * _BEAM_ROWS + _GAIN), load_lanes(beams, group * _BEAM_ROWS + _STEP)
-                diffuse, half = noisy_bytes(signal, energy * range_m * range_m * 100.0, gain, step, byte_error, response.diffuse_max)
+                level, ratio = load_lanes(beams, group * _BEAM_ROWS + _NOISE), load_lanes(beams, group * _BEAM_ROWS + _NOISE_RATIO)
+                diffuse, half = noisy_bytes(energy * range_m * range_m * 100.0, gain, step, level, ratio, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
             bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group) + warming_m
@@ -213,15 +215,42 @@ def _distance_of(
 
 @kernel
 def _brightness_of(
-    response: Response, signal: Signal, echoes: npt.NDArray[np.float64], echo: int, gain: float, step: float, error: float
+    response: Response,
+    signal: Signal,
+    echoes: npt.NDArray[np.float64],
+    echo: int,
+    gain: float,
+    step: float,
+    level: float,
+    ratio: float,
+    error: float,
 ) -> tuple[int, int, int]:
     """Reflectivity byte of an echo, its column of ``LaserSignals.correction``, and its ``ReturnFlag``."""
     energy, range_m = echoes[echo, ECHO_ENERGY], echoes[echo, ECHO_RANGE]
     byte, marked = brightness(response, energy, range_m, echoes[echo, ECHO_RETRO])
     half = 2 * byte
     if signal.has_bytes:
-        byte, half = noisy_byte(signal, byte, 100.0 * energy * range_m * range_m, gain, step, error, response.diffuse_max)
+        byte, half = noisy_byte(byte, 100.0 * energy * range_m * range_m, gain, step, level, ratio, error, response.diffuse_max)
     return byte, half, marked
+
+
+@inlined_kernel
+def _empty_byte_of(
+    signal: Signal,
+    has_own: npt.NDArray[np.bool_],
+    own: npt.NDArray[np.uint8],
+    baseline: int,
+    step: float,
+    is_lost_firing: bool,  # noqa: FBT001 - kernels take their arguments by place
+    seed: np.uint64,
+    stream: int,
+    index: int,
+) -> int:
+    """Reflectivity byte of a firing without a return: the laser's own, where they are known."""
+    channel = stream % CHANNELS_PER_STREAM
+    if has_own[channel]:
+        return own_empty_byte(own, channel, seed, stream, index)
+    return empty_byte(signal, baseline, step, is_lost_firing, seed, stream, index)
 
 
 @kernel
@@ -236,6 +265,8 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     signal, corrected, reported_energy = plan.signal, returns.correction, returns.energy
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
+    level, ratio = plan.lasers.byte_noise, plan.lasers.byte_noise_ratio
+    has_empty_bytes, empty_bytes = plan.lasers.has_empty_bytes, plan.lasers.empty_bytes
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
         warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
@@ -272,7 +303,17 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                 corrected[return_number, sequence, channel] = 0
                 if echo < 0:
                     is_lost_firing = marks[firing, _IS_LOST] != 0
-                    byte = empty_byte(signal, int(baseline[channel]), empty_step[channel], is_lost_firing, response.seed, stream, index)
+                    byte = _empty_byte_of(
+                        signal,
+                        has_empty_bytes,
+                        empty_bytes,
+                        int(baseline[channel]),
+                        empty_step[channel],
+                        is_lost_firing,
+                        response.seed,
+                        stream,
+                        index,
+                    )
                     distance[return_number, sequence, channel] = 0
                     reflectivity[return_number, sequence, channel] = byte
                     flags[return_number, sequence, channel] = blocked
@@ -285,7 +326,9 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                     byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:
                     byte_error = byte_errors[sequence, channel] if echo == 0 else byte_noise(response, channel, index, echo)
-                    byte, half, marked = _brightness_of(response, signal, echoes, echo, gain[channel], step[channel], byte_error)
+                    byte, half, marked = _brightness_of(
+                        response, signal, echoes, echo, gain[channel], step[channel], level[channel], ratio[channel], byte_error
+                    )
                 code = int(echoes[echo, ECHO_CODE])
                 shifted = shifted_code(signal, code, int(correction[channel, half]))
                 corrected[return_number, sequence, channel] = shifted - code

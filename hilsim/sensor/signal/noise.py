@@ -11,19 +11,22 @@ _WHITE = 100.0
 
 
 @kernel
-def noisy_bytes(signal: Signal, percent: Doubles, gain: Doubles, step: Doubles, error: Doubles, diffuse_max: int) -> tuple[Doubles, Doubles]:
+def noisy_bytes(
+    percent: Doubles, gain: Doubles, step: Doubles, level: Doubles, ratio: Doubles, error: Doubles, diffuse_max: int
+) -> tuple[Doubles, Doubles]:
     """Reflectivity bytes of sixteen diffuse echoes, and their columns in ``LaserSignals.correction``.
 
     Args:
-        signal: The receiver's signal.
         percent: Reflectivities without noise, in percent.
         gain: Gains of the lasers.
         step: Steps of the lasers' bytes.
+        level: Standard deviations of the lasers' bytes on a black surface.
+        ratio: Growths of these standard deviations with the byte.
         error: Standard normal random numbers.
         diffuse_max: Largest byte of a diffuse surface.
     """
     value = percent * gain
-    value = value + error * (value * signal.byte_noise_ratio + signal.byte_noise)
+    value = value + error * (value * ratio + level)
     cell = value / step + 0.5
     number = floor_lanes(cell)
     byte = lesser_lanes(greater_lanes(floor_lanes(number * step + 0.5), 0.0), float(diffuse_max))
@@ -31,14 +34,14 @@ def noisy_bytes(signal: Signal, percent: Doubles, gain: Doubles, step: Doubles, 
 
 
 @kernel
-def noisy_byte(signal: Signal, byte: int, percent: float, gain: float, step: float, error: float, diffuse_max: int) -> tuple[int, int]:
+def noisy_byte(byte: int, percent: float, gain: float, step: float, level: float, ratio: float, error: float, diffuse_max: int) -> tuple[int, int]:
     """``noisy_bytes`` of one echo; of a retro-reflector, whose ``byte`` is above 100, the noise is a white surface's (unproven: hardly any were captured)."""
     if byte >= _RETRO_MIN and byte > diffuse_max:
-        noisy = math.floor(byte + error * (signal.byte_noise + signal.byte_noise_ratio * _WHITE) + 0.5)
+        noisy = math.floor(byte + error * (level + ratio * _WHITE) + 0.5)
         noisy = min(max(noisy, _RETRO_MIN), _BYTE_MAX)
         return noisy, 2 * noisy
     value = percent * gain
-    value = value + error * (value * signal.byte_noise_ratio + signal.byte_noise)
+    value = value + error * (value * ratio + level)
     cell = value / step + 0.5
     number = math.floor(cell)
     noisy = min(max(math.floor(number * step + 0.5), 0), diffuse_max)

@@ -32,8 +32,6 @@ class Signal(NamedTuple):
     """
 
     has_bytes: bool
-    byte_noise: float
-    byte_noise_ratio: float
     split_distance_m: float
     split_loss_ratio: float
     split_light_ratio: float
@@ -52,31 +50,37 @@ class LaserSignals(NamedTuple):
     Attributes:
         gain: ``float64[c]``, ratio of the laser's reflectivity bytes to exact ones.
         step: ``float64[c]``, step between the laser's reflectivity bytes; 1 for every byte.
+        byte_noise: ``float64[c]``, standard deviation of the laser's byte on a black surface, before it is rounded to the laser's step.
+        byte_noise_ratio: ``float64[c]``, growth of that standard deviation with the byte.
         empty_step: ``float64[c]``, step between the bytes of the laser's empty firings.
+        has_empty_bytes: ``bool[c]``, whether the bytes of the laser's empty firings are known one by one.
+        empty_bytes: ``uint8[c, n]``, those bytes, equally likely.
         ripple_m: ``float64[p, c]``, range error of each laser by the index of the firing sequence modulo p.
         correction: ``int8[c, 512]``, range correction in codes; column ``2 * byte + half``. Of a table by byte alone: ``np.repeat(table, 2, axis=1)``.
     """
 
     gain: npt.NDArray[np.float64]
     step: npt.NDArray[np.float64]
+    byte_noise: npt.NDArray[np.float64]
+    byte_noise_ratio: npt.NDArray[np.float64]
     empty_step: npt.NDArray[np.float64]
+    has_empty_bytes: npt.NDArray[np.bool_]
+    empty_bytes: npt.NDArray[np.uint8]
     ripple_m: npt.NDArray[np.float64]
     correction: npt.NDArray[np.int8]
 
 
-def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_gains: bool = False) -> Signal:
+def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_own_bytes: bool = False) -> Signal:
     """Build the kernel-side signal of a model.
 
     Args:
         spec: Signal of the model.
         code_min: Smallest distance code that the model reports.
         code_max: Largest one.
-        has_gains: Whether some laser's reflectivity has a gain.
+        has_own_bytes: Whether some laser's reflectivity has a gain, a step or noise of its own.
     """
     return Signal(
-        has_bytes=spec.byte_noise > 0.0 or spec.byte_noise_ratio > 0.0 or spec.byte_step > 0.0 or has_gains,
-        byte_noise=float(spec.byte_noise),
-        byte_noise_ratio=float(spec.byte_noise_ratio),
+        has_bytes=spec.byte_noise > 0.0 or spec.byte_noise_ratio > 0.0 or spec.byte_step > 0.0 or has_own_bytes,
         split_distance_m=float(spec.split_distance_m),
         split_loss_ratio=float(spec.split_loss_ratio),
         split_light_ratio=float(spec.split_light_ratio),
@@ -119,7 +123,11 @@ def drawn_lasers(
     return LaserSignals(
         gain=gain,
         step=spec.byte_step * (0.5 + step) if spec.byte_step > 0.0 else np.ones(baseline.size),
+        byte_noise=np.full(baseline.size, float(spec.byte_noise)),
+        byte_noise_ratio=np.full(baseline.size, float(spec.byte_noise_ratio)),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
+        has_empty_bytes=np.zeros(baseline.size, np.bool_),
+        empty_bytes=baseline[:, None],
         ripple_m=_drawn_ripple_m(spec, key, streams),
         correction=np.array(
             [
@@ -137,7 +145,11 @@ def ideal_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], gain: npt.ND
     return LaserSignals(
         gain=gain,
         step=np.full(lasers, spec.byte_step or 1.0),
+        byte_noise=np.full(lasers, float(spec.byte_noise)),
+        byte_noise_ratio=np.full(lasers, float(spec.byte_noise_ratio)),
         empty_step=np.maximum(baseline.astype(np.float64), 1.0),
+        has_empty_bytes=np.zeros(lasers, np.bool_),
+        empty_bytes=baseline[:, None],
         ripple_m=np.zeros((1, lasers)),
         correction=np.zeros((lasers, HALVES), np.int8),
     )

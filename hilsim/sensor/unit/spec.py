@@ -25,6 +25,9 @@ class LaserUnitSpec:
         baseline: Reflectivity byte of no return.
         baseline_ratio: Share of the firings without a return that have this byte.
         empty_bytes: Other bytes of firings without a return, each with its share of them.
+        byte_step: Step between its reflectivity bytes; 1 for every byte.
+        byte_noise: Standard deviation of its reflectivity byte from firing to firing, in place of the unit's: pairs of a byte and the standard deviation there,
+            with what the steps between its bytes add; the emulator's noise before these steps is the straight line that fits best. Empty: the unit's.
         range_codes: Correction of the distance by reflectivity byte, in counts of the packet's unit: number ``b`` for byte ``b``, and the last one for all beyond;
             empty: none.
     """
@@ -36,6 +39,8 @@ class LaserUnitSpec:
     baseline: int | None = None
     baseline_ratio: float | None = None
     empty_bytes: tuple[tuple[int, float], ...] = ()
+    byte_step: float | None = None
+    byte_noise: tuple[tuple[float, float], ...] = ()
     range_codes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -49,9 +54,11 @@ class LaserUnitSpec:
             ("reflectivity_gain", 0.1, 10.0),
             ("baseline", 0, 255),
             ("baseline_ratio", 0.0, 1.0),
+            ("byte_step", 1.0, 50.0),
         ):
             value = getattr(self, name)
             yield value is None or least <= value <= most, f"{name} must be {least:g} to {most:g}, got {value}"
+        yield _byte_noise_rule(self.byte_noise)
         are_shares = all(0 <= byte < BYTES and 0.0 <= share <= 1.0 for byte, share in self.empty_bytes)
         yield (
             are_shares and sum(share for _, share in self.empty_bytes) <= 1.01,
@@ -102,7 +109,7 @@ class UnitSpec:
             (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
             (0.0 <= (self.stamp_wander_us or 0.0) <= 100.0, f"stamp_wander_us must be 0 to 100, got {self.stamp_wander_us}"),
             (0.0 <= (self.phase_deg or 0.0) < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
-            (_rises(self.byte_noise, 255.0, 100.0), "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100"),
+            _byte_noise_rule(self.byte_noise),
             (_rises(self.response, 1000.0, 100.0), "response must be pairs of a rising range of 0 to 1000 m and a ratio of 0 to 100"),
         )
 
@@ -118,6 +125,10 @@ def _is_mac(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _byte_noise_rule(pairs: tuple[tuple[float, float], ...]) -> tuple[bool, str]:
+    return _rises(pairs, 255.0, 100.0), "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100"
 
 
 def _rises(pairs: tuple[tuple[float, float], ...], last: float, most: float) -> bool:

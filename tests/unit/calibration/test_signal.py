@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from hilsim.analysis.calibration.byte_noise import learn_byte_noise, repeats_of
 from hilsim.analysis.calibration.cells import Visits
 from hilsim.analysis.calibration.figures import Learned
-from hilsim.analysis.calibration.signal import learn_byte_noise
 
 CELLS, TURNS = 120, 60
 
@@ -20,7 +20,7 @@ def byte_noise_of(byte):
         cells=CELLS,
     )
     learned = Learned(lasers=[{}])
-    learn_byte_noise([visits], learned)
+    learn_byte_noise(repeats_of([visits]), learned)
     return dict(learned.keys["byte_noise"])
 
 

@@ -35,10 +35,15 @@ def test_a_units_file_is_found_beside_the_rig(tmp_path):
 
 
 def test_all_faults_of_a_units_file_are_reported_together(tmp_path):
-    path = with_unit(tmp_path, "own.toml", 'stamp_ppm = 5000.0\nmac = "x"\nlaser = [{ baseline = 300, gain = 1.0 }]\n')
+    path = with_unit(
+        tmp_path,
+        "own.toml",
+        'stamp_ppm = 5000.0\nmac = "x"\nlaser = [{ baseline = 300, gain = 1.0, byte_step = 0.5, byte_noise = [[9, 1.0], [4, 1.0]] }]\n',
+    )
     with pytest.raises(ConfigError, match=r"own\.toml: laser\[0\]\.gain: unknown key") as caught:
         load_rig(path)
-    for fault in ("baseline must be 0 to 255, got 300", "stamp_ppm must be -1000 to 1000, got 5000.0", "mac must be like"):
+    of_bytes = "byte_step must be 1 to 50, got 0.5", "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100"
+    for fault in (*of_bytes, "baseline must be 0 to 255, got 300", "stamp_ppm must be -1000 to 1000, got 5000.0", "mac must be like"):
         assert fault in str(caught.value)
 
 

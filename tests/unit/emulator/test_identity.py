@@ -9,7 +9,9 @@ import hilsim
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.identity.unit import unit_of
+from hilsim.emulator.plan import BeamRow
 from hilsim.emulator.planning import build_lidar_plan
+from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.encoder import EncoderSpec
 from hilsim.sensor.unit.position import PositionScheduleSpec, PositionSpec
@@ -86,6 +88,30 @@ def test_what_is_learned_replaces_what_is_drawn_and_the_rig_replaces_both():
     assert (unit.setup.clock.oscillator_ppm, unit.setup.clock.stamp_ppm, unit.setup.phase_deg) == (0.0, 3.0, 30.0)
     assert (unit.spec.encoder, unit.spec.position) == ((entry,), position)
     np.testing.assert_array_equal(unit.elevation_error_deg, drawn().elevation_error_deg)
+
+
+def test_lasers_have_the_byte_steps_and_noise_of_the_units_file_as_rows_of_the_beams():
+    curve = ((5.0, 1.2), (30.0, 2.4), (80.0, 5.0))
+    lasers = (LaserUnitSpec(byte_step=3.0, byte_noise=curve), LaserUnitSpec(byte_step=1.5), *[LaserUnitSpec()] * 14)
+    setting = dataclasses.replace(lidar_setting(VLP16, unit="drawn", is_exact=False), unit=UnitSpec(laser=lasers))
+    plan, without = (build_lidar_plan(of, seed=7, utc_epoch_ns=0) for of in (setting, dataclasses.replace(setting, unit=UnitSpec())))
+    assert plan.lasers.step[:2].tolist() == [3.0, 1.5]
+    np.testing.assert_array_equal(plan.lasers.step[2:], without.lasers.step[2:])
+    assert plan.lasers.byte_noise_ratio[0] > without.lasers.byte_noise_ratio[0]
+    np.testing.assert_array_equal(plan.lasers.byte_noise_ratio[1:], VLP16.signal.byte_noise_ratio)
+    for row, values in (
+        (BeamRow.STEP, plan.lasers.step),
+        (BeamRow.NOISE, plan.lasers.byte_noise),
+        (BeamRow.NOISE_RATIO, plan.lasers.byte_noise_ratio),
+    ):
+        np.testing.assert_array_equal(plan.beam_lanes[row], values)
+
+
+def test_a_step_of_the_units_file_holds_without_a_signal_of_the_model():
+    plain = dataclasses.replace(VLP16, signal=SignalSpec())
+    lasers = (LaserUnitSpec(byte_step=3.0), *[LaserUnitSpec()] * 15)
+    setting = dataclasses.replace(lidar_setting(plain, unit="drawn"), unit=UnitSpec(laser=lasers))
+    assert build_lidar_plan(setting, seed=7, utc_epoch_ns=0).signal.has_bytes
 
 
 def test_beams_go_where_the_unit_looks_and_packets_imply_the_models_directions():

@@ -12,6 +12,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
 from hilsim.sensor.signal.spec import SignalSpec
+from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.sensor.unit.warm_up import WarmUpSpec
 from tests.compiled import compiled_only
@@ -75,6 +76,18 @@ def test_a_cold_sensors_ranges_are_wrong_by_what_the_ground_truth_names_and_less
         np.testing.assert_allclose(truth.bias_m, share * at_start_m, rtol=0.002)
         assert (np.abs(truth.noise_m) <= CODE_M / 2 + 1e-5).all()
         assert (truth.echoes > 1).any()
+
+
+@compiled_only
+def test_empty_firings_of_a_unit_have_the_bytes_of_its_file(unit):
+    first = LaserUnitSpec(baseline=9, baseline_ratio=0.5, empty_bytes=((5, 0.5),))
+    learned = UnitSpec(laser=(first, *[LaserUnitSpec(baseline=9)] * 15))
+    lidar = real_lidar([], unit(), unit="drawn")
+    lidar = dataclasses.replace(lidar, setting=dataclasses.replace(lidar.setting, unit=learned))
+    _, byte = codes_of(lidar, 80)
+    assert set(byte[:, 0]) == {5, 9}
+    np.testing.assert_allclose((byte[:, 0] == 5).mean(), 0.5, atol=0.07)
+    assert not (byte[:, 1:] == 5).any()
 
 
 def test_only_dual_mode_dims_the_echoes_of_a_split_beam(unit):

@@ -42,19 +42,21 @@ def lasers(spec=REAL, *, seed=7, stream=1):
 
 
 @kernel
-def judge(signal, diffuse_max, given, results):
-    """Percent, gain, step and error of sixteen echoes → byte and column."""
-    byte, half = noise.noisy_bytes(signal, load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2), load_lanes(given, 3), diffuse_max)
+def judge(diffuse_max, given, results):
+    """Percent, gain, step, level and ratio of the noise, and error of sixteen echoes → byte and column."""
+    percent, gain, step = load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2)
+    byte, half = noise.noisy_bytes(percent, gain, step, load_lanes(given, 3), load_lanes(given, 4), load_lanes(given, 5), diffuse_max)
     store_lanes(results, 0, byte)
     store_lanes(results, 1, half)
 
 
 def test_sixteen_bytes_are_those_of_one_at_a_time():
     rng = np.random.default_rng(1)
+    own = lasers().gain, lasers().step, rng.uniform(0.2, 0.9, WIDTH), rng.uniform(0.02, 0.06, WIDTH)
     for _ in range(20):
-        given, results = np.stack([rng.uniform(0, 140, WIDTH), *lasers()[:2], rng.normal(size=WIDTH)]), np.zeros((2, WIDTH))
-        judge(signal(), 100, given, results)
-        one = [noise.noisy_byte(signal(), 50, *(float(value) for value in given[:, lane]), 100) for lane in range(WIDTH)]
+        given, results = np.stack([rng.uniform(0, 140, WIDTH), *own, rng.normal(size=WIDTH)]), np.zeros((2, WIDTH))
+        judge(100, given, results)
+        one = [noise.noisy_byte(50, *(float(value) for value in given[:, lane]), 100) for lane in range(WIDTH)]
         assert list(zip(*results.astype(int).tolist(), strict=True)) == one
         assert results[0].min() >= 0
         assert results[0].max() <= 100
@@ -62,13 +64,12 @@ def test_sixteen_bytes_are_those_of_one_at_a_time():
 
 
 def test_without_noise_bytes_are_rounded_percents():
-    spec = SignalSpec()
-    exact = [noise.noisy_byte(signal(spec), 0, percent, 1.0, 1.0, 3.0, 100) for percent in (0.2, 41.49, 41.5, 99.7, 250.0)]
+    exact = [noise.noisy_byte(0, percent, 1.0, 1.0, 0.0, 0.0, 3.0, 100) for percent in (0.2, 41.49, 41.5, 99.7, 250.0)]
     assert [byte for byte, _ in exact] == [0, 41, 42, 100, 100]
 
 
 def test_retro_reflectors_stay_above_the_scale_of_diffuse_surfaces():
-    assert [noise.noisy_byte(signal(), byte, 1e5, 1.0, 2.2, error, 100)[0] for byte, error in ((102, -3.0), (180, 0.0), (254, 3.0))] == [
+    assert [noise.noisy_byte(byte, 1e5, 1.0, 2.2, 0.4, 0.05, error, 100)[0] for byte, error in ((102, -3.0), (180, 0.0), (254, 3.0))] == [
         101,
         180,
         255,

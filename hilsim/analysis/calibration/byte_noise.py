@@ -1,0 +1,119 @@
+"""Noise of the reflectivity byte, from turn to turn of a still sensor."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.calibration.cells import Visits
+from hilsim.analysis.calibration.figures import Learned
+
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+BYTE_EDGES = np.array([0.0, 1.5, 3.5, 6.5, 10.5, 15.5, 20.5, 30.5, 40.5, 55.5, 70.5, 85.5, 98.5])
+FEWEST_PAIRS = 300
+"""Pairs of a range of bytes at which the standard deviation of a step is known within 5 %."""
+_MOST_CELLS = 1 << 32
+_SAME_RANGE_M = 0.05
+_EVEN_BYTES, _EVEN_RATIO = 2.0, 0.1
+"""Change of the mean byte over two cells of a surface: noise of a short capture, and texture."""
+_CLIPS, _CLIP_SD = 4, 4.0
+_LEAST_CLIP = 1.7
+"""Bytes of a laser come in steps of up to 3.3, most of them equal on dark surfaces: a limit of 4 times this keeps two steps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeats:
+    """Returns of directions that are visited again at the same range, in the order of laser, direction and time.
+
+    Attributes:
+        laser: ``int64[n]``, number of the laser.
+        cell: ``int64[n]``, number of the direction.
+        byte: ``int64[n]``, reflectivity byte.
+        follows: ``bool[n]``, whether the return before it is of the same direction and range, a turn earlier; the two are a pair.
+        mean: ``float64[n]``, mean byte of the direction.
+    """
+
+    laser: Ints
+    cell: Ints
+    byte: Ints
+    follows: npt.NDArray[np.bool_]
+    mean: Doubles
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return int(self.follows.sum())
+
+    @property
+    def change(self) -> Doubles:
+        """Change of the byte of each pair, ``float64[pairs]``."""
+        return np.asarray(np.diff(self.byte, prepend=0)[self.follows], np.float64)
+
+    def chosen(self, returns: npt.NDArray[np.bool_]) -> "Repeats":
+        """The returns of some directions."""
+        return Repeats(**{name: getattr(self, name)[returns] for name in self.__dataclass_fields__})
+
+    def of_laser(self, laser: int) -> "Repeats":
+        """Returns of one laser."""
+        return self.chosen(self.laser == laser)
+
+    def rows(self, edges: Doubles = BYTE_EDGES) -> Iterator["Repeats"]:
+        """Yield the returns of each range of mean bytes that has enough pairs."""
+        row = np.digitize(self.mean, edges) - 1
+        for number in range(edges.size - 1):
+            of_row = self.chosen(row == number)
+            if of_row.pairs >= FEWEST_PAIRS:
+                yield of_row
+
+    def sd(self) -> float:
+        """Standard deviation of the byte, without far values, as of people who pass."""
+        change = self.change
+        sd = max(1.4826 * float(np.median(np.abs(change))), _LEAST_CLIP)
+        for _ in range(_CLIPS):
+            kept = change[np.abs(change) <= _CLIP_SD * max(sd, _LEAST_CLIP)]
+            sd = float(np.sqrt(np.mean(kept**2)))
+        return sd / float(np.sqrt(2.0))
+
+
+def repeats_of(visits: Sequence[Visits]) -> Repeats:
+    """Returns of several recordings that are parts of pairs.
+
+    The mean is that of the direction, not of the one pair, which would put large and small steps of one surface into different rows. Directions whose
+    neighbours on either side have other bytes lie at the border of two surfaces, of which different turns meet different shares; they are left out.
+    """
+    parts = [_repeats_of(part, number) for number, part in enumerate(visits)]
+    return Repeats(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in Repeats.__dataclass_fields__})
+
+
+def _repeats_of(visits: Visits, number: int) -> Repeats:
+    size = (int(visits.cell.max(initial=0)) // visits.cells + 1) * visits.cells
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(visits.cell, visits.reflectivity, size) / np.bincount(visits.cell, minlength=size)
+    of_laser = mean.reshape(-1, visits.cells)
+    change = np.abs(np.roll(of_laser, 1, axis=1) - np.roll(of_laser, -1, axis=1)).ravel()
+    is_even = change <= _EVEN_BYTES + _EVEN_RATIO * mean  # False beside a cell without a return
+    follows = (np.diff(visits.cell, prepend=-1) == 0) & (np.abs(np.diff(visits.range_m, prepend=0.0)) <= _SAME_RANGE_M) & is_even[visits.cell]
+    is_part = follows | np.append(follows[1:], False)
+    cell = visits.cell[is_part]
+    return Repeats(
+        laser=cell // visits.cells,
+        cell=cell + number * _MOST_CELLS,
+        byte=visits.reflectivity[is_part],
+        follows=follows[is_part],
+        mean=mean[cell],
+    )
+
+
+def learn_byte_noise(repeats: Repeats, learned: Learned) -> None:
+    """Learn the standard deviation of the byte of all lasers together."""
+    rows = list(repeats.rows())
+    if not rows:
+        reason = f"at least {FEWEST_PAIRS} pairs of returns of one direction and range are needed, got {repeats.pairs}"
+        learned.lack("byte_noise", reason, repeats.pairs)
+        return
+    points = [[round(float(row.mean.mean()), 2), round(row.sd(), 3)] for row in rows]
+    learned.keys["byte_noise"] = points
+    text = ", ".join(f"{sd:.2f} at {byte:.0f}" for byte, sd in points)
+    learned.add("byte_noise", text, sum(row.pairs for row in rows), note="standard deviation by byte, from turn to turn")
