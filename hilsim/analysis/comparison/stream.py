@@ -27,7 +27,7 @@ from hilsim.protocols.velodyne.models import MODELS, VLS_128, Model, identify_mo
 
 BLOCK_PACKETS = 1024
 FEWEST_PACKETS = 50  # smallest number of packets for statistics
-_MOST_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 %
+_MOST_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 % from turn to turn
 
 
 class StreamStatistics:

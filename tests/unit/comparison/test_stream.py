@@ -46,6 +46,15 @@ def test_a_rotation_rate_that_changes_within_a_capture_is_refused():
         gather(stream.datagrams(), name="x.pcap")
 
 
+def test_a_unit_at_300_rpm_that_swings_from_281_to_316_rpm_within_each_turn_has_one_rate():
+    stream = vlp16(460, rpm=300.0)
+    azimuth = stream.data["blocks"]["azimuth"].astype(float)
+    swung = azimuth + 0.056 * 36_000 / (2.0 * np.pi) * np.sin(2.0 * np.pi * azimuth / 36_000)
+    stream.data["blocks"]["azimuth"] = np.rint(swung).astype(int) % 36_000
+    statistics = gather(stream.datagrams(), name="x.pcap").azimuth
+    assert (statistics.slowest_rpm, statistics.fastest_rpm) == pytest.approx((300.0, 300.0), abs=0.5)
+
+
 def test_an_early_unit_that_says_it_is_an_hdl_32e_is_reported_by_its_cycle():
     stream = vlp16(200)
     stream.data["product"] = 0x21
