@@ -56,7 +56,6 @@ def test_drawn_units_are_spread_as_the_known_ones():
     assert np.mean(ppm > 130.0) == pytest.approx(2 / 7, abs=0.12)
 
 
-@compiled_only
 def test_some_units_swing_at_300_rpm_and_none_at_600():
     slow = np.array([drawn(stream, rotation_rate_rpm=300).spec.rate_jitter.per_turn_ratio for stream in range(100)])
     fast = np.array([drawn(stream, rotation_rate_rpm=600).spec.rate_jitter.per_turn_ratio for stream in range(100)])

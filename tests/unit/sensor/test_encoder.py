@@ -41,7 +41,6 @@ def test_azimuths_of_drawn_units_have_one_rare_or_one_frequent_class_modulo_five
         assert share.max() == pytest.approx(most, abs=0.015)
 
 
-@compiled_only
 @pytest.mark.parametrize(("number", "lags"), [(1, (-0.48, 0.0, -0.02)), (2, (-0.36, -0.02, -0.02))])
 def test_increments_are_correlated_as_those_of_real_units(number, lags):
     entry = PROFILE.units.encoder[number]
