@@ -30,6 +30,8 @@ _NOT_IMPORTED = ("hilsim.__main__", "hilsim.testing", "hilsim.background.cluster
 _OF_THE_TEST = "PYTEST_CURRENT_TEST"
 _OF_A_SHELL = frozenset({"PATH", "EDITOR", "PWD", "OLDPWD", "SHLVL", "_"})
 """Variables that differ in a shell, and that nothing reads at import."""
+_OF_IMPORTS = frozenset({"KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "MAVLINK_DIALECT", "NUMBA_OPT"})
+"""Variables that sklearn, joblib, pymavlink and hilsim set when they are imported; commands are forked even if a test has imported one of them."""
 _MESSAGE_BYTES = 1 << 17
 _servers = []
 _used_s = [0.0]
@@ -189,7 +191,7 @@ class _Server:
 
 def _surroundings(environment):
     """What a process has of the one that starts it: variables, and the network namespace, which a thread of the tests may have of its own."""
-    return {name: value for name, value in environment.items() if name != _OF_THE_TEST} | {
+    return {name: value for name, value in environment.items() if name not in {_OF_THE_TEST, *_OF_IMPORTS}} | {
         "/ns/net": str(Path("/proc/thread-self/ns/net").readlink())
     }
 

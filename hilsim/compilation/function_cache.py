@@ -1,11 +1,15 @@
 """Numba's cache of a function, in the directory of ``hilsim.compilation.cache``, for several processes at once."""
 
+import hashlib
 import pickle
+import re
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
 from hilsim.compilation.cache import cache_directory, locked, make_directory, module_directory, refusals
@@ -50,10 +54,57 @@ class _Implementation(CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
+class _Index(IndexDataCacheFile):
+    """Numba's index of a kernel's entries, of which only the key that is looked up is unpickled.
+
+    Numba's own is one pickle of all keys. A key with a type of a plug-in would make it unreadable to every process that cannot import the plug-in:
+    such a process would compile all entries of the kernel again, and remove those of the plug-in.
+    """
+
+    def load(self, key: object) -> Any:
+        """Load the entry of a key; None if there is none."""
+        name = _name_of(key, self._load_index().get(_text_of(key), ()))
+        try:
+            return self._load_data(name) if name else None
+        except FileNotFoundError:  # removed since
+            return None
+
+    def save(self, key: object, data: object) -> None:
+        """Store the entry of a key."""
+        entries = self._load_index()
+        alike = entries.setdefault(_text_of(key), [])
+        name = _name_of(key, alike)
+        if name is None:
+            taken = {each for group in entries.values() for _, each in group}
+            name = next(free for free in map(self._data_name, count(1)) if free not in taken)
+            alike.append((self._dump(key), name))
+        self._save_data(name, data)
+        self._save_index(entries)
+
+
+def _text_of(key: object) -> str:
+    """Digest of what a key looks like: equal keys have the same one, keys of different types hardly ever. An address in memory is no part of it."""
+    return hashlib.sha256(re.sub("0x[0-9a-f]+", "", repr(key)).encode()).hexdigest()
+
+
+def _name_of(key: object, alike: Any) -> str | None:
+    """File of the entry of a key, among the pickled keys that look like it."""
+    for kept, name in alike:
+        with suppress(ImportError, AttributeError):  # a type of the same name, of a module that this process cannot import
+            if pickle.loads(kept) == key:  # noqa: S301 - nobody else can write it (hilsim.compilation.cache)
+                return str(name)
+    return None
+
+
 class KernelCache(FunctionCache):
     """Numba's cache of a function, for several processes at once; an unreadable entry is compiled again instead of raising an error."""
 
     _impl_class = _Implementation
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        locator = self._impl.locator
+        self._cache_file = _Index(self.cache_path, self._impl.filename_base, locator.get_source_stamp())
 
     def load_overload(self, sig: object, target_context: object) -> Any:
         """Load the entry for a signature; None if there is none, or it is unreadable."""

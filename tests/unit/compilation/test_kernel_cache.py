@@ -56,6 +56,25 @@ def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copi
     assert run(_LEAP_DAY, two_copies[0], tmp_path / "cache").stdout.strip() == "True"
 
 
+def test_kernels_for_the_types_of_a_plugin_are_kept_and_those_of_others_too_where_the_plugin_is_missing(
+    tmp_path: Path, two_copies: list[Path]
+) -> None:
+    """``_stay`` returns its second argument, whatever the first one is."""
+    plugin = two_copies[0] / "stranger.py"
+    plugin.write_text("from typing import NamedTuple\nclass Own(NamedTuple):\n    number: int\n")
+    stay = "from hilsim.emulator.families.own import _stay; import hilsim.compilation.cache as c; {}; print(dict(_stay.stats.cache_hits) != {{}}, c.refusals)"
+    with_plugin, without = stay.format("from stranger import Own; _stay(Own(1), 2.0, 3, 4)"), stay.format("_stay(1, 2.0, 3, 4)")
+
+    def found(code: str) -> str:
+        return run(code, two_copies[0], tmp_path / "cache").stdout.strip()
+
+    assert [found(with_plugin), found(without), found(with_plugin)] == ["False []", "False []", "True []"]
+    hidden = plugin.rename(tmp_path / "stranger.py")
+    assert found(without) == "True []"
+    hidden.rename(plugin)
+    assert found(with_plugin) == "True []"
+
+
 def test_processes_that_compile_different_signatures_at_once_keep_both(tmp_path: Path, two_copies: list[Path]) -> None:
     """Numba numbers an index's entries without looking at other processes: each would take the first number for its own."""
     code = (

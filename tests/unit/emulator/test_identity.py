@@ -43,6 +43,7 @@ def test_four_sensors_of_a_rig_are_four_units_and_the_same_ones_again():
     assert again.setup == units[2].setup
 
 
+@compiled_only
 def test_drawn_units_are_spread_as_the_known_ones():
     units = [drawn(stream) for stream in range(200)]
     sd_mm = np.array([1000.0 * unit.bias_m.std() for unit in units])
@@ -139,6 +140,7 @@ def test_a_drawn_unit_of_a_vls128_has_stamps_that_wander_and_an_ideal_one_has_no
     assert drawn().stamp_wander.sd_ns == 0.0  # a VLP-16's stamps are exact
 
 
+@compiled_only
 def test_cold_units_are_spread_as_their_setting_says_and_an_ideal_one_is_warm():
     cold = WarmUpSpec(range_m=0.02, time_s=60.0)
     errors_m = [drawn(stream, warm_up=cold).warm_up.range_m for stream in range(300)]

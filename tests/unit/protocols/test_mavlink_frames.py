@@ -25,6 +25,7 @@ from hilsim.protocols.mavlink.frames import (
     solved_extra,
     split,
 )
+from tests.compiled import compiled_only
 from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, packer, signing_packer, unknown_bytes
 
 
@@ -86,6 +87,7 @@ def test_a_frame_names_its_sender_and_its_number():
         assert frame.sequence == data[2 if data[0] == 0xFE else 4]
 
 
+@compiled_only
 def test_cut_in_two_at_any_byte_the_frames_are_the_same():
     whole = mixture()
     data = b"".join(whole)

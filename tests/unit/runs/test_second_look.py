@@ -22,6 +22,7 @@ def whole_run(tmp_path, monkeypatch, capfd):
     """Runs groups of test files, given by their text, as ``make test`` does; gives the exit code and what was printed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading all plug-ins of pytest is a third of a short run
     (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n")
 
     def run(*texts, more=(), environment=None):
@@ -51,7 +52,8 @@ def whole_run(tmp_path, monkeypatch, capfd):
     return run
 
 
-ALONE_AND_IN_TWO = pytest.mark.parametrize("more", [(), ("--numprocesses=2",)], ids=["alone", "in two"])
+IN_TWO = ("-p", "xdist.plugin", "--numprocesses=2")
+ALONE_AND_IN_TWO = pytest.mark.parametrize("more", [(), IN_TWO], ids=["alone", "in two"])
 
 
 @ALONE_AND_IN_TWO
@@ -88,7 +90,7 @@ def test_a_test_that_fails_again_fails_the_run(whole_run, more):
 
 def test_a_property_has_no_second_look(whole_run):
     text = "from hypothesis import given, strategies\n\n@given(strategies.none())\n" + UNSTEADY.format("a").replace("test_a()", "test_a(_)")
-    code, output = whole_run(text)
+    code, output = whole_run(text, more=("-p", "_hypothesis_pytestplugin"))
     assert code == 1
     assert "unsteady" not in output
 
@@ -129,7 +131,7 @@ def test_a_worker_that_dies_of_a_test_fails_the_run(whole_run):
     text = (
         "import os, pathlib\n\ndef test_a():\n    mark = pathlib.Path('mark')\n    if not mark.exists():\n        mark.touch()\n        os._exit(3)\n"
     )
-    code, output = whole_run(text, more=("--numprocesses=2",))
+    code, output = whole_run(text, more=IN_TWO)
     assert code == 1
     assert "crashed" in output.rpartition("skipped")[2]
 

@@ -8,6 +8,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.sensor.head import build_head, head_reading_cdeg
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec, build_encoder, encoder_code
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.compiled import compiled_only
 
 PROFILE = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
 SEQUENCE_NS = 55_296
@@ -32,6 +33,7 @@ def test_classes_have_their_shares_and_the_mean_error_is_zero():
     assert (np.diff(code) >= 0).sum() >= code.size - 2  # an angle that rises is read as one
 
 
+@compiled_only
 def test_azimuths_of_drawn_units_have_one_rare_or_one_frequent_class_modulo_five():
     for entry, least, most in ((PROFILE.units.encoder[1], 0.135, 0.23), (PROFILE.units.encoder[2], 0.16, 0.315)):
         share = np.bincount(readings(entry, 12_000, entry.rate_rpm) % 5) / 12_000

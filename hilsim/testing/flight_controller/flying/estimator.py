@@ -15,7 +15,7 @@ import numpy as np
 import pygeomag
 from pygeomag.wmm.wmm_2025 import WMM_2025
 
-from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, from_axes, matrix, multiply, turned, unit, wrapped
+from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, from_axes, limited, matrix, multiply, turned, unit, wrapped
 from hilsim.testing.flight_controller.mavlink import Gps, Sensor
 from hilsim.testing.flight_controller.rules.atmosphere import altitude_m
 
@@ -89,8 +89,8 @@ class Estimator:
 
     def sensor(self, now_us: int, message: Sensor, *, has_mag: bool, has_baro: bool) -> None:
         """Process a reading; ``has_mag`` and ``has_baro`` mark new values in it."""
-        gyro = np.clip((message.xgyro, message.ygyro, message.zgyro), -_MOST_RADPS, _MOST_RADPS)
-        force = np.clip((message.xacc, message.yacc, message.zacc), -_MOST_MPS2, _MOST_MPS2)
+        gyro = limited((message.xgyro, message.ygyro, message.zgyro), _MOST_RADPS)
+        force = limited((message.xacc, message.yacc, message.zacc), _MOST_MPS2)
         mag = np.array((message.xmag, message.ymag, message.zmag)) if has_mag else None
         height = altitude_m(message.abs_pressure) if has_baro and message.abs_pressure > 0.0 else None
         if not self.aligned:
@@ -156,8 +156,8 @@ class Estimator:
             self.still.pop(0)
             return
         east /= np.linalg.norm(east)
-        north, east, down = np.array([np.cross(east, down), east, down]).T
-        self._turn_to(from_axes(north, east, down))
+        columns = np.array([np.cross(east, down), east, down]).T
+        self._turn_to(from_axes(*((x, y, z) for x, y, z in columns.tolist())))
         self.ground_m = float(np.mean(heights))
         self.since_us = now_us
         self.aligned = True
@@ -239,6 +239,6 @@ class Estimator:
         self.covariance = self.covariance - np.outer(gain, column)
         self.v = self.v + error[_VEL]
         self.p = self.p + error[_POS]
-        self.bias_gyro = np.clip(self.bias_gyro + error[_GYRO], -0.1, 0.1)
-        self.bias_acc = np.clip(self.bias_acc + error[_ACC], -0.5, 0.5)
+        self.bias_gyro = limited(self.bias_gyro + error[_GYRO], 0.1)
+        self.bias_acc = limited(self.bias_acc + error[_ACC], 0.5)
         self._turn_to(multiply(turned(error[_ATT]), self.q))

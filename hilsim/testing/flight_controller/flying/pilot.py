@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, conjugate, from_axes, multiply
+from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, conjugate, cross, direction, from_axes, limited, multiply
 from hilsim.testing.flight_controller.flying.estimator import GRAVITY_MPS2, Estimator
 
 HOVER_THRUST = 0.5  # MPC_THR_HOVER
@@ -69,7 +69,7 @@ class Pilot:
     def _force(self, estimate: Estimator, step_s: float, wanted: Floats) -> Floats:
         """Commanded specific force, NED; in hover it is (0, 0, -g)."""
         error = wanted - estimate.v
-        self.integral = np.clip(self.integral + _INTEGRAL * error * step_s, -_MOST_INTEGRAL, _MOST_INTEGRAL)
+        self.integral = limited(self.integral + _INTEGRAL * error * step_s, _MOST_INTEGRAL)
         force: Floats = _VELOCITY * error + self.integral
         force[2] = min(force[2] - GRAVITY_MPS2, -0.2 * GRAVITY_MPS2)
         level, most = math.hypot(force[0], force[1]), -force[2] * _LEAN
@@ -80,24 +80,24 @@ class Pilot:
     def _torque(self, estimate: Estimator, step_s: float, attitude: Quaternion) -> Floats:
         error = multiply(conjugate(estimate.q), attitude)
         sign = 2.0 if error[0] >= 0.0 else -2.0
-        wanted = np.clip(sign * _ATTITUDE * np.array(error[1:]), -_MOST_RATES, _MOST_RATES)
+        wanted = limited(sign * _ATTITUDE * np.array(error[1:]), _MOST_RATES)
         rates = estimate.rates
         if self.last_rates is not None and step_s > 0.0:
             share = step_s / (step_s + _D_CUTOFF_S)
             self.slope = self.slope + share * ((rates - self.last_rates) / step_s - self.slope)
         self.last_rates = rates
         difference = wanted - rates
-        self.rate_integral = np.clip(self.rate_integral + _RATE_I * difference * step_s, -_MOST_RATE_I, _MOST_RATE_I)
+        self.rate_integral = limited(self.rate_integral + _RATE_I * difference * step_s, _MOST_RATE_I)
         torque: Floats = _RATE_P * difference + self.rate_integral - _RATE_D * self.slope
         return torque
 
 
 def _attitude(force: Floats, yaw: float) -> Quaternion:
     """Orientation (NED from FRD) with -z along a force, and x as near to a heading as possible."""
-    z: Floats = -force / np.linalg.norm(force)
-    y = np.cross(z, (math.cos(yaw), math.sin(yaw), 0.0))
-    y /= np.linalg.norm(y)
-    return from_axes(np.cross(y, z), y, z)
+    north, east, down = force.tolist()
+    z = direction((-north, -east, -down))
+    y = direction(cross(z, (math.cos(yaw), math.sin(yaw), 0.0)))
+    return from_axes(cross(y, z), y, z)
 
 
 def mix(thrust: float, torque: Floats) -> Floats:
