@@ -91,7 +91,7 @@ def _name_of(key: object, alike: Any) -> str | None:
     """File of the entry of a key, among the pickled keys that look like it."""
     for kept, name in alike:
         with suppress(ImportError, AttributeError):  # a type of the same name, of a module that this process cannot import
-            if pickle.loads(kept) == key:  # noqa: S301 - nobody else can write it (hilsim.compilation.cache)
+            if pickle.loads(kept) == key:  # noqa: S301 - only this user can write it (hilsim.compilation.cache)
                 return str(name)
     return None
 
