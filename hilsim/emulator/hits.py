@@ -9,7 +9,7 @@ from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.frames import Vector
-from hilsim.render.surfaces import flaw_at, mirrored_share, place_on_mover, returned, within
+from hilsim.render.surfaces import flaw_at, mirrored_share, place_on_mover, returned, texture_noise, within
 from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, uniform
 from hilsim.scene.materials import Optic
@@ -127,7 +127,7 @@ def _onward(transmission: float, straight: float, mirror: float, porosity: float
 
 
 @stage_kernel
-def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:  # noqa: C901, PLR0915 - one loop over rays: a call with arrays costs as much as the rest of a ray
+def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:  # noqa: C901, PLR0912, PLR0915 - one loop over rays: a call with arrays costs as much as the rest of a ray
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 
     Args:
@@ -154,6 +154,9 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     seed = plan.response.seed
     going_on = 0
     rule = plan.overlay.rule
+    width_m, spread = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread
+    # Of a firing's rays on one surface the first one, mostly the beam's axis, gives the texture of all, with the contrast that a spot as wide shows.
+    noise, of_firing, of_surface, of_instance = 0.0, -1, -1, -1
     for ray in range(count):
         row = triangle[ray]
         if rule != _SYNTHETIC_ONLY and _meets_background(rays, ray, rule, backdrop, hits):
@@ -164,8 +167,10 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         porosity, gap_m = float(optics[surface, _POROSITY]), float(optics[surface, _GAP_SIZE])
         has_gaps, texture = porosity > 0.0 and gap_m > 0.0, float(optics[surface, _TEXTURE])
         flaw_ratio = float(optics[surface, _FLAW]) if sub_ray[ray] == 0 else 0.0
+        firing, hit_m = firing_of[ray], travelled_m[ray] + range_m[ray]
+        is_new = texture > 0.0 and (firing != of_firing or surface != of_surface or instance[ray] != of_instance)
         x_m = y_m = z_m = 0.0
-        if has_gaps or texture > 0.0 or flaw_ratio > 0.0:
+        if has_gaps or is_new or flaw_ratio > 0.0:
             away_m = float(range_m[ray])
             x_m = origin_m[ray, 0] + away_m * direction[ray, 0]
             y_m = origin_m[ray, 1] + away_m * direction[ray, 1]
@@ -176,19 +181,19 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
                 thing = owner[row]
                 turn = (orientation[thing, 0], orientation[thing, 1], orientation[thing, 2], orientation[thing, 3])
                 x_m, y_m, z_m = within((position_m[thing, 0], position_m[thing, 1], position_m[thing, 2]), turn, (x_m, y_m, z_m))
+        if is_new:
+            noise = texture_noise(x_m, y_m, z_m, float(optics[surface, _TEXTURE_SIZE]), width_m + spread * hit_m)
+            of_firing, of_surface, of_instance = firing, surface, instance[ray]
         if has_gaps:
             porosity = _opening(seed, porosity, gap_m, (x_m, y_m, z_m))
         transmission, straight = float(optics[surface, _TRANSMISSION]), float(optics[surface, _MIRROR])
         if share[ray] == 0.0 and (porosity > 0.0 or transmission > 0.0):
             continue  # the receiver's axis; it sees through
         mirror = mirrored_share(straight, cosine[ray])
-        hit_m = travelled_m[ray] + range_m[ray]
         far_m = max(hit_m, NEAREST_HIT_M)
-        firing = firing_of[ray]
         at = hit_count[firing]
         if at < room and porosity < 1.0:
-            reflectivity, gloss, size_m = float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), float(optics[surface, _TEXTURE_SIZE])
-            light = returned(reflectivity, gloss, cosine[ray], texture, size_m, x_m, y_m, z_m)
+            light = returned(float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), cosine[ray], texture, noise)
             value[firing, at, RANGE] = hit_m
             value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * (1.0 - mirror) * (1.0 - mirror) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine[ray]

@@ -168,6 +168,7 @@ def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
         BeamRow.STEP: plan.lasers.step,
         BeamRow.NOISE: plan.lasers.byte_noise,
         BeamRow.NOISE_RATIO: plan.lasers.byte_noise_ratio,
+        BeamRow.STEP_FROM: plan.lasers.step_from,
     }
     table = np.stack([rows[row] for row in BeamRow])
     return np.ascontiguousarray(_side_by_side(table).transpose(1, 0, 2).reshape(-1, WIDTH))

@@ -22,6 +22,8 @@ _RELIEF = 0.3
 """Slope of the relief of a texture (rad), as a share of the texture's contrast; recommended, unproven."""
 _FLATTEST = 0.3
 """Cosine of the incidence from which on the relief no longer gains contrast: its slopes hide each other."""
+_DARKEST = 0.1
+"""Least light of a patch, relative to the mean: no patch is black."""
 _FINER = 4.0
 """Ratio of the two octaves' cells; the finer one has half the other's amplitude."""
 _TO_DEVIATION = math.sqrt(3.0 / 1.25)
@@ -81,10 +83,20 @@ def flaw_at(x_m: float, y_m: float, z_m: float, ratio: float, size_m: float) -> 
 
 
 @kernel
-def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float) -> float:
-    """Noise at a place of an object, with mean 0 and standard deviation 1; ``size_m`` is that of the larger patches."""
+def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float, spot_m: float) -> float:
+    """Noise at a place of an object, with mean 0 and standard deviation 1 for a beam of no width.
+
+    Args:
+        x_m: Place in the object's frame.
+        y_m: See ``x_m``.
+        z_m: See ``x_m``.
+        size_m: Size of the larger patches.
+        spot_m: Width of the beam's spot: patches that are smaller than it show with less contrast, as a spot that covers many of them sees their mean.
+    """
     u, v, w = _turned(x_m, y_m, z_m, size_m)
-    return _TO_DEVIATION * (_cell_noise(u, v, w) + 0.5 * _cell_noise(_FINER * u, _FINER * v, _FINER * w))
+    spot = spot_m / size_m
+    coarse, fine = 1.0 / math.sqrt(1.0 + spot * spot), 0.5 / math.sqrt(1.0 + _FINER * spot * _FINER * spot)
+    return _TO_DEVIATION * (coarse * _cell_noise(u, v, w) + fine * _cell_noise(_FINER * u, _FINER * v, _FINER * w))
 
 
 @inlined_kernel
@@ -119,13 +131,13 @@ def mirrored_share(straight: float, cosine: float) -> float:
 
 
 @inlined_kernel
-def returned(reflectivity: float, gloss: float, cosine: float, texture: float, texture_size_m: float, x_m: float, y_m: float, z_m: float) -> float:
+def returned(reflectivity: float, gloss: float, cosine: float, texture: float, noise: float) -> float:
     """Light that a surface returns of a ray, relative to a white matt wall that the ray meets squarely, without its mirror image.
 
-    ``x_m``, ``y_m`` and ``z_m`` are the place in the object's frame, which only a texture needs.
+    ``noise`` is the ``texture_noise``.
     """
     light = reflectivity * _lit(gloss, cosine)
     if texture > 0.0:
         tangent = math.sqrt(max(1.0 - cosine * cosine, 0.0)) / max(cosine, _FLATTEST)
-        light *= max(0.0, 1.0 + texture * (1.0 + _RELIEF * tangent) * texture_noise(x_m, y_m, z_m, texture_size_m))
+        light *= max(_DARKEST, 1.0 + texture * (1.0 + _RELIEF * tangent) * noise)
     return light

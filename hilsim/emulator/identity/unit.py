@@ -156,7 +156,8 @@ def _signal(signal: SignalSpec, learned: UnitSpec) -> SignalSpec:
     if not learned.byte_noise:
         return signal
     byte, sd = np.array(learned.byte_noise).T
-    without_steps = np.sqrt(np.maximum(sd**2 - signal.byte_step**2 / 12.0, 0.0))
+    step = np.where(byte >= signal.byte_step_from, signal.byte_step, min(signal.byte_step, 1.0))
+    without_steps = np.sqrt(np.maximum(sd**2 - step**2 / 12.0, 0.0))
     ratio, level = np.polyfit(byte, without_steps, 1) if byte.size > 1 else (0.0, without_steps[0])
     return replace(signal, byte_noise=float(min(max(level, 0.0), 50.0)), byte_noise_ratio=float(min(max(ratio, 0.0), 1.0)))
 

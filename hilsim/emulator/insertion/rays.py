@@ -17,7 +17,7 @@ from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.geometry.tracks import PoseTrack, track_state
 from hilsim.render.movers import mover_sphere
 from hilsim.render.packets import cast_packets, packets_of
-from hilsim.render.surfaces import flaw_at, place_on_mover, returned
+from hilsim.render.surfaces import flaw_at, place_on_mover, returned, texture_noise
 from hilsim.scene.materials import Optic
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
@@ -335,8 +335,8 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
                     origin_m[ray, 1] + ray_m * direction[ray, 1],
                     origin_m[ray, 2] + ray_m * direction[ray, 2],
                 )
-            reflectivity, gloss, size_m = float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), float(optics[surface, _TEXTURE_SIZE])
-            light = returned(reflectivity, gloss, cosine, texture, size_m, x_m, y_m, z_m)
+            noise = texture_noise(x_m, y_m, z_m, float(optics[surface, _TEXTURE_SIZE]), 0.0) if texture > 0.0 else 0.0
+            light = returned(float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), cosine, texture, noise)
             value[firing, at, ENERGY] = share * (1.0 - porosity) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine
             value[firing, at, RETRO] = optics[surface, _RETRO]

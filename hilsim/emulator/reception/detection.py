@@ -58,7 +58,8 @@ _RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
 _FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
 _BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
-_GAIN, _STEP, _NOISE, _NOISE_RATIO = constant(BeamRow.GAIN), constant(BeamRow.STEP), constant(BeamRow.NOISE), constant(BeamRow.NOISE_RATIO)
+_GAIN, _STEP, _STEP_FROM = constant(BeamRow.GAIN), constant(BeamRow.STEP), constant(BeamRow.STEP_FROM)
+_NOISE, _NOISE_RATIO = constant(BeamRow.NOISE), constant(BeamRow.NOISE_RATIO)
 _NO_LANES = constant(0)
 
 
@@ -156,8 +157,10 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
             half = diffuse * 2.0
             if signal.has_bytes:
                 gain, step = load_lanes(beams, group * _BEAM_ROWS + _GAIN), load_lanes(beams, group * _BEAM_ROWS + _STEP)
+                step_from = load_lanes(beams, group * _BEAM_ROWS + _STEP_FROM)
                 level, ratio = load_lanes(beams, group * _BEAM_ROWS + _NOISE), load_lanes(beams, group * _BEAM_ROWS + _NOISE_RATIO)
-                diffuse, half = noisy_bytes(energy * range_m * range_m * 100.0, gain, step, level, ratio, byte_error, response.diffuse_max)
+                percent = energy * range_m * range_m * 100.0
+                diffuse, half = noisy_bytes(percent, gain, step, step_from, level, ratio, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
             bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group) + warming_m
@@ -221,6 +224,7 @@ def _brightness_of(
     echo: int,
     gain: float,
     step: float,
+    step_from: float,
     level: float,
     ratio: float,
     error: float,
@@ -230,7 +234,7 @@ def _brightness_of(
     byte, marked = brightness(response, energy, range_m, echoes[echo, ECHO_RETRO])
     half = 2 * byte
     if signal.has_bytes:
-        byte, half = noisy_byte(byte, 100.0 * energy * range_m * range_m, gain, step, level, ratio, error, response.diffuse_max)
+        byte, half = noisy_byte(byte, 100.0 * energy * range_m * range_m, gain, step, step_from, level, ratio, error, response.diffuse_max)
     return byte, half, marked
 
 
@@ -265,7 +269,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     signal, corrected, reported_energy = plan.signal, returns.correction, returns.energy
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
-    level, ratio = plan.lasers.byte_noise, plan.lasers.byte_noise_ratio
+    step_from, level, ratio = plan.lasers.step_from, plan.lasers.byte_noise, plan.lasers.byte_noise_ratio
     has_empty_bytes, empty_bytes = plan.lasers.has_empty_bytes, plan.lasers.empty_bytes
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
@@ -327,7 +331,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                 else:
                     byte_error = byte_errors[sequence, channel] if echo == 0 else byte_noise(response, channel, index, echo)
                     byte, half, marked = _brightness_of(
-                        response, signal, echoes, echo, gain[channel], step[channel], level[channel], ratio[channel], byte_error
+                        response, signal, echoes, echo, gain[channel], step[channel], step_from[channel], level[channel], ratio[channel], byte_error
                     )
                 code = int(echoes[echo, ECHO_CODE])
                 shifted = shifted_code(signal, code, int(correction[channel, half]))

@@ -12,7 +12,7 @@ _WHITE = 100.0
 
 @kernel
 def noisy_bytes(
-    percent: Doubles, gain: Doubles, step: Doubles, level: Doubles, ratio: Doubles, error: Doubles, diffuse_max: int
+    percent: Doubles, gain: Doubles, step: Doubles, step_from: Doubles, level: Doubles, ratio: Doubles, error: Doubles, diffuse_max: int
 ) -> tuple[Doubles, Doubles]:
     """Reflectivity bytes of sixteen diffuse echoes, and their columns in ``LaserSignals.correction``.
 
@@ -20,6 +20,7 @@ def noisy_bytes(
         percent: Reflectivities without noise, in percent.
         gain: Gains of the lasers.
         step: Steps of the lasers' bytes.
+        step_from: Reflectivities from which their bytes come in these steps.
         level: Standard deviations of the lasers' bytes on a black surface.
         ratio: Growths of these standard deviations with the byte.
         error: Standard normal random numbers.
@@ -27,14 +28,17 @@ def noisy_bytes(
     """
     value = percent * gain
     value = value + error * (value * ratio + level)
-    cell = value / step + 0.5
+    here = select(value >= step_from, step, 1.0)
+    cell = value / here + 0.5
     number = floor_lanes(cell)
-    byte = lesser_lanes(greater_lanes(floor_lanes(number * step + 0.5), 0.0), float(diffuse_max))
+    byte = lesser_lanes(greater_lanes(floor_lanes(number * here + 0.5), 0.0), float(diffuse_max))
     return byte, byte * 2.0 + select(cell - number >= 0.5, 1.0, 0.0)
 
 
 @kernel
-def noisy_byte(byte: int, percent: float, gain: float, step: float, level: float, ratio: float, error: float, diffuse_max: int) -> tuple[int, int]:
+def noisy_byte(
+    byte: int, percent: float, gain: float, step: float, step_from: float, level: float, ratio: float, error: float, diffuse_max: int
+) -> tuple[int, int]:
     """``noisy_bytes`` of one echo; of a retro-reflector, whose ``byte`` is above 100, the noise is a white surface's (unproven: hardly any were captured)."""
     if byte >= _RETRO_MIN and byte > diffuse_max:
         noisy = math.floor(byte + error * (level + ratio * _WHITE) + 0.5)
@@ -42,9 +46,10 @@ def noisy_byte(byte: int, percent: float, gain: float, step: float, level: float
         return noisy, 2 * noisy
     value = percent * gain
     value = value + error * (value * ratio + level)
-    cell = value / step + 0.5
+    here = step if value >= step_from else 1.0
+    cell = value / here + 0.5
     number = math.floor(cell)
-    noisy = min(max(math.floor(number * step + 0.5), 0), diffuse_max)
+    noisy = min(max(math.floor(number * here + 0.5), 0), diffuse_max)
     return noisy, 2 * noisy + (1 if cell - number >= 0.5 else 0)
 
 

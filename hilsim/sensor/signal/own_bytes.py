@@ -84,7 +84,7 @@ def _lacks(curve: Curve) -> list[bool]:
     return [curve[0][0] > _FAR * _FAR_BYTES[0], _FAR * curve[-1][0] < _FAR_BYTES[1]]
 
 
-def noise_line(curve: Curve, step: float, level: float, ratio: float) -> tuple[float, float]:
+def noise_line(curve: Curve, step: float, level: float, ratio: float, step_from: float = 0.0) -> tuple[float, float]:
     """Noise of a black surface, and its growth with the byte, of a laser whose reported bytes have a measured curve of standard deviations.
 
     What the sensor reports of the line has the least relative deviations from the measured points (squares of logarithms). Where these have no dark or no
@@ -95,9 +95,10 @@ def noise_line(curve: Curve, step: float, level: float, ratio: float) -> tuple[f
         step: Step between the laser's bytes.
         level: Noise of a black surface by the given line.
         ratio: Its growth with the byte by the given line.
+        step_from: Reflectivity from which the bytes come in steps.
     """
     byte, sd = np.array(curve).T
-    tables = [np.log(_reported_sds(float(place), step)) for place in byte]
+    tables = [np.log(_reported_sds(float(place), step if place >= step_from else 1.0)) for place in byte]
     measured = np.log(np.maximum(sd, _LEAST_SD))
     noise = np.exp([np.interp(value, table, np.log(_NOISES)) for value, table in zip(measured, tables, strict=True)])
     scale = float(np.median(noise / np.maximum(level + ratio * byte, _LEAST_SD)))
@@ -131,14 +132,15 @@ def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Curve])
         step: ``float64[c]``, known step between each laser's bytes; NaN: not known.
         curves: Pairs of a byte and the standard deviation of the reported bytes there, for each laser; none: not known.
     """
+    step_from = np.where(np.isnan(step), lasers.step_from, 0.0)
     step = np.where(np.isnan(step), lasers.step, step)
     level, ratio = lasers.byte_noise.copy(), lasers.byte_noise_ratio.copy()
     known = sorted((any(_lacks(curve)), number) for number, curve in enumerate(curves) if curve)
     whole: list[tuple[float, float]] = []
     for is_part, number in known:
         others = np.mean(whole, axis=0).tolist() if is_part and whole else (float(level[number]), float(ratio[number]))
-        line = noise_line(curves[number], float(step[number]), *others)
+        line = noise_line(curves[number], float(step[number]), *others, float(step_from[number]))
         level[number], ratio[number] = line
         if not is_part:
             whole.append(line)
-    return lasers._replace(step=step, byte_noise=level, byte_noise_ratio=ratio)
+    return lasers._replace(step=step, step_from=step_from, byte_noise=level, byte_noise_ratio=ratio)

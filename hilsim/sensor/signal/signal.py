@@ -50,6 +50,7 @@ class LaserSignals(NamedTuple):
     Attributes:
         gain: ``float64[c]``, ratio of the laser's reflectivity bytes to exact ones.
         step: ``float64[c]``, step between the laser's reflectivity bytes; 1 for every byte.
+        step_from: ``float64[c]``, reflectivity from which the laser's bytes come in these steps; below it every byte is reported.
         byte_noise: ``float64[c]``, standard deviation of the laser's byte on a black surface, before it is rounded to the laser's step.
         byte_noise_ratio: ``float64[c]``, growth of that standard deviation with the byte.
         empty_step: ``float64[c]``, step between the bytes of the laser's empty firings.
@@ -61,6 +62,7 @@ class LaserSignals(NamedTuple):
 
     gain: npt.NDArray[np.float64]
     step: npt.NDArray[np.float64]
+    step_from: npt.NDArray[np.float64]
     byte_noise: npt.NDArray[np.float64]
     byte_noise_ratio: npt.NDArray[np.float64]
     empty_step: npt.NDArray[np.float64]
@@ -123,6 +125,7 @@ def drawn_lasers(
     return LaserSignals(
         gain=gain,
         step=spec.byte_step * (0.5 + step) if spec.byte_step > 0.0 else np.ones(baseline.size),
+        step_from=np.full(baseline.size, float(spec.byte_step_from)),
         byte_noise=np.full(baseline.size, float(spec.byte_noise)),
         byte_noise_ratio=np.full(baseline.size, float(spec.byte_noise_ratio)),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
@@ -145,6 +148,7 @@ def ideal_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], gain: npt.ND
     return LaserSignals(
         gain=gain,
         step=np.full(lasers, spec.byte_step or 1.0),
+        step_from=np.full(lasers, float(spec.byte_step_from)),
         byte_noise=np.full(lasers, float(spec.byte_noise)),
         byte_noise_ratio=np.full(lasers, float(spec.byte_noise_ratio)),
         empty_step=np.maximum(baseline.astype(np.float64), 1.0),

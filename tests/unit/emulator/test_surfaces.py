@@ -31,11 +31,11 @@ def energies(objects, spec, **setting):
 def test_a_texture_has_mean_0_deviation_1_and_patches_of_its_size():
     rng = np.random.default_rng(5)
     places = rng.uniform(-50.0, 50.0, (4000, 3))
-    noise = np.array([texture_noise(*place, 0.4) for place in places])
+    noise = np.array([texture_noise(*place, 0.4, 0.0) for place in places])
     assert noise.mean() == pytest.approx(0.0, abs=0.06)
     assert noise.std() == pytest.approx(1.0, abs=0.04)
-    near = np.array([texture_noise(*place, 0.4) for place in places + np.array([0.02, 0.0, 0.0])])
-    far = np.array([texture_noise(*place, 0.4) for place in places + np.array([2.0, 0.0, 0.0])])
+    near = np.array([texture_noise(*place, 0.4, 0.0) for place in places + np.array([0.02, 0.0, 0.0])])
+    far = np.array([texture_noise(*place, 0.4, 0.0) for place in places + np.array([2.0, 0.0, 0.0])])
     assert np.corrcoef(noise, near)[0, 1] > 0.8
     assert abs(np.corrcoef(noise, far)[0, 1]) < 0.06
 
@@ -49,6 +49,18 @@ def test_the_reflectivity_of_a_textured_wall_varies_by_its_deviation(vlp16):
         light.append(energy * range_m**2)
     assert np.mean(light) == pytest.approx(0.5, abs=0.03)
     assert np.std(light) == pytest.approx(0.1, rel=0.2)
+
+
+@pytest.mark.parametrize("spot_m", [0.05, 0.1, 0.4])
+def test_a_spot_sees_the_mean_of_the_patches_that_it_covers(spot_m):
+    """The deviation of the noise at the middle of a spot beside that of its mean over 40 places of the spot."""
+    rng = np.random.default_rng(8)
+    number = np.arange(40)
+    radius, angle = spot_m / 2.0 * np.sqrt((number + 0.5) / 40), number * math.pi * (3.0 - math.sqrt(5.0))
+    spot = np.column_stack([np.zeros(40), radius * np.cos(angle), radius * np.sin(angle)])
+    means = [np.mean([texture_noise(*place, 0.1, 0.0) for place in middle + spot]) for middle in rng.uniform(-50.0, 50.0, (300, 3))]
+    middles = [texture_noise(*middle, 0.1, spot_m) for middle in rng.uniform(-50.0, 50.0, (2000, 3))]
+    assert np.std(middles) == pytest.approx(np.std(means), rel=0.2)
 
 
 def test_flaws_cover_their_share_of_a_surface_and_each_has_its_own_depth():

@@ -17,7 +17,10 @@ def reported(byte, sd, step, firings=40):
     extent = min(4.0, max(byte, 0.5 * step))
     surfaces = np.linspace(max(byte - extent, 0.0), byte + extent, 101)
     return np.array(
-        [[noise.noisy_byte(0, float(value), 1.0, step, sd, 0.0, float(error), 100)[0] for error in rng.normal(size=firings)] for value in surfaces]
+        [
+            [noise.noisy_byte(0, float(value), 1.0, step, 0.0, sd, 0.0, float(error), 100)[0] for error in rng.normal(size=firings)]
+            for value in surfaces
+        ]
     )
 
 
@@ -43,6 +46,11 @@ def test_a_lasers_line_goes_through_its_curve_and_falls_nowhere_below_zero():
     level, ratio = noise_line([(5.0, 3.0), (90.0, 1.0)], 1.0, 0.4, 0.042)
     assert level > 0.0
     assert 0.0 <= ratio < 0.01
+
+
+def test_dark_bytes_below_the_steps_have_none():
+    curve = [(byte, reported_sd(byte, 0.7 + 0.03 * byte, 2.8 if byte >= 45.0 else 1.0)) for byte in (2.0, 8.0, 30.0, 80.0)]
+    assert noise_line(curve, 2.8, 0.4, 0.042, 45.0) == pytest.approx((0.7, 0.03), rel=0.01)
 
 
 def test_a_curve_of_one_point_scales_the_line_of_the_unit():

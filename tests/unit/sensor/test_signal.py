@@ -43,16 +43,16 @@ def lasers(spec=REAL, *, seed=7, stream=1):
 
 @kernel
 def judge(diffuse_max, given, results):
-    """Percent, gain, step, level and ratio of the noise, and error of sixteen echoes → byte and column."""
-    percent, gain, step = load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2)
-    byte, half = noise.noisy_bytes(percent, gain, step, load_lanes(given, 3), load_lanes(given, 4), load_lanes(given, 5), diffuse_max)
+    """Percent, gain, step, its beginning, level and ratio of the noise, and error of sixteen echoes → byte and column."""
+    percent, gain, step, step_from = load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2), load_lanes(given, 3)
+    byte, half = noise.noisy_bytes(percent, gain, step, step_from, load_lanes(given, 4), load_lanes(given, 5), load_lanes(given, 6), diffuse_max)
     store_lanes(results, 0, byte)
     store_lanes(results, 1, half)
 
 
 def test_sixteen_bytes_are_those_of_one_at_a_time():
     rng = np.random.default_rng(1)
-    own = lasers().gain, lasers().step, rng.uniform(0.2, 0.9, WIDTH), rng.uniform(0.02, 0.06, WIDTH)
+    own = lasers().gain, lasers().step, rng.uniform(0.0, 60.0, WIDTH), rng.uniform(0.2, 0.9, WIDTH), rng.uniform(0.02, 0.06, WIDTH)
     for _ in range(20):
         given, results = np.stack([rng.uniform(0, 140, WIDTH), *own, rng.normal(size=WIDTH)]), np.zeros((2, WIDTH))
         judge(100, given, results)
@@ -64,12 +64,18 @@ def test_sixteen_bytes_are_those_of_one_at_a_time():
 
 
 def test_without_noise_bytes_are_rounded_percents():
-    exact = [noise.noisy_byte(0, percent, 1.0, 1.0, 0.0, 0.0, 3.0, 100) for percent in (0.2, 41.49, 41.5, 99.7, 250.0)]
+    exact = [noise.noisy_byte(0, percent, 1.0, 1.0, 0.0, 0.0, 0.0, 3.0, 100) for percent in (0.2, 41.49, 41.5, 99.7, 250.0)]
     assert [byte for byte, _ in exact] == [0, 41, 42, 100, 100]
 
 
+def test_bytes_come_in_steps_from_a_reflectivity_on_alone():
+    percents = np.arange(0.0, 95.0, 0.1)
+    bytes_ = [noise.noisy_byte(0, float(percent), 1.0, 3.0, 45.0, 0.0, 0.0, 0.0, 100)[0] for percent in percents]
+    assert sorted(set(bytes_)) == [*range(46), *range(48, 97, 3)]
+
+
 def test_retro_reflectors_stay_above_the_scale_of_diffuse_surfaces():
-    assert [noise.noisy_byte(byte, 1e5, 1.0, 2.2, 0.4, 0.05, error, 100)[0] for byte, error in ((102, -3.0), (180, 0.0), (254, 3.0))] == [
+    assert [noise.noisy_byte(byte, 1e5, 1.0, 2.2, 0.0, 0.4, 0.05, error, 100)[0] for byte, error in ((102, -3.0), (180, 0.0), (254, 3.0))] == [
         101,
         180,
         255,
