@@ -139,7 +139,7 @@ def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Curve])
     whole: list[tuple[float, float]] = []
     for is_part, number in known:
         others = np.mean(whole, axis=0).tolist() if is_part and whole else (float(level[number]), float(ratio[number]))
-        line = noise_line(curves[number], float(step[number]), *others, float(step_from[number]))
+        line = noise_line(curves[number], float(step[number]), *others, step_from=float(step_from[number]))
         level[number], ratio[number] = line
         if not is_part:
             whole.append(line)
