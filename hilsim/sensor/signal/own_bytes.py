@@ -138,8 +138,8 @@ def with_own_bytes(lasers: LaserSignals, step: Doubles, curves: Sequence[Curve])
     known = sorted((any(_lacks(curve)), number) for number, curve in enumerate(curves) if curve)
     whole: list[tuple[float, float]] = []
     for is_part, number in known:
-        others = np.mean(whole, axis=0).tolist() if is_part and whole else (float(level[number]), float(ratio[number]))
-        line = noise_line(curves[number], float(step[number]), *others, step_from=float(step_from[number]))
+        near, growth = np.mean(whole, axis=0) if is_part and whole else (level[number], ratio[number])
+        line = noise_line(curves[number], float(step[number]), float(near), float(growth), float(step_from[number]))
         level[number], ratio[number] = line
         if not is_part:
             whole.append(line)
