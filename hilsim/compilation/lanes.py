@@ -354,6 +354,20 @@ doubles: Callable[[Any], Any] = (
 )
 """Convert float32 to float64."""
 
+numbers: Callable[[Any], Any] = (
+    intrinsic(_conversion(_DOUBLES, _NUMBERS, lambda builder, values, vector: builder.fptosi(values, vector)))
+    if _compiled
+    else lambda values: values.astype(np.int32)
+)
+"""Convert float64, which must be within the limits of int32, to int32."""
+
+doubles_of: Callable[[Any], Any] = (
+    intrinsic(_conversion(_NUMBERS, _DOUBLES, lambda builder, values, vector: builder.sitofp(values, vector)))
+    if _compiled
+    else lambda values: values.astype(np.float64)
+)
+"""Convert int32 to float64."""
+
 lane_numbers: Callable[[], Any] = intrinsic(_lane_numbers) if _compiled else plain_lanes.lane_numbers
 """Number of each lane, 0 to 15, as uint64."""
 

@@ -52,14 +52,6 @@ class BeamRow(IntEnum):
     """The laser's constant range error; metres."""
     GAIN = 8
     """Ratio of the laser's reflectivity bytes to exact ones."""
-    STEP = 9
-    """Step between the laser's reflectivity bytes."""
-    NOISE = 10
-    """Standard deviation of the laser's byte on a black surface."""
-    NOISE_RATIO = 11
-    """Growth of that standard deviation with the byte."""
-    STEP_FROM = 12
-    """Reflectivity from which the laser's bytes come in steps."""
 
 
 class HeardSentences(NamedTuple):
@@ -169,7 +161,7 @@ class LidarPlan(NamedTuple):
         azimuth_offset_rad: ``float64[c]``, true azimuth of each beam relative to the head, with the unit's error.
         channel_origin_m: ``float64[c, 3]``, origin of each channel's beam in the platform's body frame.
         firing_offset_ns: ``int64[c]``, offset of each channel within a firing sequence.
-        beam_lanes: ``float64[13 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
+        beam_lanes: ``float64[9 * ceil(c / 16), 16]``, parameters of the channels' beams, sixteen side by side, rows by ``BeamRow``; padded with the
             last channel.
         ripple_lanes: ``float64[p * ceil(c / 16), 16]``, ``LaserSignals.ripple_m`` likewise.
         sequence_ns: Duration of a firing sequence in device time.

@@ -31,7 +31,7 @@ from hilsim.sensor.response import build_response
 from hilsim.sensor.setup import IDEAL
 from hilsim.sensor.signal.empty import with_own_empty_bytes
 from hilsim.sensor.signal.own_bytes import with_own_bytes
-from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers
+from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers, noise_by_byte
 from hilsim.sensor.specs import PulseWord
 from hilsim.sensor.unit.encoder import no_encoder
 from hilsim.sensor.velodyne_specs import GpsSetting
@@ -165,10 +165,6 @@ def _beam_lanes(plan: LidarPlan) -> npt.NDArray[np.float64]:
         BeamRow.ORIGIN_Z: origin_m[:, 2],
         BeamRow.BIAS: plan.bias_m,
         BeamRow.GAIN: plan.lasers.gain,
-        BeamRow.STEP: plan.lasers.step,
-        BeamRow.NOISE: plan.lasers.byte_noise,
-        BeamRow.NOISE_RATIO: plan.lasers.byte_noise_ratio,
-        BeamRow.STEP_FROM: plan.lasers.step_from,
     }
     table = np.stack([rows[row] for row in BeamRow])
     return np.ascontiguousarray(_side_by_side(table).transpose(1, 0, 2).reshape(-1, WIDTH))
@@ -185,7 +181,13 @@ def _signal(setting: LidarSetting, unit: Unit) -> Signal:
     unit_m = spec.range_unit_mm / 1000.0
     code_max = min(math.floor(spec.range_max_m / unit_m + _ROUNDING), spec.range_code_max)
     signal = spec.signal if setting.family.mode.is_dual else replace(spec.signal, split_light_ratio=1.0)
-    return build_signal(signal, code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING), code_max=code_max, has_own_bytes=unit.has_own_bytes)
+    return build_signal(
+        signal,
+        code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING),
+        code_max=code_max,
+        has_own_bytes=unit.has_own_bytes,
+        has_range_gain=bool(unit.response),
+    )
 
 
 def _lasers(setting: LidarSetting, unit: Unit, *, seed: int) -> LaserSignals:
@@ -194,7 +196,7 @@ def _lasers(setting: LidarSetting, unit: Unit, *, seed: int) -> LaserSignals:
         return ideal_lasers(signal, unit.baseline, unit.gain)
     drawn = drawn_lasers(signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream)
     known = with_own_empty_bytes(drawn, unit.baseline, unit.baseline_ratio, unit.empty_ratio)
-    return with_own_bytes(known, unit.byte_step, unit.laser_byte_noise)
+    return with_own_bytes(known, noise_by_byte(signal), unit.known_bytes, [own or unit.byte_noise for own in unit.laser_byte_noise], unit.response)
 
 
 def _weather(setting: LidarSetting) -> Weather:

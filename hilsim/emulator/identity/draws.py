@@ -97,11 +97,14 @@ class UnitDraws(NamedTuple):
     def signal(self, spread: UnitSpread, of_model: SignalSpec) -> SignalSpec:
         """The receiver's signal of the unit: the model's, but for what differs between units."""
         straddle, empty, lost = spread.straddle_ratio, spread.empty_byte_ratio, spread.lost_byte_ratio
+        changes, one_sided = spread.changes_per_byte, spread.one_sided_ratio
         return replace(
             of_model,
             correction_straddle_ratio=self._even(straddle, 0, Purpose.UNIT_SIGNAL) or of_model.correction_straddle_ratio,
             empty_byte_ratio=self.logarithmic(empty, 1, Purpose.UNIT_SIGNAL) or of_model.empty_byte_ratio,
             lost_byte_ratio=self.logarithmic(lost, 2, Purpose.UNIT_SIGNAL) or of_model.lost_byte_ratio,
+            correction_changes_per_byte=self.logarithmic(changes, 3, Purpose.UNIT_SIGNAL) or of_model.correction_changes_per_byte,
+            one_sided_ratio=self.logarithmic(one_sided, 4, Purpose.UNIT_SIGNAL) or of_model.one_sided_ratio,
         )
 
     def _even(self, limits: tuple[float, float], index: int, purpose: Purpose) -> float:

@@ -14,7 +14,6 @@ from hilsim.rng import Purpose
 from hilsim.sensor.head import mean_rate_rpm
 from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.setup import IDEAL, SensorSetup
-from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.unit.encoder import CLASSES, EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.spec import BYTES, LaserUnitSpec, UnitSpec
@@ -45,7 +44,7 @@ class Unit:
         empty_ratio: ``float64[c, 256]``, share of the firings without a return by byte, other than the baseline.
         range_codes: ``int64[c, 256]``, correction of the distance by byte, in counts of the packet's unit.
         byte_noise: Standard deviation of the byte by byte, as ``UnitSpec.byte_noise``; empty: not known.
-        byte_step: ``float64[c]``, step between each laser's reflectivity bytes; NaN: not known.
+        known_bytes: ``LaserUnitSpec.reported_bytes`` and ``missing_bytes`` of each laser.
         laser_byte_noise: ``LaserUnitSpec.byte_noise`` of each laser.
         response: Ratio of reflectivities by range, as ``UnitSpec.response``; empty: not known.
         stamp_wander: Wander of the stamps.
@@ -62,7 +61,7 @@ class Unit:
     baseline_ratio: Doubles
     empty_ratio: Doubles
     range_codes: npt.NDArray[np.int64]
-    byte_step: Doubles
+    known_bytes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     laser_byte_noise: tuple[tuple[tuple[float, float], ...], ...]
     byte_noise: tuple[tuple[float, float], ...] = ()
     response: tuple[tuple[float, float], ...] = ()
@@ -71,8 +70,8 @@ class Unit:
 
     @property
     def has_own_bytes(self) -> bool:
-        """Whether some laser's reflectivity has a gain, a step or noise of its own."""
-        return bool((self.gain != 1.0).any() or np.isfinite(self.byte_step).any() or any(self.laser_byte_noise))
+        """Whether some laser's reflectivity has a gain, bytes or noise of its own."""
+        return bool((self.gain != 1.0).any() or any(missing for _, missing in self.known_bytes) or any(self.laser_byte_noise) or self.byte_noise)
 
 
 def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
@@ -88,7 +87,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)
     if isinstance(spec, VelodyneSpec):
         spec, setup = _velodyne(spec, setup, learned, spread, draws)
-    spec = replace(spec, signal=_signal(draws.signal(spread, spec.signal), learned))
+    spec = replace(spec, signal=draws.signal(spread, spec.signal))
     return Unit(
         spec=spec,
         setup=_with_clock(setup, learned, spread, draws),
@@ -100,7 +99,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
         baseline_ratio=_learned(lasers, lambda laser: laser.baseline_ratio, np.full(len(lasers), math.nan)),
         empty_ratio=np.array([_by_byte(laser.empty_bytes) for laser in lasers]),
         range_codes=np.array([_range_codes(laser.range_codes) for laser in lasers]),
-        byte_step=_learned(lasers, lambda laser: laser.byte_step, np.full(len(lasers), math.nan)),
+        known_bytes=tuple((laser.reported_bytes, laser.missing_bytes) for laser in lasers),
         laser_byte_noise=tuple(laser.byte_noise for laser in lasers),
         byte_noise=learned.byte_noise,
         response=learned.response,
@@ -149,17 +148,6 @@ def _velodyne(spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread:
     phase_deg = _first(setup.phase_deg, learned.phase_deg, draws.phase_deg(spread))
     unit = replace(spec, encoder=encoder, rate_jitter=jitter, position=learned.position or spec.position)
     return unit, replace(setup, phase_deg=phase_deg)
-
-
-def _signal(signal: SignalSpec, learned: UnitSpec) -> SignalSpec:
-    """The signal with the unit's noise of bytes, the line through its measured points; what the steps between bytes add is in these, too."""
-    if not learned.byte_noise:
-        return signal
-    byte, sd = np.array(learned.byte_noise).T
-    step = np.where(byte >= signal.byte_step_from, signal.byte_step, min(signal.byte_step, 1.0))
-    without_steps = np.sqrt(np.maximum(sd**2 - step**2 / 12.0, 0.0))
-    ratio, level = np.polyfit(byte, without_steps, 1) if byte.size > 1 else (0.0, without_steps[0])
-    return replace(signal, byte_noise=float(min(max(level, 0.0), 50.0)), byte_noise_ratio=float(min(max(ratio, 0.0), 1.0)))
 
 
 def _first(*values: float | None) -> float:

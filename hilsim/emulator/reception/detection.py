@@ -45,8 +45,8 @@ from hilsim.sensor.response import (
 )
 from hilsim.sensor.signal.empty import own_empty_byte
 from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, is_lost_at_flaw, loss_draws, missing_side
-from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, shifted_code
-from hilsim.sensor.signal.signal import Signal
+from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, ranged_percents, shifted_code
+from hilsim.sensor.signal.signal import RANGES, RANGES_PER_M, Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
 from hilsim.sensor.unit.warm_up import warm_up_m
 
@@ -58,8 +58,7 @@ _RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
 _FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
 _BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
-_GAIN, _STEP, _STEP_FROM = constant(BeamRow.GAIN), constant(BeamRow.STEP), constant(BeamRow.STEP_FROM)
-_NOISE, _NOISE_RATIO = constant(BeamRow.NOISE), constant(BeamRow.NOISE_RATIO)
+_GAIN = constant(BeamRow.GAIN)
 _NO_LANES = constant(0)
 
 
@@ -139,6 +138,7 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
     noise, byte_errors = workspace.noise.reshape(-1, WIDTH), workspace.byte_noise.reshape(-1, WIDTH)
     sums, bits, groups = workspace.sole.sums, workspace.sole.bits, workspace.noise.shape[1] // WIDTH
     ripple, period = plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
+    own_noise, reported, range_gain = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         warming_m = warm_up_m(plan.warm_up, index * plan.sequence_ns)
@@ -156,11 +156,11 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
             diffuse, is_other = diffuse_bytes(response, range_m, energy, retro)
             half = diffuse * 2.0
             if signal.has_bytes:
-                gain, step = load_lanes(beams, group * _BEAM_ROWS + _GAIN), load_lanes(beams, group * _BEAM_ROWS + _STEP)
-                step_from = load_lanes(beams, group * _BEAM_ROWS + _STEP_FROM)
-                level, ratio = load_lanes(beams, group * _BEAM_ROWS + _NOISE), load_lanes(beams, group * _BEAM_ROWS + _NOISE_RATIO)
                 percent = energy * range_m * range_m * 100.0
-                diffuse, half = noisy_bytes(percent, gain, step, step_from, level, ratio, byte_error, response.diffuse_max)
+                if signal.has_range_gain:
+                    percent = ranged_percents(percent, range_m, range_gain)
+                gain = load_lanes(beams, group * _BEAM_ROWS + _GAIN)
+                diffuse, half = noisy_bytes(percent, gain, own_noise, reported, group * WIDTH, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
             store_lanes(sums, row + _RETRO, retro)
             bias_m = load_lanes(beams, group * _BEAM_ROWS + _BIAS) + load_lanes(ripple, index % period * groups + group) + warming_m
@@ -216,17 +216,17 @@ def _distance_of(
     return distance_code(response, range_m + bias_m + error * noise_sd_m(response, energy, range_m))
 
 
-@kernel
+@inlined_kernel
 def _brightness_of(
     response: Response,
     signal: Signal,
     echoes: npt.NDArray[np.float64],
     echo: int,
     gain: float,
-    step: float,
-    step_from: float,
-    level: float,
-    ratio: float,
+    own_noise: npt.NDArray[np.float32],
+    reported: npt.NDArray[np.int32],
+    range_gain: npt.NDArray[np.float32],
+    channel: int,
     error: float,
 ) -> tuple[int, int, int]:
     """Reflectivity byte of an echo, its column of ``LaserSignals.correction``, and its ``ReturnFlag``."""
@@ -234,7 +234,10 @@ def _brightness_of(
     byte, marked = brightness(response, energy, range_m, echoes[echo, ECHO_RETRO])
     half = 2 * byte
     if signal.has_bytes:
-        byte, half = noisy_byte(byte, 100.0 * energy * range_m * range_m, gain, step, step_from, level, ratio, error, response.diffuse_max)
+        percent = 100.0 * energy * range_m * range_m * gain
+        if signal.has_range_gain:
+            percent *= range_gain[int(min(range_m * RANGES_PER_M, RANGES - 1.0)), 0]
+        byte, half = noisy_byte(byte, percent, own_noise, reported, channel, error, response.diffuse_max)
     return byte, half, marked
 
 
@@ -268,8 +271,8 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     baseline, bias_m, groups, byte_errors = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH, workspace.byte_noise
     signal, corrected, reported_energy = plan.signal, returns.correction, returns.energy
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
-    gain, step, empty_step, correction = plan.lasers.gain, plan.lasers.step, plan.lasers.empty_step, plan.lasers.correction
-    step_from, level, ratio = plan.lasers.step_from, plan.lasers.byte_noise, plan.lasers.byte_noise_ratio
+    gain, empty_step, correction = plan.lasers.gain, plan.lasers.empty_step, plan.lasers.correction
+    own_noise, own_bytes, range_gain = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain
     has_empty_bytes, empty_bytes = plan.lasers.has_empty_bytes, plan.lasers.empty_bytes
     has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
     for sequence in range(sequences):
@@ -331,7 +334,7 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                 else:
                     byte_error = byte_errors[sequence, channel] if echo == 0 else byte_noise(response, channel, index, echo)
                     byte, half, marked = _brightness_of(
-                        response, signal, echoes, echo, gain[channel], step[channel], step_from[channel], level[channel], ratio[channel], byte_error
+                        response, signal, echoes, echo, gain[channel], own_noise, own_bytes, range_gain, channel, byte_error
                     )
                 code = int(echoes[echo, ECHO_CODE])
                 shifted = shifted_code(signal, code, int(correction[channel, half]))

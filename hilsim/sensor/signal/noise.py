@@ -2,55 +2,81 @@
 
 import math
 
-from hilsim.compilation.jit import kernel
-from hilsim.compilation.lanes import Doubles, floor_lanes, greater_lanes, lesser_lanes, select
-from hilsim.sensor.signal.signal import Signal
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.compilation.jit import inlined_kernel, kernel
+from hilsim.compilation.lanes import (
+    Doubles,
+    doubles,
+    doubles_of,
+    floor_lanes,
+    gather,
+    greater_lanes,
+    lane_numbers,
+    lesser_lanes,
+    numbers,
+    signed_doubles,
+)
+from hilsim.sensor.signal.signal import HALVES, NOISES, RANGES, RANGES_PER_M, Signal
 
 _RETRO_MIN, _BYTE_MAX = 101, 255
-_WHITE = 100.0
+_WHITE = 100
 
 
 @kernel
 def noisy_bytes(
-    percent: Doubles, gain: Doubles, step: Doubles, step_from: Doubles, level: Doubles, ratio: Doubles, error: Doubles, diffuse_max: int
+    percent: Doubles,
+    gain: Doubles,
+    byte_noise: npt.NDArray[np.float32],
+    reported: npt.NDArray[np.int32],
+    first_channel: int,
+    error: Doubles,
+    diffuse_max: int,
 ) -> tuple[Doubles, Doubles]:
     """Reflectivity bytes of sixteen diffuse echoes, and their columns in ``LaserSignals.correction``.
 
     Args:
-        percent: Reflectivities without noise, in percent.
+        percent: Reflectivities without noise, in percent; of any value where there is no echo.
         gain: Gains of the lasers.
-        step: Steps of the lasers' bytes.
-        step_from: Reflectivities from which their bytes come in these steps.
-        level: Standard deviations of the lasers' bytes on a black surface.
-        ratio: Growths of these standard deviations with the byte.
+        byte_noise: ``LaserSignals.byte_noise``.
+        reported: ``LaserSignals.reported``.
+        first_channel: Channel of the first echo.
         error: Standard normal random numbers.
         diffuse_max: Largest byte of a diffuse surface.
     """
+    channel = lesser_lanes(signed_doubles(lane_numbers()) + float(first_channel), float(reported.shape[0] // HALVES - 1))
     value = percent * gain
-    value = value + error * (value * ratio + level)
-    here = select(value >= step_from, step, 1.0)
-    cell = value / here + 0.5
-    number = floor_lanes(cell)
-    byte = lesser_lanes(greater_lanes(floor_lanes(number * here + 0.5), 0.0), float(diffuse_max))
-    return byte, byte * 2.0 + select(cell - number >= 0.5, 1.0, 0.0)
+    row = floor_lanes(greater_lanes(lesser_lanes(value, NOISES - 1.0), 0.0)) + channel * float(NOISES)
+    value = value + error * doubles(gather(byte_noise, numbers(row), 0))
+    row = floor_lanes(greater_lanes(lesser_lanes(value * 2.0, HALVES - 1.0), 0.0)) + channel * float(HALVES)
+    column = lesser_lanes(doubles_of(gather(reported, numbers(row), 0)), 2.0 * diffuse_max + 1.0)
+    return floor_lanes(column * 0.5), column
 
 
 @kernel
+def ranged_percents(percent: Doubles, range_m: Doubles, range_gain: npt.NDArray[np.float32]) -> Doubles:
+    """Reflectivities of sixteen echoes as the unit reports them at their ranges; ``range_gain`` is that of ``LaserSignals``."""
+    row = floor_lanes(greater_lanes(lesser_lanes(range_m * RANGES_PER_M, RANGES - 1.0), 0.0))
+    return percent * doubles(gather(range_gain, numbers(row), 0))
+
+
+@inlined_kernel
 def noisy_byte(
-    byte: int, percent: float, gain: float, step: float, step_from: float, level: float, ratio: float, error: float, diffuse_max: int
+    byte: int, percent: float, byte_noise: npt.NDArray[np.float32], reported: npt.NDArray[np.int32], channel: int, error: float, diffuse_max: int
 ) -> tuple[int, int]:
-    """``noisy_bytes`` of one echo; of a retro-reflector, whose ``byte`` is above 100, the noise is a white surface's (unproven: hardly any were captured)."""
+    """``noisy_bytes`` of one echo, whose ``percent`` has the laser's gain.
+
+    Of a retro-reflector, whose ``byte`` is above 100, the noise is a white surface's (unproven: hardly any were captured).
+    """
+    place = _WHITE if byte >= _RETRO_MIN and byte > diffuse_max else int(min(max(percent, 0.0), NOISES - 1.0))
+    change = error * byte_noise[channel * NOISES + place, 0]
     if byte >= _RETRO_MIN and byte > diffuse_max:
-        noisy = math.floor(byte + error * (level + ratio * _WHITE) + 0.5)
-        noisy = min(max(noisy, _RETRO_MIN), _BYTE_MAX)
+        noisy = min(max(math.floor(byte + change + 0.5), _RETRO_MIN), _BYTE_MAX)
         return noisy, 2 * noisy
-    value = percent * gain
-    value = value + error * (value * ratio + level)
-    here = step if value >= step_from else 1.0
-    cell = value / here + 0.5
-    number = math.floor(cell)
-    noisy = min(max(math.floor(number * here + 0.5), 0), diffuse_max)
-    return noisy, 2 * noisy + (1 if cell - number >= 0.5 else 0)
+    row = int(min(max((percent + change) * 2.0, 0.0), HALVES - 1.0))
+    column = min(int(reported[channel * HALVES + row, 0]), 2 * diffuse_max + 1)
+    return column // 2, column
 
 
 @kernel

@@ -7,15 +7,21 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant
-from hilsim.rng import Purpose, uniform
+from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.signal.spec import SignalSpec
 
 BYTES = 256
 HALVES = 2 * BYTES
 """Columns of ``LaserSignals.correction``: a byte and the half of its step that the echo's energy lies in."""
+NOISES = 128
+"""Columns of ``LaserSignals.byte_noise``; brighter surfaces have the noise of the last one."""
+RANGES = 512
+RANGES_PER_M = 4.0
+"""Rows of ``LaserSignals.range_gain``, and how many of them a metre has."""
 _LASERS_PER_STREAM = 256
 _UNIT = constant(Purpose.SIGNAL_UNIT)
-_STEP, _EMPTY, _RIPPLE, _RIPPLE_PHASE, _WALK = 1, 2, 3, 4, 16
+_STEP, _EMPTY, _RIPPLE, _RIPPLE_PHASE, _WALK, _BANDS = 1, 2, 3, 4, 16, 32
+_BYTES_PER_BAND = 10
 _SECOND_HARMONIC = 0.28
 RIPPLE_SEQUENCES = 5
 """Firing sequences after which the ripple repeats: 276.48 us of a VLP-16."""
@@ -26,12 +32,14 @@ class Signal(NamedTuple):
 
     Attributes:
         has_bytes: Whether reflectivity bytes have noise, steps or gains.
+        has_range_gain: Whether reflectivities depend on the range.
         loss_ratio: Largest share of firings that are lost at random; ``drop_out_ratios`` has the share by byte.
         code_min: Smallest distance code that is reported.
         code_max: Largest one.
     """
 
     has_bytes: bool
+    has_range_gain: bool
     split_distance_m: float
     split_loss_ratio: float
     split_light_ratio: float
@@ -49,10 +57,9 @@ class LaserSignals(NamedTuple):
 
     Attributes:
         gain: ``float64[c]``, ratio of the laser's reflectivity bytes to exact ones.
-        step: ``float64[c]``, step between the laser's reflectivity bytes; 1 for every byte.
-        step_from: ``float64[c]``, reflectivity from which the laser's bytes come in these steps; below it every byte is reported.
-        byte_noise: ``float64[c]``, standard deviation of the laser's byte on a black surface, before it is rounded to the laser's step.
-        byte_noise_ratio: ``float64[c]``, growth of that standard deviation with the byte.
+        byte_noise: ``float32[c * 128, 1]``, standard deviation of each laser's byte by the byte, before it becomes one that the laser reports.
+        reported: ``int32[c * 512, 1]``, column of ``correction``, and so the byte, that each laser reports of a reflectivity, by twice the reflectivity.
+        range_gain: ``float32[512, 1]``, ratio of reflectivities by range, in quarters of a metre.
         empty_step: ``float64[c]``, step between the bytes of the laser's empty firings.
         has_empty_bytes: ``bool[c]``, whether the bytes of the laser's empty firings are known one by one.
         empty_bytes: ``uint8[c, n]``, those bytes, equally likely.
@@ -61,10 +68,9 @@ class LaserSignals(NamedTuple):
     """
 
     gain: npt.NDArray[np.float64]
-    step: npt.NDArray[np.float64]
-    step_from: npt.NDArray[np.float64]
-    byte_noise: npt.NDArray[np.float64]
-    byte_noise_ratio: npt.NDArray[np.float64]
+    byte_noise: npt.NDArray[np.float32]
+    reported: npt.NDArray[np.int32]
+    range_gain: npt.NDArray[np.float32]
     empty_step: npt.NDArray[np.float64]
     has_empty_bytes: npt.NDArray[np.bool_]
     empty_bytes: npt.NDArray[np.uint8]
@@ -72,17 +78,19 @@ class LaserSignals(NamedTuple):
     correction: npt.NDArray[np.int8]
 
 
-def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_own_bytes: bool = False) -> Signal:
+def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_own_bytes: bool = False, has_range_gain: bool = False) -> Signal:
     """Build the kernel-side signal of a model.
 
     Args:
         spec: Signal of the model.
         code_min: Smallest distance code that the model reports.
         code_max: Largest one.
-        has_own_bytes: Whether some laser's reflectivity has a gain, a step or noise of its own.
+        has_own_bytes: Whether some laser's reflectivity has a gain, bytes or noise of its own.
+        has_range_gain: Whether reflectivities depend on the range.
     """
     return Signal(
-        has_bytes=spec.byte_noise > 0.0 or spec.byte_noise_ratio > 0.0 or spec.byte_step > 0.0 or has_own_bytes,
+        has_bytes=spec.byte_noise > 0.0 or spec.byte_noise_ratio > 0.0 or spec.byte_step > 0.0 or has_own_bytes or has_range_gain,
+        has_range_gain=has_range_gain,
         split_distance_m=float(spec.split_distance_m),
         split_loss_ratio=float(spec.split_loss_ratio),
         split_light_ratio=float(spec.split_light_ratio),
@@ -102,6 +110,44 @@ def drop_out_ratios(spec: SignalSpec) -> npt.NDArray[np.float64]:
         byte, share = np.array(spec.drop_out_ratio).T
         return np.asarray(np.interp(np.arange(float(BYTES)), byte, share), np.float64)
     return np.full(BYTES, float(spec.drop_out_ratio))
+
+
+def noise_by_byte(spec: SignalSpec) -> npt.NDArray[np.float64]:
+    """Standard deviation of the byte of a model by the byte, ``float64[128]``, before it becomes one that a laser reports."""
+    return np.asarray(spec.byte_noise + spec.byte_noise_ratio * (np.arange(NOISES) + 0.5), np.float64)
+
+
+def noise_columns(noise: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """``LaserSignals.byte_noise`` of a table ``float64[c, 128]``."""
+    return noise.astype(np.float32).reshape(-1, 1)
+
+
+def bytes_in_steps(spec: SignalSpec, ratio: float = 1.0) -> npt.NDArray[np.bool_]:
+    """Bytes that a laser reports, ``bool[256]``.
+
+    Args:
+        spec: Signal of the model.
+        ratio: The laser's steps in shares of the model's.
+    """
+    reported, value = np.zeros(BYTES, np.bool_), 0.0
+    largest = max(ratio * spec.byte_step, 1.0)
+    while value < BYTES - 0.5:
+        reported[math.floor(value + 0.5)] = True
+        beyond = value - spec.byte_step_from
+        grown = 1.0 + ratio * spec.byte_step_growth * beyond if spec.byte_step_growth > 0.0 else largest
+        value += min(grown, largest) if beyond >= 0.0 else 1.0
+    return reported
+
+
+def reported_columns(reported: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """``LaserSignals.reported`` of the bytes that lasers report, ``bool[c, 256]``: a reflectivity becomes the nearest of them, half-way the brighter one."""
+    place = np.arange(HALVES) / 2.0
+    columns = np.zeros((reported.shape[0], HALVES), np.int32)
+    for laser, of_laser in enumerate(reported):
+        bytes_ = np.flatnonzero(of_laser)
+        nearest = bytes_[np.searchsorted(0.5 * (bytes_[1:] + bytes_[:-1]), place, side="right")]
+        columns[laser] = 2 * nearest + (place >= nearest)
+    return columns.reshape(-1, 1)
 
 
 def drawn_lasers(
@@ -124,10 +170,9 @@ def drawn_lasers(
     step, empty = (np.array([uniform(key, of_laser, index, _UNIT) for of_laser in streams]) for index in (_STEP, _EMPTY))
     return LaserSignals(
         gain=gain,
-        step=spec.byte_step * (0.5 + step) if spec.byte_step > 0.0 else np.ones(baseline.size),
-        step_from=np.full(baseline.size, float(spec.byte_step_from)),
-        byte_noise=np.full(baseline.size, float(spec.byte_noise)),
-        byte_noise_ratio=np.full(baseline.size, float(spec.byte_noise_ratio)),
+        byte_noise=noise_columns(noise_by_byte(spec)[None, :] * np.array([_drawn_noise_ratio(spec, key, of_laser) for of_laser in streams])),
+        reported=reported_columns(np.array([bytes_in_steps(spec, 0.5 + of_laser) for of_laser in step])),
+        range_gain=np.ones((RANGES, 1), np.float32),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
         has_empty_bytes=np.zeros(baseline.size, np.bool_),
         empty_bytes=baseline[:, None],
@@ -147,16 +192,25 @@ def ideal_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], gain: npt.ND
     lasers = baseline.size
     return LaserSignals(
         gain=gain,
-        step=np.full(lasers, spec.byte_step or 1.0),
-        step_from=np.full(lasers, float(spec.byte_step_from)),
-        byte_noise=np.full(lasers, float(spec.byte_noise)),
-        byte_noise_ratio=np.full(lasers, float(spec.byte_noise_ratio)),
+        byte_noise=noise_columns(np.tile(noise_by_byte(spec), (lasers, 1))),
+        reported=reported_columns(np.tile(bytes_in_steps(spec), (lasers, 1))),
+        range_gain=np.ones((RANGES, 1), np.float32),
         empty_step=np.maximum(baseline.astype(np.float64), 1.0),
         has_empty_bytes=np.zeros(lasers, np.bool_),
         empty_bytes=baseline[:, None],
         ripple_m=np.zeros((1, lasers)),
         correction=np.zeros((lasers, HALVES), np.int8),
     )
+
+
+def _drawn_noise_ratio(spec: SignalSpec, key: np.uint64, of_laser: int) -> npt.NDArray[np.float64]:
+    """Draw a laser's noise in shares of the model's by byte, ``float64[128]``: each band of bytes has its own, linear between their middles."""
+    if spec.byte_noise_spread == 0.0:
+        return np.ones(NOISES)
+    place = np.arange(0, NOISES + _BYTES_PER_BAND, _BYTES_PER_BAND)
+    errors = np.array([normal(key, of_laser, _BANDS + band, _UNIT) for band in range(place.size)])
+    exponent = spec.byte_noise_spread * (errors - spec.byte_noise_spread)
+    return np.exp(np.interp(np.arange(NOISES), place, exponent))
 
 
 def _drawn_ripple_m(spec: SignalSpec, key: np.uint64, streams: list[int]) -> npt.NDArray[np.float64]:

@@ -15,8 +15,10 @@ class SignalSpec:
     Attributes:
         byte_noise: Standard deviation of the reflectivity byte of a black surface.
         byte_noise_ratio: Growth of that standard deviation with the byte: at byte b it is ``byte_noise + byte_noise_ratio * b``.
-        byte_step: Mean step between the bytes that a laser can report; each laser has its own, 0.5 to 1.5 of it; 0: every byte.
+        byte_noise_spread: Standard deviation, on a logarithmic scale, of each laser's noise about that line, in bands of bytes; its mean square is the line's.
+        byte_step: Largest step between the bytes that a laser can report, a mean; each laser has its own, 0.5 to 1.5 of it; 0: every byte.
         byte_step_from: Reflectivity from which bytes come in steps; below it every byte is reported.
+        byte_step_growth: Growth of the step from a byte to the next, above ``byte_step_from``, from 1 to ``byte_step``; 0: at once.
         grid_codes: Step of the grid on which ranges are rounded, in counts of ``range_unit_mm``.
         correction_codes: Largest range correction, in counts of ``range_unit_mm``, that depends on laser and reflectivity byte; 0: none.
         correction_changes_per_byte: Mean number of steps of that correction from a byte to the next.
@@ -37,8 +39,10 @@ class SignalSpec:
 
     byte_noise: float = 0.0
     byte_noise_ratio: float = 0.0
+    byte_noise_spread: float = 0.0
     byte_step: float = 0.0
     byte_step_from: float = 0.0
+    byte_step_growth: float = 0.0
     grid_codes: int = 1
     correction_codes: int = 0
     correction_changes_per_byte: float = 0.0
@@ -67,6 +71,8 @@ class SignalSpec:
             (0.0 <= self.byte_noise_ratio <= 1.0, f"byte_noise_ratio must be 0 to 1, got {self.byte_noise_ratio}"),
             (0.0 <= self.byte_step <= 50.0, f"byte_step must be 0 to 50, got {self.byte_step}"),
             (0.0 <= self.byte_step_from <= 255.0, f"byte_step_from must be 0 to 255, got {self.byte_step_from}"),
+            (0.0 <= self.byte_step_growth <= 1.0, f"byte_step_growth must be 0 to 1, got {self.byte_step_growth}"),
+            (0.0 <= self.byte_noise_spread <= 1.0, f"byte_noise_spread must be 0 to 1, got {self.byte_noise_spread}"),
             (1 <= self.grid_codes <= 16, f"grid_codes must be 1 to 16, got {self.grid_codes}"),
             (0 <= self.correction_codes <= 100, f"correction_codes must be 0 to 100, got {self.correction_codes}"),
             (

@@ -25,9 +25,10 @@ class LaserUnitSpec:
         baseline: Reflectivity byte of no return.
         baseline_ratio: Share of the firings without a return that have this byte.
         empty_bytes: Other bytes of firings without a return, each with its share of them.
-        byte_step: Step between its reflectivity bytes; 1 for every byte.
+        reported_bytes: Reflectivity bytes that it reports. Bytes that are in neither list are drawn.
+        missing_bytes: Reflectivity bytes that it does not report.
         byte_noise: Standard deviation of its reflectivity byte from firing to firing, in place of the unit's: pairs of a byte and the standard deviation there,
-            with what the steps between its bytes add; the emulator's noise before these steps is the straight line that fits best. Empty: the unit's.
+            with what the steps between its bytes add. Empty: the unit's.
         range_codes: Correction of the distance by reflectivity byte, in counts of the packet's unit: number ``b`` for byte ``b``, and the last one for all beyond;
             empty: none.
     """
@@ -39,7 +40,8 @@ class LaserUnitSpec:
     baseline: int | None = None
     baseline_ratio: float | None = None
     empty_bytes: tuple[tuple[int, float], ...] = ()
-    byte_step: float | None = None
+    reported_bytes: tuple[int, ...] = ()
+    missing_bytes: tuple[int, ...] = ()
     byte_noise: tuple[tuple[float, float], ...] = ()
     range_codes: tuple[int, ...] = ()
 
@@ -54,11 +56,17 @@ class LaserUnitSpec:
             ("reflectivity_gain", 0.1, 10.0),
             ("baseline", 0, 255),
             ("baseline_ratio", 0.0, 1.0),
-            ("byte_step", 1.0, 50.0),
         ):
             value = getattr(self, name)
             yield value is None or least <= value <= most, f"{name} must be {least:g} to {most:g}, got {value}"
         yield _byte_noise_rule(self.byte_noise)
+        for name in ("reported_bytes", "missing_bytes"):
+            bytes_ = getattr(self, name)
+            is_rising = all(before < after for before, after in pairwise((-1, *bytes_, BYTES)))
+            yield is_rising, f"{name} must be rising bytes of 0 to 255, got {list(bytes_)}"
+        both = sorted({*self.reported_bytes} & {*self.missing_bytes})
+        yield not both, f"reported_bytes and missing_bytes must have no byte in common, got {both}"
+        yield len({*self.missing_bytes}) < BYTES, "missing_bytes must leave a byte that the laser reports"
         are_shares = all(0 <= byte < BYTES and 0.0 <= share <= 1.0 for byte, share in self.empty_bytes)
         yield (
             are_shares and sum(share for _, share in self.empty_bytes) <= 1.01,
@@ -85,7 +93,8 @@ class UnitSpec:
         rate_jitter: Oscillations of the rotation rate.
         position: The position packet stream.
         byte_noise: Standard deviation of the reflectivity byte by byte: pairs of a byte and the standard deviation there, linear in between.
-        response: Ratio of reflectivities to those at the range of 10 m, by range: pairs of a range in metres and the ratio there, linear in between.
+        response: Ratio of reflectivities to those that the model reports, by range: pairs of a range in metres and the ratio there, linear in between. Only
+            what the unit reports of a surface changes, not whether it detects the surface.
         laser: The lasers in firing order; none, or all.
     """
 

@@ -31,9 +31,11 @@ class UnitSpread:
         slow_rpm: Rates up to this one have further oscillations; 0: none.
         slow_per_turn_ratio: Least and largest amplitude of the oscillation once per turn at such rates, evenly on a logarithmic scale.
         straddle_ratio: Least and largest share of bytes within which a unit's range correction changes, evenly between; 0: the model's
-            ``SignalSpec.correction_straddle_ratio``, and likewise for the two that follow.
+            ``SignalSpec.correction_straddle_ratio``, and likewise for the four that follow.
         empty_byte_ratio: Least and largest ``SignalSpec.empty_byte_ratio`` of a unit, evenly on a logarithmic scale.
         lost_byte_ratio: Least and largest ``SignalSpec.lost_byte_ratio`` of a unit, evenly on a logarithmic scale.
+        changes_per_byte: Least and largest ``SignalSpec.correction_changes_per_byte`` of a unit, evenly on a logarithmic scale.
+        one_sided_ratio: Least and largest ``SignalSpec.one_sided_ratio`` of a unit, evenly on a logarithmic scale.
         has_any_phase: Whether a unit's head is at any angle when it starts.
     """
 
@@ -56,6 +58,8 @@ class UnitSpread:
     straddle_ratio: tuple[float, float] = (0.0, 0.0)
     empty_byte_ratio: tuple[float, float] = (0.0, 0.0)
     lost_byte_ratio: tuple[float, float] = (0.0, 0.0)
+    changes_per_byte: tuple[float, float] = (0.0, 0.0)
+    one_sided_ratio: tuple[float, float] = (0.0, 0.0)
     has_any_phase: bool = False
 
     def __post_init__(self) -> None:
@@ -81,7 +85,14 @@ class UnitSpread:
         is_byte = all(len(unit) > 0 and all(1 <= byte <= 255 for byte in unit) for unit in self.baselines)
         yield is_byte, "baselines must be lists of 1 to 255"
         yield 0 <= self.slow_rpm <= 10_000, f"slow_rpm must be 0 to 10000, got {self.slow_rpm}"
-        for name, most in (("slow_per_turn_ratio", 0.2), ("straddle_ratio", 1.0), ("empty_byte_ratio", 1.0), ("lost_byte_ratio", 1.0)):
+        for name, most in (
+            ("slow_per_turn_ratio", 0.2),
+            ("straddle_ratio", 1.0),
+            ("empty_byte_ratio", 1.0),
+            ("lost_byte_ratio", 1.0),
+            ("changes_per_byte", 10.0),
+            ("one_sided_ratio", 1.0),
+        ):
             low, high = getattr(self, name)
             yield (
                 0.0 <= low <= high <= most and (low > 0.0 or high == 0.0),

@@ -77,8 +77,8 @@ def test_a_recording_of_a_learned_unit_gives_it_back(found):
 @compiled_only
 def test_a_recording_gives_the_byte_noise_of_the_unit_back_on_dark_surfaces_too():
     def known(byte):
-        """Standard deviation of a mean laser: noise, and steps between its bytes."""
-        return np.hypot(0.6 + 0.03 * np.asarray(byte), SPEC.signal.byte_step / 12.0**0.5)
+        """Standard deviation of a laser's reported bytes."""
+        return 1.0 + 0.03 * np.asarray(byte)
 
     bytes_ = (2.0, 10.0, 30.0, 90.0)
     unit = UnitSpec(byte_noise=tuple(zip(bytes_, known(bytes_), strict=True)))
@@ -87,6 +87,16 @@ def test_a_recording_gives_the_byte_noise_of_the_unit_back_on_dark_surfaces_too(
     assert (byte < 6).any()
     assert (byte > 70).any()
     np.testing.assert_allclose(sd, known(byte), rtol=0.15)
+
+
+@compiled_only
+def test_a_recording_gives_the_response_of_the_unit_to_range_back():
+    known = ((3.0, 0.7), (8.0, 1.4))
+    learned = learned_from(emulated(UnitSpec(response=known)), PACKETS).learned.keys["response"]
+    place, ratio = np.array(learned).T
+    assert place.max() - place.min() > 1.9
+    expected = np.interp(place, *np.array(known).T)
+    np.testing.assert_allclose(ratio / ratio.mean(), expected / expected.mean(), rtol=0.04)
 
 
 @compiled_only

@@ -38,11 +38,14 @@ def test_all_faults_of_a_units_file_are_reported_together(tmp_path):
     path = with_unit(
         tmp_path,
         "own.toml",
-        'stamp_ppm = 5000.0\nmac = "x"\nlaser = [{ baseline = 300, gain = 1.0, byte_step = 0.5, byte_noise = [[9, 1.0], [4, 1.0]] }]\n',
+        'stamp_ppm = 5000.0\nmac = "x"\nlaser = [{ baseline = 300, gain = 1.0, reported_bytes = [9, 9], missing_bytes = [9], byte_noise = [[9, 1.0], [4, 1.0]] }]\n',
     )
     with pytest.raises(ConfigError, match=r"own\.toml: laser\[0\]\.gain: unknown key") as caught:
         load_rig(path)
-    of_bytes = "byte_step must be 1 to 50, got 0.5", "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100"
+    of_bytes = (
+        "reported_bytes must be rising bytes of 0 to 255, got [9, 9]",
+        "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100",
+    )
     for fault in (*of_bytes, "baseline must be 0 to 255, got 300", "stamp_ppm must be -1000 to 1000, got 5000.0", "mac must be like"):
         assert fault in str(caught.value)
 

@@ -9,8 +9,8 @@ import hilsim
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.identity.unit import unit_of
-from hilsim.emulator.plan import BeamRow
 from hilsim.emulator.planning import build_lidar_plan
+from hilsim.sensor.signal.signal import HALVES, NOISES
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.encoder import EncoderSpec
@@ -91,28 +91,37 @@ def test_what_is_learned_replaces_what_is_drawn_and_the_rig_replaces_both():
     np.testing.assert_array_equal(unit.elevation_error_deg, drawn().elevation_error_deg)
 
 
-def test_lasers_have_the_byte_steps_and_noise_of_the_units_file_as_rows_of_the_beams():
-    curve = ((5.0, 1.2), (30.0, 2.4), (80.0, 5.0))
-    lasers = (LaserUnitSpec(byte_step=3.0, byte_noise=curve), LaserUnitSpec(byte_step=1.5), *[LaserUnitSpec()] * 14)
+def test_lasers_have_the_bytes_and_noise_of_the_units_file():
+    curve = ((5.0, 1.2), (30.0, 2.4), (80.0, 9.0))
+    lasers = (LaserUnitSpec(reported_bytes=(40, 43), missing_bytes=(41, 42, *range(44, 50)), byte_noise=curve), *[LaserUnitSpec()] * 15)
     setting = dataclasses.replace(lidar_setting(VLP16, unit="drawn", is_exact=False), unit=UnitSpec(laser=lasers))
     plan, without = (build_lidar_plan(of, seed=7, utc_epoch_ns=0) for of in (setting, dataclasses.replace(setting, unit=UnitSpec())))
-    assert plan.lasers.step[:2].tolist() == [3.0, 1.5]
-    np.testing.assert_array_equal(plan.lasers.step[2:], without.lasers.step[2:])
-    assert plan.lasers.byte_noise_ratio[0] > without.lasers.byte_noise_ratio[0]
-    np.testing.assert_array_equal(plan.lasers.byte_noise_ratio[1:], VLP16.signal.byte_noise_ratio)
-    for row, values in (
-        (BeamRow.STEP, plan.lasers.step),
-        (BeamRow.NOISE, plan.lasers.byte_noise),
-        (BeamRow.NOISE_RATIO, plan.lasers.byte_noise_ratio),
-    ):
-        np.testing.assert_array_equal(plan.beam_lanes[row], values)
+    assert set((plan.lasers.reported[80:101, 0] // 2).tolist()) == {40, 43, 50}
+    np.testing.assert_array_equal(plan.lasers.reported[HALVES:], without.lasers.reported[HALVES:])
+    assert plan.lasers.byte_noise[80, 0] > 2.0 * VLP16.signal.byte_noise_ratio * 80.0
+    np.testing.assert_array_equal(plan.lasers.byte_noise[NOISES:], without.lasers.byte_noise[NOISES:])
 
 
-def test_a_step_of_the_units_file_holds_without_a_signal_of_the_model():
+def test_lasers_without_noise_of_their_own_have_the_units():
+    unit = UnitSpec(byte_noise=((20.0, 5.0),), laser=(LaserUnitSpec(byte_noise=((20.0, 1.5),)), *[LaserUnitSpec()] * 15))
+    setting = dataclasses.replace(lidar_setting(VLP16, unit="drawn"), unit=unit)
+    noise = build_lidar_plan(setting, seed=7, utc_epoch_ns=0).lasers.byte_noise.reshape(16, NOISES)[:, 20]
+    np.testing.assert_allclose(noise, [1.5, *[5.0] * 15], rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        UnitSpec(laser=(LaserUnitSpec(missing_bytes=(41,)), *[LaserUnitSpec()] * 15)),
+        UnitSpec(byte_noise=((9.0, 1.0),)),
+        UnitSpec(response=((9.0, 1.1),)),
+    ],
+)
+def test_bytes_of_the_units_file_hold_without_a_signal_of_the_model(unit):
     plain = dataclasses.replace(VLP16, signal=SignalSpec())
-    lasers = (LaserUnitSpec(byte_step=3.0), *[LaserUnitSpec()] * 15)
-    setting = dataclasses.replace(lidar_setting(plain, unit="drawn"), unit=UnitSpec(laser=lasers))
-    assert build_lidar_plan(setting, seed=7, utc_epoch_ns=0).signal.has_bytes
+    signal = build_lidar_plan(dataclasses.replace(lidar_setting(plain, unit="drawn"), unit=unit), seed=7, utc_epoch_ns=0).signal
+    assert signal.has_bytes
+    assert signal.has_range_gain == bool(unit.response)
 
 
 def test_beams_go_where_the_unit_looks_and_packets_imply_the_models_directions():

@@ -107,7 +107,9 @@ def test_an_empty_signal_makes_an_exact_sensor(vlp16):
 
 @compiled_only
 def test_dual_mode_has_pairs_of_which_one_side_is_empty(unit):
-    lidar = real_lidar([wall(4.0, diffuse(60))], unit(one_sided_ratio=0.1, drop_out_ratio=0.0), sub_rays=1, return_mode="dual")
+    spec = unit(drop_out_ratio=0.0)
+    spec = dataclasses.replace(spec, units=dataclasses.replace(spec.units, one_sided_ratio=(0.1, 0.1)))
+    lidar = real_lidar([wall(4.0, diffuse(60))], spec, sub_rays=1, return_mode="dual")
     distance = decode_data_packets(lidar.data_packets(0, 60).payload)["blocks"]["channels"]["distance"]
     last, strongest = distance[:, 0::2].reshape(-1), distance[:, 1::2].reshape(-1)
     assert np.mean(strongest[last > 0] == 0) == pytest.approx(0.1, abs=0.02)

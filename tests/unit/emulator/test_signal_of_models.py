@@ -57,7 +57,7 @@ def second_half(path, lasers):
     return columns(stacked_packets(payloads[len(payloads) // 2 :]), lasers)
 
 
-EXACT_BYTES = {"byte_noise": 0.0, "byte_noise_ratio": 0.0, "byte_step": 0.0}
+EXACT_BYTES = {"byte_noise": 0.0, "byte_noise_ratio": 0.0, "byte_step": 0.0, "byte_step_growth": 0.0}
 
 
 def expected_and_lost(name, distance, byte):

@@ -1,5 +1,6 @@
 """The signal of a receiver: noise of bytes, grid and correction of ranges, lost firings, bytes of empty ones."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,17 @@ from hilsim.compilation.lanes import WIDTH, load_lanes, store_lanes
 from hilsim.rng import Purpose, uniform
 from hilsim.sensor.echoes import ENERGY, RANGE, RAY, allocate_hits
 from hilsim.sensor.signal import losses, noise
-from hilsim.sensor.signal.signal import HALVES, build_signal, drawn_lasers, drop_out_ratios
+from hilsim.sensor.signal.signal import (
+    HALVES,
+    NOISES,
+    RANGES,
+    build_signal,
+    bytes_in_steps,
+    drawn_lasers,
+    drop_out_ratios,
+    ideal_lasers,
+    noise_by_byte,
+)
 from hilsim.sensor.signal.spec import SignalSpec
 from tests.compiled import compiled_only
 
@@ -42,40 +53,73 @@ def lasers(spec=REAL, *, seed=7, stream=1):
 
 
 @kernel
-def judge(diffuse_max, given, results):
-    """Percent, gain, step, its beginning, level and ratio of the noise, and error of sixteen echoes → byte and column."""
-    percent, gain, step, step_from = load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2), load_lanes(given, 3)
-    byte, half = noise.noisy_bytes(percent, gain, step, step_from, load_lanes(given, 4), load_lanes(given, 5), load_lanes(given, 6), diffuse_max)
+def judge(diffuse_max, given, byte_noise, reported, range_gain, results):
+    """Percent, gain, error and range of sixteen echoes → byte and column."""
+    percent = noise.ranged_percents(load_lanes(given, 0), load_lanes(given, 3), range_gain)
+    byte, half = noise.noisy_bytes(percent, load_lanes(given, 1), byte_noise, reported, 0, load_lanes(given, 2), diffuse_max)
     store_lanes(results, 0, byte)
     store_lanes(results, 1, half)
 
 
+@kernel
+def judge_one(diffuse_max, byte, percent, byte_noise, reported, channel, error):
+    """The same of one echo."""
+    return noise.noisy_byte(byte, percent, byte_noise, reported, channel, error, diffuse_max)
+
+
 def test_sixteen_bytes_are_those_of_one_at_a_time():
-    rng = np.random.default_rng(1)
-    own = lasers().gain, lasers().step, rng.uniform(0.0, 60.0, WIDTH), rng.uniform(0.2, 0.9, WIDTH), rng.uniform(0.02, 0.06, WIDTH)
+    rng, of_unit = np.random.default_rng(1), lasers(replace(REAL, byte_noise_spread=0.5, byte_step_from=30.0, byte_step_growth=0.1))
+    range_gain = rng.uniform(0.8, 1.2, (RANGES, 1)).astype(np.float32)
     for _ in range(20):
-        given, results = np.stack([rng.uniform(0, 140, WIDTH), *own, rng.normal(size=WIDTH)]), np.zeros((2, WIDTH))
-        judge(100, given, results)
-        one = [noise.noisy_byte(50, *(float(value) for value in given[:, lane]), 100) for lane in range(WIDTH)]
+        given = np.stack([rng.uniform(0, 140, WIDTH), rng.uniform(0.9, 1.1, WIDTH), rng.normal(size=WIDTH), rng.uniform(0.0, 150.0, WIDTH)])
+        results = np.zeros((2, WIDTH))
+        judge(100, given, of_unit.byte_noise, of_unit.reported, range_gain, results)
+        percent = given[0] * range_gain[np.minimum(given[3] * 4.0, RANGES - 1).astype(int), 0] * given[1]
+        one = [judge_one(100, 50, float(percent[lane]), of_unit.byte_noise, of_unit.reported, lane, float(given[2, lane])) for lane in range(WIDTH)]
         assert list(zip(*results.astype(int).tolist(), strict=True)) == one
         assert results[0].min() >= 0
         assert results[0].max() <= 100
         assert (results[1] // 2 == results[0]).all()
 
 
+def of_ideal(spec, percent, *, error=0.0, byte=0):
+    """Byte and column that an ideal laser makes of one echo."""
+    ideal = ideal_lasers(spec, BASELINE[:1], np.ones(1))
+    return judge_one(100, byte, float(percent), ideal.byte_noise, ideal.reported, 0, float(error))
+
+
 def test_without_noise_bytes_are_rounded_percents():
-    exact = [noise.noisy_byte(0, percent, 1.0, 1.0, 0.0, 0.0, 0.0, 3.0, 100) for percent in (0.2, 41.49, 41.5, 99.7, 250.0)]
+    exact = [of_ideal(SignalSpec(), percent, error=3.0) for percent in (0.2, 41.49, 41.5, 99.7, 250.0)]
     assert [byte for byte, _ in exact] == [0, 41, 42, 100, 100]
 
 
 def test_bytes_come_in_steps_from_a_reflectivity_on_alone():
-    percents = np.arange(0.0, 95.0, 0.1)
-    bytes_ = [noise.noisy_byte(0, float(percent), 1.0, 3.0, 45.0, 0.0, 0.0, 0.0, 100)[0] for percent in percents]
-    assert sorted(set(bytes_)) == [*range(46), *range(48, 97, 3)]
+    spec = SignalSpec(byte_step=3.0, byte_step_from=45.0)
+    assert sorted({of_ideal(spec, percent)[0] for percent in np.arange(0.0, 95.0, 0.1)}) == [*range(46), *range(48, 97, 3)]
+
+
+def test_steps_grow_with_the_byte_and_differ_from_laser_to_laser():
+    spec = SignalSpec(byte_step=3.0, byte_step_from=35.0, byte_step_growth=0.05)
+    reported = np.flatnonzero(bytes_in_steps(spec))
+    assert reported[:36].tolist() == [*range(36)]
+    # From 35 on, the distance to byte 15 grows by 5 % a step.
+    assert ((reported >= 35) & (reported < 75)).sum() == pytest.approx(np.log(60.0 / 20.0) / np.log(1.05), abs=1.0)
+    assert np.diff(reported[reported > 80]).max() == 3
+    assert np.diff(np.flatnonzero(bytes_in_steps(spec, 1.5))).max() == 5
+    assert bytes_in_steps(SignalSpec()).all()
+
+
+def test_noise_differs_from_laser_to_laser_and_from_band_to_band_with_the_models_mean_square():
+    table = lasers(replace(REAL, byte_noise_spread=0.5)).byte_noise.reshape(16, NOISES) / noise_by_byte(REAL)
+    at_bands = np.log(table[:, ::10])
+    assert at_bands.std() == pytest.approx(0.5, abs=0.06)
+    assert at_bands.mean(axis=1).std() > 0.05
+    assert np.mean(table[:, ::10] ** 2) == pytest.approx(1.0, abs=0.25)
+    np.testing.assert_allclose(lasers().byte_noise.reshape(16, NOISES), np.tile(noise_by_byte(REAL), (16, 1)), rtol=1e-6)
 
 
 def test_retro_reflectors_stay_above_the_scale_of_diffuse_surfaces():
-    assert [noise.noisy_byte(byte, 1e5, 1.0, 2.2, 0.0, 0.4, 0.05, error, 100)[0] for byte, error in ((102, -3.0), (180, 0.0), (254, 3.0))] == [
+    assert [of_ideal(REAL, 1e5, byte=byte, error=error)[0] for byte, error in ((102, -3.0), (180, 0.0), (254, 3.0))] == [
         101,
         180,
         255,
@@ -84,7 +128,9 @@ def test_retro_reflectors_stay_above_the_scale_of_diffuse_surfaces():
 
 def test_the_default_signal_adds_nothing():
     found = lasers(SignalSpec())
-    assert (found.step == 1.0).all()
+    assert (found.reported.reshape(16, HALVES) // 2 == np.minimum((np.arange(HALVES) + 1) // 2, 255)).all()
+    assert not found.byte_noise.any()
+    assert (found.range_gain == 1.0).all()
     assert not found.correction.any()
     assert not signal(SignalSpec()).has_bytes
     assert not found.ripple_m.any()
