@@ -109,6 +109,13 @@ def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
 
 
 @kernel
+def write_data_deadlines(plan: LidarPlan, first: int, deadline_ns: npt.NDArray[np.int64]) -> None:
+    """Write the ``data_deadline_ns`` of the data packets from ``first`` on, ``int64[n]``."""
+    for row in range(deadline_ns.size):
+        deadline_ns[row] = data_deadline_ns(plan, first + row)
+
+
+@kernel
 def _packet_before(plan: LidarPlan, device_ns: int) -> int:
     """A packet that begins at or before a device time, not long before."""
     sent = _sent_before(plan.own, plan, device_ns)
