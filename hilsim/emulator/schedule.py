@@ -108,6 +108,13 @@ def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
     return rig_from_device(plan.clock, stop_sequence_of(plan, packet) * plan.sequence_ns) + plan.data_latency_ns
 
 
+@stage_kernel
+def write_deadlines(plan: LidarPlan, first: int, deadline_ns: npt.NDArray[np.int64]) -> None:
+    """Write the deadlines of data packets from ``first`` on, ``int64[n]``: each call from Python takes as long as to render a third of a packet."""
+    for row in range(deadline_ns.size):
+        deadline_ns[row] = data_deadline_ns(plan, first + row)
+
+
 @kernel
 def _packet_before(plan: LidarPlan, device_ns: int) -> int:
     """A packet that begins at or before a device time, not long before."""
