@@ -20,7 +20,7 @@ from hilsim.emulator.plan import BeamCells, HeardSentences, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan, with_optics
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.reception.detection import respond
-from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from, packet_start_ns, write_data_deadlines, write_sequences_of
+from hilsim.emulator.schedule import first_packet_due, first_packet_from, packet_start_ns, write_deadlines, write_sequences_of
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
@@ -124,11 +124,17 @@ class LidarEmulator:
 
     def deadlines_ns(self, first: int, count: int) -> npt.NDArray[np.int64]:
         """Deadlines of data packets in rig time, ``int64[count]``."""
-        if not self.later:
-            deadline_ns = np.zeros(count, np.int64)
-            write_data_deadlines(self.plan, first, deadline_ns)
-            return deadline_ns
-        return np.array([data_deadline_ns(self.at_packet(packet).plan, packet) for packet in range(first, first + count)], dtype=np.int64)
+        deadline_ns, current, at, stop = np.empty(count, np.int64), self, first, first + count
+        for begin_ns, lidar in self.later:
+            begin = first_packet_from(current.plan, begin_ns)
+            if begin >= stop:
+                break
+            if begin > at:
+                write_deadlines(current.plan, at, deadline_ns[at - first : begin - first])
+                at = begin
+            current = lidar
+        write_deadlines(current.plan, at, deadline_ns[at - first :])
+        return deadline_ns
 
     def data_packets(self, first: int, count: int, renderer: Renderer | None = None) -> DatagramBatch:
         """Data packets ``first`` to ``first + count - 1``.

@@ -108,9 +108,9 @@ def data_deadline_ns(plan: LidarPlan, packet: int) -> int:
     return rig_from_device(plan.clock, stop_sequence_of(plan, packet) * plan.sequence_ns) + plan.data_latency_ns
 
 
-@kernel
-def write_data_deadlines(plan: LidarPlan, first: int, deadline_ns: npt.NDArray[np.int64]) -> None:
-    """Write the ``data_deadline_ns`` of the data packets from ``first`` on, ``int64[n]``."""
+@stage_kernel
+def write_deadlines(plan: LidarPlan, first: int, deadline_ns: npt.NDArray[np.int64]) -> None:
+    """Write the deadlines of data packets from ``first`` on, ``int64[n]``: each call from Python takes as long as to render a third of a packet."""
     for row in range(deadline_ns.size):
         deadline_ns[row] = data_deadline_ns(plan, first + row)
 

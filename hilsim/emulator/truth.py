@@ -17,7 +17,7 @@ from hilsim.emulator.families.packets import BLOCKS, COLUMNS, FIRINGS, is_repres
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.schedule import data_deadline_ns, first_packet_from
+from hilsim.emulator.schedule import first_packet_from, write_deadlines
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
@@ -433,5 +433,6 @@ def _packets_with_truth(lidar: LidarEmulator, first: int, count: int) -> tuple[D
         datagrams,
         truth,
     )
-    deadline = np.array([data_deadline_ns(plan, packet) for packet in range(first, first + count)], dtype=np.int64)
+    deadline = np.empty(count, np.int64)
+    write_deadlines(plan, first, deadline)
     return DatagramBatch(lidar.data_flow, deadline, deadline - plan.data_latency_ns, size, datagrams), _first_rows(truth, rows)

@@ -224,14 +224,14 @@ class OfflineReplay:
             np.array(column, np.int64) for column in zip(*((cue.due_ns, cue.stamp_ns, cue.capture_ns, cue.key) for cue in cues), strict=True)
         )
         if self._inserter is not None and self._lanes is not None and self._reader.tracks[track].takes_objects:
-            self._insert(self._inserter, self._lanes, frames[:, HEADER_SIZE:], size, due_ns, stamp_ns, capture_ns, key)
+            self._insert(self._inserter, self._lanes, frames, size, due_ns, stamp_ns, capture_ns, key)
         first = self._played[track] + 1 if framing.counting_identification else _UNCOUNTED
         _finish(retiming, self._clock, stamp_ns, framing.template, first, framing.udp_checksum, frames, size)
         self._played[track] += len(cues)
         return DatagramBatch(flow, due_ns, np.zeros(len(cues), np.int64), size, frames)
 
     def _insert(
-        self, inserter: Inserter, lanes: InsertionLanes, payloads: npt.NDArray[np.uint8], size: npt.NDArray[np.int32], due_ns: _Times, *times: _Times
+        self, inserter: Inserter, lanes: InsertionLanes, frames: npt.NDArray[np.uint8], size: npt.NDArray[np.int32], due_ns: _Times, *times: _Times
     ) -> None:
         """Put objects into the packets of a batch; ``times`` are their stamps', their capture times and their keys."""
         stamp_ns, row = times[0], 0
@@ -241,9 +241,9 @@ class OfflineReplay:
             stop = max(int(np.searchsorted(stamp_ns, next_ns)), row + 1) if self.truth is None else row + 1
             chosen = slice(row, stop)
             if self.truth is None:
-                lanes.insert(payloads[chosen], size[chosen], *(column[chosen] for column in times))
+                lanes.insert(frames[chosen], HEADER_SIZE, size[chosen], *(column[chosen] for column in times))
             else:
-                place = inserter.insertion, payloads[row], int(size[row]), int(times[1][row]), int(stamp_ns[row]), int(times[2][row])
+                place = inserter.insertion, frames[row, HEADER_SIZE:], int(size[row]), int(times[1][row]), int(stamp_ns[row]), int(times[2][row])
                 rows = insert_recorded(*place, self._points + row, self._rows)
                 self.truth.append((int(due_ns[row]), Truth._make(column[:rows].copy() for column in self._rows)))
             row = stop

@@ -43,7 +43,7 @@ def note_inserted(
     for firing in range(count):
         returns = 2 if recorded.place[firing, 1] >= 0 else 1
         for number in range(returns):
-            echo = workspace.reported[firing, number]
+            echo = int(workspace.reported[firing, number])
             if echo < 0:
                 continue
             place, other = recorded.place[firing, number], workspace.reported[firing, 1 - number] if returns == _RETURNS else -1

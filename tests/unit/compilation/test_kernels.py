@@ -331,7 +331,7 @@ def test_a_borrowing_kernel_neither_makes_nor_returns_an_array():
 
     with pytest.raises(TypeError, match="given must return no arrays, because it counts no references, got array"):
         compile_for(given, np.zeros(3))
-    with pytest.raises(NumbaError, match="NRT required but not enabled|Only accept returning of array passed into the function"):
+    with pytest.raises(NumbaError, match=r"NRT required but not enabled|Only accept returning of array passed into the function"):
         compile_for(made, 3)
 
 

@@ -48,7 +48,7 @@ def test_threads_write_what_one_writes(geometry, mode, product, threads):
         for half in (slice(0, 250), slice(250, PACKETS)):
             inserter.add(int(at_ns[half][60]), world(plate(3.0, width_m=1.0)))
             inserter.add(int(at_ns[half][130]), world(plate(5.0, width_m=3.0)))
-            lanes.insert(done[half], size[half], at_ns[half], at_ns[half], 1000 * at_ns[half])
+            lanes.insert(done[half], 0, size[half], at_ns[half], at_ns[half], 1000 * at_ns[half])
         written.append(done)
         states.append(
             [inserter.count(what) for what in range(3)]

@@ -34,6 +34,7 @@ _MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 
 _MOST_MISPLACED_BY_FEW = 0.5  # used if no lasers share a quarter of their returns: the others may see one surface by chance
 _LEAST_DIFFERENCE = 0.02
 _MOST_RESTLESS = 0.6
+_FAR = np.float32(1e3)  # logarithm of a range that no record has
 _SLOWEST_CDEG = 1.0  # per firing: a head that turns slower does not reach another laser's direction
 _MOST_ASIDE_CDEG = 50.0  # direction that a delayed firing may be off; farther is on the other side of a part of the turn without firings
 
@@ -86,10 +87,10 @@ class LasersTopic:
         has = distance > 0
         self._firings += len(distance)
         self._returns += has.sum(axis=0)
+        keyed = np.arange(model.channels) * 256 + reflectivity
+        self._bytes += np.bincount(keyed[has], minlength=model.channels * 256).reshape(model.channels, 256)
         for laser in range(model.channels):
-            mine = has[:, laser]
-            self._bytes[laser] += np.bincount(reflectivity[mine, laser], minlength=256)
-            self._count_runs(laser, distance[mine, laser].astype(np.int64))
+            self._count_runs(laser, distance[has[:, laser], laser].astype(np.int64))
         self._compare(block, np.where(reflectivity >= _LEAST_REFLECTIVITY, distance, 0))
 
     def _count_runs(self, laser: int, distance: npt.NDArray[np.int64]) -> None:
@@ -116,15 +117,14 @@ class LasersTopic:
         self._restless += (np.nansum(step), np.isfinite(step).sum())
         firings = RECORDS_PER_BLOCK * len(block.model.flags) // channels  # firing sequences for each azimuth
         per_firing_cdeg = float(np.median(block.motion.step_cdeg)) / firings
+        chosen = np.arange(0, len(range_), max(1, len(range_) // _MOST_FIRINGS, len(range_) * channels * channels // _MOST_PAIRS))
         if per_firing_cdeg > _SLOWEST_CDEG:
             late = np.rint(100.0 * np.array(arrangement.ahead_deg) / per_firing_cdeg).astype(np.int64)
             azimuth = (block.azimuth[:, :, np.newaxis] + per_firing_cdeg * np.arange(firings)).ravel()
-            range_ = np.stack([_delayed(range_[:, laser], late[laser], azimuth, per_firing_cdeg) for laser in range(channels)], axis=1)
-        few = range_[:: max(1, len(range_) // _MOST_FIRINGS, len(range_) * channels * channels // _MOST_PAIRS)]
-        for laser in range(channels):
-            apart = np.minimum(np.abs(few - few[:, laser : laser + 1]), 1.0)
-            self._unlike[0, laser] += np.nansum(apart, axis=0)
-            self._unlike[1, laser] += np.isfinite(apart).sum(axis=0)
+            few = _delayed(range_, late, chosen, azimuth, per_firing_cdeg)
+        else:
+            few = range_[chosen]
+        self._unlike += _differences(few)
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole stream."""
@@ -225,10 +225,39 @@ class LasersTopic:
                 )
 
 
-def _delayed(values: npt.NDArray[np.float32], by: int, azimuth: npt.NDArray[np.float64], per_firing_cdeg: float) -> npt.NDArray[np.float32]:
-    """Values ``float32[n]`` delayed by a number of firings, NaN where the head has not turned meanwhile as it does between firings."""
-    off = wrapped_cdeg(azimuth - np.roll(azimuth, by) - by * per_firing_cdeg)
-    return np.where(np.abs(off) <= _MOST_ASIDE_CDEG, np.roll(values, by), np.float32(np.nan))
+def _delayed(
+    values: npt.NDArray[np.float32],
+    late: npt.NDArray[np.int64],
+    chosen: npt.NDArray[np.int64],
+    azimuth: npt.NDArray[np.float64],
+    per_firing_cdeg: float,
+) -> npt.NDArray[np.float32]:
+    """Values ``float32[n, lasers]`` delayed by each laser's number of firings, ``float32[m, lasers]`` for the ``m`` chosen firings.
+
+    NaN where the head has not turned meanwhile as it does between firings. Many lasers of a model look equally far ahead.
+    """
+    found = np.empty((len(chosen), values.shape[1]), np.float32)
+    for by in np.unique(late):
+        lasers, before = np.flatnonzero(late == by), (chosen - by) % len(azimuth)
+        off = wrapped_cdeg(azimuth[chosen] - azimuth[before] - by * per_firing_cdeg)
+        is_seen = np.abs(off) <= _MOST_ASIDE_CDEG
+        found[:, lasers] = np.where(is_seen[:, np.newaxis], values[before[:, np.newaxis], lasers], np.float32(np.nan))
+    return found
+
+
+def _differences(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Sum and number of differences, at most 1, of each pair of lasers that both have a value: ``float64[2, lasers, lasers]`` of ``float32[n, lasers]``.
+
+    A missing value counts as one that is far from every other, so that each pair with one value adds 1, and those ones are subtracted.
+    """
+    is_there = np.ascontiguousarray(np.isfinite(values).T)
+    filled = np.where(is_there, values.T, _FAR)
+    sums, both = np.empty((2, len(filled), len(filled)))
+    for laser, mine in enumerate(filled):
+        sums[laser] = np.minimum(np.abs(filled - mine), np.float32(1.0)).sum(axis=1)
+        both[laser] = np.count_nonzero(is_there & is_there[laser], axis=1)
+    alone = np.diag(both)[:, np.newaxis] + np.diag(both) - 2.0 * both
+    return np.stack((sums - alone, both))
 
 
 def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], order: npt.NDArray[np.int64]) -> bool:
