@@ -224,7 +224,9 @@ class OfflineReplay:
             np.array(column, np.int64) for column in zip(*((cue.due_ns, cue.stamp_ns, cue.capture_ns, cue.key) for cue in cues), strict=True)
         )
         if self._inserter is not None and self._lanes is not None and self._reader.tracks[track].takes_objects:
-            self._insert(self._inserter, self._lanes, frames[:, HEADER_SIZE:], size, due_ns, stamp_ns, capture_ns, key)
+            payloads = np.ascontiguousarray(frames[:, HEADER_SIZE:])  # as in the packet queue of a daemon: the same kernels
+            self._insert(self._inserter, self._lanes, payloads, size, due_ns, stamp_ns, capture_ns, key)
+            frames[:, HEADER_SIZE:] = payloads
         first = self._played[track] + 1 if framing.counting_identification else _UNCOUNTED
         _finish(retiming, self._clock, stamp_ns, framing.template, first, framing.udp_checksum, frames, size)
         self._played[track] += len(cues)

@@ -425,7 +425,7 @@ class Player:
         stopped[Word.STOP] = 1
         self._play(StampClock(0, 0), stopped)
         nothing = np.zeros(0, np.int64)
-        put_run(self.queue, nothing, nothing, nothing, nothing, np.zeros(0, np.uint8), nothing, 0, self.capture_ns)
+        put_run(self.queue, nothing, nothing, nothing, nothing, np.frombuffer(b"", np.uint8), nothing, 0, self.capture_ns)
         publish(stopped, 0, 1)
         waiting(self.queue)
 

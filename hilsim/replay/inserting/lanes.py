@@ -28,7 +28,7 @@ def insert_into(
 ) -> None:
     """Put objects into consecutive packets, one row of ``payloads`` each."""
     for row in range(size.size):
-        insert_recorded(insertion, payloads[row], size[row], capture_ns[row], stamp_ns[row], key[row], row, None)
+        insert_recorded(insertion, payloads[row], int(size[row]), capture_ns[row], stamp_ns[row], key[row], row, None)
 
 
 @kernel
@@ -37,7 +37,7 @@ def _continue_at(lane: Insertion, whole: Insertion, payloads: npt.NDArray[np.uin
     lane.worlds.words[:] = whole.worlds.words
     lane.workspace.recorded.state[:] = whole.workspace.recorded.state
     for row in range(start - 1, -1, -1):
-        if read_firings(lane.unit, payloads[row], size[row], lane.workspace.recorded) > 0:
+        if read_firings(lane.unit, payloads[row], int(size[row]), lane.workspace.recorded) > 0:
             return
 
 
