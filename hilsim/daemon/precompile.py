@@ -44,17 +44,19 @@ _CHILD = "import gc, importlib, sys; gc.disable(); importlib.import_module(sys.a
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
 """Byte that a child writes for each compiled kernel."""
+_MARK = "features-"
+_NOT_WITHOUT = frozenset({"background", "external", "obstacles"})
+"""Features that change the kernels of other features: a rig without one of them needs some that a rig with it does not."""
 _LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNELS = 340, 120, 14, 25, 30
 """Approximate numbers of kernels, only for the progress display."""
 
 
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
-    """Features of a rig that decide which kernels it needs; rigs with equal features share kernels."""
+    """Features of a rig that decide which kernels it needs; rigs with equal features share kernels. Kernels take any number of rays."""
     spec = rig.spec
     of_rovers = [lidar for lidar in rig.rover_lidars if lidar is not None]
     needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
-    needs |= {f"rays-{lidar.sub_rays}" for lidar in rig.lidars}
-    needs |= {f"rover-{_kernels_of(lidar.family)}-{lidar.sub_rays}" for lidar in of_rovers}
+    needs |= {f"rover-{_kernels_of(lidar.family)}" for lidar in of_rovers}
     needs |= (
         {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.serial_devices else set()
     )
@@ -93,14 +95,22 @@ def about(rig: Rig) -> int:
 
 
 def is_compiled(rig: Rig) -> bool:
-    """Whether the kernels for a rig's features have been compiled before; also True without a cache to store them."""
-    mark = _mark(rig)
-    return mark is None or mark.exists()
+    """Whether the kernels for a rig's features have been compiled before, for this rig or one with more features; also True without a cache to store them."""
+    place = _marks()
+    if place is None:
+        return True
+    needs = frozenset(kernel_needs(rig))
+    return any(_includes(frozenset(mark.read_text(encoding="utf-8").splitlines()), needs) for mark in place.glob(f"{_MARK}*"))
 
 
-def _mark(rig: Rig) -> Path | None:
-    place = module_directory("hilsim.daemon.running_rig")
-    return None if place is None else place / hashlib.sha256(repr(kernel_needs(rig)).encode()).hexdigest()[:16]
+def _includes(compiled: frozenset[str], needs: frozenset[str]) -> bool:
+    """Whether a rig with the features ``compiled`` has all kernels of one with the features ``needs``."""
+    return needs <= compiled and not (compiled - needs) & _NOT_WITHOUT
+
+
+def _marks() -> Path | None:
+    """Directory with a file for each set of features whose kernels have been compiled; None without a cache."""
+    return module_directory("hilsim.daemon.running_rig")
 
 
 async def compile_kernels(rig: Rig, report: Callable[[int], None]) -> tuple[int, ...]:
@@ -170,10 +180,11 @@ def _compile_rig(rig: Rig) -> None:
 
     running = RunningRig(rig=rig)
     running.rehearse()
-    mark = _mark(rig)
-    if mark is not None:
-        mark.parent.mkdir(mode=0o700, exist_ok=True)
-        mark.touch(mode=0o600)
+    place = _marks()
+    if place is not None:
+        place.mkdir(mode=0o700, exist_ok=True)
+        text = "\n".join(kernel_needs(rig))
+        (place / f"{_MARK}{hashlib.sha256(text.encode()).hexdigest()[:16]}").write_text(text, encoding="utf-8")
 
 
 def _is_flown_here(rig: Rig) -> bool:

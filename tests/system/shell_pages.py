@@ -190,7 +190,8 @@ def _replay(shell):
     (rig,) = blocks_of(shell.page, "toml")
     where = {"control.socket": shell.here / "control", "control.listen": f"127.0.0.1:{shell.ports['control']}"}
     where |= {f"sensor.side.network.{name}_port": shell.ports[name] for name in ("data", "position")} | {"sensor.side.network.source_ports": "any"}
-    path = write_rig(shell.here, rig.text + '[scene]\ngenerator = "street"\n', "bench.toml")
+    where |= {"sensor.side.sub_rays": 1}
+    path = write_rig(shell.here, rig.text + "[[scene.box]]\nposition_m = [5.0, 0.0, 0.0]\nsize_m = [1.0, 4.0, 2.0]\n", "bench.toml")
     shell.stream(path, *(word for key, value in where.items() for word in ("--set", f"{key}={value}")))
 
 

@@ -21,6 +21,8 @@ pytest.importorskip("hilsim.view.feed.daemon_feed", reason="needs the feeds of t
 pytestmark = [pytest.mark.system, pytest.mark.cold, pytest.mark.timeout(600)]
 
 _PICTURES = "HILSIM_PICTURES"
+_LIGHT = ("--set", "sensor.roof.sub_rays=1")
+"""A view shows points, whatever they cost: a ray a firing leaves the processor to the browser."""
 _URL = re.compile(r"http://127\.0\.0\.1:\d+/\?token=\S+")
 
 
@@ -56,7 +58,9 @@ def test_the_url_opens_the_page_of_a_capture_and_a_signal_ends_the_view(tmp_path
 
 
 def test_a_daemon_sends_on_when_its_view_is_killed_and_the_view_ends_with_the_daemon():
-    with _start("run", "demo", "--view-at", "127.0.0.1:0", "--set", "metrics.port=0", "--to", "127.0.0.1:9", "--log-level", "info") as daemon:
+    with _start(
+        "run", "demo", *_LIGHT, "--view-at", "127.0.0.1:0", "--set", "metrics.port=0", "--to", "127.0.0.1:9", "--log-level", "info"
+    ) as daemon:
         try:
             lines = iter(daemon.stderr.readline, "")
             url = next(found[0] for line in lines if (found := _URL.search(line)))
@@ -76,7 +80,7 @@ def test_a_daemon_sends_on_when_its_view_is_killed_and_the_view_ends_with_the_da
 async def test_a_browser_shows_what_the_demo_sends():
     """Its picture is that of docs/how-to/view.md: ``HILSIM_PICTURES=docs/images`` writes it anew."""
     async with browser() as opened:
-        with _start("run", "demo", "--view-at", "127.0.0.1:0", "--set", "metrics.port=0", "--to", "127.0.0.1:9") as daemon:
+        with _start("run", "demo", *_LIGHT, "--view-at", "127.0.0.1:0", "--set", "metrics.port=0", "--to", "127.0.0.1:9") as daemon:
             try:
                 url = next(found[0] for line in iter(daemon.stderr.readline, "") if (found := _URL.search(line)))
                 _page(url)

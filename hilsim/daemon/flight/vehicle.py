@@ -14,7 +14,7 @@ from hilsim.assembly.build import Scenery
 from hilsim.autopilot.ardupilot_loop import JsonPilot
 from hilsim.autopilot.changes.table import ChangeTable
 from hilsim.autopilot.ground_stations.forwarding import Forwarder
-from hilsim.autopilot.loop import fly
+from hilsim.autopilot.loop import attend_changes, fly
 from hilsim.autopilot.loop_context import ControlWord, Line
 from hilsim.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
 from hilsim.autopilot.passing_state import AutopilotStatus, Truth
@@ -286,10 +286,11 @@ class FlyingVehicle:
         fly(setup.context, setup.flight, self.world, self.live, setup.shared, setup.buffers, epoch_ns, utc_epoch_ns)
 
     def _warm_pilot(self, opened: socket.socket) -> None:
-        """Answer one frame with a separate vehicle, which no sensor sees."""
+        """Answer one frame, and wait for one, with a separate vehicle, which no sensor sees."""
         controller = self.spec.controller
         setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self._piloted(setup, build_live_pose(), opened).answer(_IDLE_SERVOS, ("", 0))
+        attend_changes(setup.context, setup.flight, setup.shared, 0)  # as while no frame comes
 
     def _piloted(self, setup: LoopSetup, live: LivePose, opened: socket.socket) -> JsonPilot:
         return JsonPilot(
