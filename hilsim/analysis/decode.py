@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.capture.batches import DatagramArrays
+from hilsim.capture.batches import DatagramArrays, read_only
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.errors import require
 from hilsim.geometry.frames import sensor_direction
@@ -111,7 +111,7 @@ def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt
     size = batch.size if chosen is None else batch.size[chosen]
     require((bool((size == DATA_PACKET_SIZE).all()), f"Velodyne data packets must be {DATA_PACKET_SIZE} bytes each, got others among them"))
     points = np.empty(start.size * _MOST_RETURNS, dtype=POINT_DTYPE)
-    return points[: decode_data_packets_into(build_point_plan(geometry), _read_only(batch.data), start, points)]
+    return points[: decode_data_packets_into(build_point_plan(geometry), read_only(batch.data), start, points)]
 
 
 def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[Any]:
@@ -126,16 +126,9 @@ def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = 
     """
     start = batch.start if chosen is None else batch.start[chosen]
     size = batch.size if chosen is None else batch.size[chosen]
-    data = _read_only(batch.data)
+    data = read_only(batch.data)
     points = np.empty(count_stdv_points(data, start, size), dtype=POINT_DTYPE)
     return points[: decode_stdv_packets_into(data, start, size, points)]
-
-
-def _read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """A view of captured or emulated bytes that kernels are compiled for once: Numba has another type for arrays that can be written."""
-    view = data.view()
-    view.flags.writeable = False
-    return view
 
 
 def decode_packets(payloads: npt.NDArray[np.uint8], spec: LidarSpec) -> npt.NDArray[Any]:

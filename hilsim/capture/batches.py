@@ -55,6 +55,13 @@ class DatagramArrays(NamedTuple):
     header_size: int = 0
 
 
+def read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The same bytes in an array that cannot be written, as those of captures: kernels are compiled for one type of buffer instead of two."""
+    view = data.view()
+    view.setflags(write=False)
+    return view
+
+
 class UnusualRecordError(Exception):
     """A part of a capture contains a record that only a reader of the whole file can interpret; caught by the caller that requested the part."""
 

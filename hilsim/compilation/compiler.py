@@ -13,6 +13,9 @@ class Compiler(Protocol):
     def compile_kernel(self, function: Callable[..., Any], /) -> Any:
         """Dispatcher of a function."""
 
+    def compile_borrowing(self, function: Callable[..., Any], /) -> Any:
+        """Dispatcher of a function that makes no arrays and returns none."""
+
     def compile_stage(self, function: Callable[..., Any], /) -> Any:
         """Dispatcher of a function that takes long to compile and microseconds to run."""
 

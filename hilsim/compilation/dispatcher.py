@@ -33,7 +33,11 @@ from hilsim.compilation.function_cache import KernelCache
 from hilsim.compilation.linking import CallTarget, external_call, libraries_on_demand
 from hilsim.compilation.references import pass_by_reference
 
-__all__ = ["Kernel", "compile_inlined", "compile_kernel", "compile_stage", "compile_types", "pass_by_reference"]
+__all__ = ["Kernel", "compile_borrowing", "compile_inlined", "compile_kernel", "compile_stage", "compile_types", "pass_by_reference"]
+
+
+_COUNTED, _WITHOUT_COUNTS = OPTIONS | {"_nrt": True}, {"_nrt": False}
+"""Whether references to arrays are counted: given for each kernel, because a callee would inherit it from the caller that it is compiled for."""
 
 
 class _WithoutWrappers(_FunctionCompiler):
@@ -129,7 +133,7 @@ class Kernel(_Dispatcher):
             place = {"co_filename": function.__code__.co_filename, "co_firstlineno": function.__code__.co_firstlineno, "co_name": function.__name__}
             between = FunctionType(code.replace(**place), {"__name__": function.__module__, "inner": self}, function.__name__)
             between.__module__, between.__qualname__ = function.__module__, f"{function.__qualname__}.from_python"
-            outer = _Dispatcher(between, {}, self.targetoptions)
+            outer = _Dispatcher(between, {}, _COUNTED)
             outer._compiler.__class__ = _WithoutCWrapper  # noqa: SLF001
             keep(outer, between)
             self._outer = outer
@@ -161,10 +165,12 @@ class Kernel(_Dispatcher):
         return target
 
     def _compiled(self, arguments: tuple[Any, ...]) -> None:
-        """Set the symbol by which callers find a stage."""
+        """Check what is returned, and set the symbol by which callers find a stage."""
+        function, compiled = self.py_func, self.overloads[arguments]
+        if not self.targetoptions["_nrt"] and self.targetctx.data_model_manager[compiled.signature.return_type].contains_nrt_meminfo():
+            raise TypeError(f"{function.__qualname__} must return no arrays, because it counts no references, got {compiled.signature.return_type}")
         if self._result is None:
             return
-        function, compiled = self.py_func, self.overloads[arguments]
         if types.unliteral(compiled.signature.return_type) != self._result:
             raise TypeError(f"{function.__qualname__} must return {self._result}, as its annotation says, got {compiled.signature.return_type}")
         target = CallTarget(function.__module__, function.__qualname__, arguments)
@@ -194,19 +200,24 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
 
 def compile_kernel(function: Callable[..., Any]) -> Any:
     """Dispatcher of a function."""
-    return Kernel(function, None, OPTIONS)
+    return Kernel(function, None, _COUNTED)
+
+
+def compile_borrowing(function: Callable[..., Any]) -> Any:
+    """Dispatcher of a function that makes no arrays and returns none, in which no references are counted."""
+    return Kernel(function, None, OPTIONS | _WITHOUT_COUNTS)
 
 
 def compile_stage(function: Callable[..., Any]) -> Any:
     """Dispatcher of a stage, whose callers call it by its address."""
-    stage = Kernel(function, None, OPTIONS)
+    stage = Kernel(function, None, _COUNTED)
     stage.make_stage()
     return stage
 
 
 def compile_inlined(function: Callable[..., Any]) -> Any:
     """Dispatcher of a function that is inlined into each caller before compiling."""
-    inlined = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
+    inlined = numba.njit(nogil=True, error_model="numpy", inline="always", _nrt=True)(function)
     keep(inlined, function)
     return inlined
 

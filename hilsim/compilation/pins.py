@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 from hilsim.compilation.jit import kernel
 
 _WORD_SIZE = 8
+_MEASURE, _PUT, _RELEASE = 0, 1, 2
 _INT_BITS = 64
 
 
@@ -92,18 +93,13 @@ _drop_intrinsic: Any = intrinsic(_drop) if _compiled else None
 
 
 @kernel
-def _size(value: Any) -> int:
+def _pin(value: Any, words: npt.NDArray[np.int64], step: int) -> int:
+    """Take a step with a tuple and the array for it; returns the tuple's size in bytes. One kernel: each takes a second to compile for each large tuple."""
+    if step == _PUT:
+        _write_intrinsic(value, words)
+    elif step == _RELEASE:
+        _drop_intrinsic(words, value)
     return int(_size_intrinsic(value))
-
-
-@kernel
-def _put(value: Any, words: npt.NDArray[np.int64]) -> None:
-    _write_intrinsic(value, words)
-
-
-@kernel
-def _release(words: npt.NDArray[np.int64], like: Any) -> None:
-    _drop_intrinsic(words, like)
 
 
 def is_alike(value: Any, like: Any) -> bool:
@@ -137,8 +133,9 @@ class Pin:
         """Pin a tuple of arrays and numbers, as kernels take it."""
         self._value = value
         if _compiled:
-            self._words = np.zeros(-(-_size(value) // _WORD_SIZE), np.int64)
-            _put(value, self._words)
+            size = _pin(value, np.zeros(0, np.int64), _MEASURE)
+            self._words = np.zeros(-(-size // _WORD_SIZE), np.int64)
+            _pin(value, self._words, _PUT)
             self.address = int(self._words.ctypes.data)
         else:
             self.address = id(self)
@@ -147,6 +144,6 @@ class Pin:
     def release(self) -> None:
         """Give up the address; no kernel may use it any more."""
         if _compiled:
-            _release(self._words, self._value)
+            _pin(self._value, self._words, _RELEASE)
         else:
             del _python_tuples[self.address]

@@ -75,6 +75,9 @@ def compile_kernel(function: Callable[..., Any]) -> Any:
     return _compile(function)
 
 
+compile_borrowing = compile_kernel
+"""Dispatcher of a function that makes no arrays and returns none; plain Numba counts references in it, too."""
+
 compile_stage = compile_kernel
 """Dispatcher of a stage, which plain Numba includes in its callers."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles, store_lanes
 from hilsim.emulator.plan import BeamRow, LidarPlan
@@ -81,7 +81,7 @@ def _cell(plan: LidarPlan, channel: int, aim: npt.NDArray[np.float64]) -> int:
     return turning_cell(channel, math.atan2(sine, cosine), plan.beam_cells.columns)
 
 
-@kernel
+@borrowing_kernel
 def _moved(
     own: Any, origin: tuple[Doubles, Doubles, Doubles], turns: Doubles, turned: tuple[Doubles, Doubles, Doubles, Doubles]
 ) -> tuple[Doubles, Doubles, Doubles]:
@@ -92,7 +92,7 @@ def _moved(
     return moved
 
 
-@kernel
+@borrowing_kernel
 def _put(
     origin_m: npt.NDArray[np.float64],
     direction: npt.NDArray[np.float32],

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
@@ -60,7 +60,7 @@ def _opening(
     return 1.0 if uniform(seed, 0, cell, _GAP) < porosity else 0.0
 
 
-@kernel
+@borrowing_kernel
 def _meets_background(rays: Rays, ray: int, rule: int, backdrop: Backdrop, hits: Hits) -> bool:
     """Whether a ray ends at the captured background; if so it is added to its firing's hits."""
     firing = rays.firing[ray]
@@ -103,7 +103,7 @@ def _go_on(rays: Rays, ray: int, direction: Vector, share: float, sub_ray: int, 
     beyond.travelled_m[at] = rays.travelled_m[ray] + step_m
 
 
-@kernel
+@borrowing_kernel
 def _mirrored(world: World, rays: Rays, ray: int) -> Vector:
     """Direction of a ray after a mirror."""
     dx, dy, dz = float(rays.direction[ray, 0]), float(rays.direction[ray, 1]), float(rays.direction[ray, 2])
@@ -193,7 +193,9 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         far_m = max(hit_m, NEAREST_HIT_M)
         at = hit_count[firing]
         if at < room and porosity < 1.0:
-            light = returned(float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), cosine[ray], texture, noise)
+            light = 0.0
+            if share[ray] > 0.0:
+                light = returned(float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), cosine[ray], texture, noise)
             value[firing, at, RANGE] = hit_m
             value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * (1.0 - mirror) * (1.0 - mirror) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine[ray]

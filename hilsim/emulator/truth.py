@@ -62,7 +62,7 @@ _LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(Backgrou
 _FOR_EVER_NS = 1 << 62
 _OF_SURFACE, _IN_MIRROR = constant(Cause.SURFACE), constant(Cause.MIRROR)
 _SUB_RAY = MIRRORED - 1
-_RECORDS, _ONE = constant(RECORDS_PER_BLOCK), constant(1)
+_RECORDS, _ONE, _NO_ROW = constant(RECORDS_PER_BLOCK), constant(1), constant(0)
 
 
 class Truth(NamedTuple):
@@ -374,7 +374,7 @@ def render_with_truth(
     truth: Truth,
 ) -> int:
     """``fused.render_data_packets``, and a row of ``truth`` for each return; returns how many rows."""
-    rows = 0
+    rows = _NO_ROW
     for at in range(size.size):
         size[at] = render_data_packet(plan, platform, world, framing, first_packet + at, workspace, datagrams[at])
         rows = note_returns(plan, platform, world, mount_m, first_packet + at, workspace, truth, rows)

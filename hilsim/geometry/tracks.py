@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import borrowing_kernel, constant
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import UNIT_TOLERANCE, Pose
 from hilsim.geometry.rotations import slerp
@@ -39,7 +39,7 @@ class PoseTrack(NamedTuple):
     period_ns: int
 
 
-@kernel
+@borrowing_kernel
 def between_keys(time_ns: npt.NDArray[np.int64], first: int, count: int, period_ns: int, at_ns: int) -> tuple[int, int, float, float]:
     """Rows before and after a time, the ratio between them (0 to 1), and the time between them (s), which is 0 at the first row's own time."""
     last = first + count - 1
@@ -68,7 +68,7 @@ def between_keys(time_ns: npt.NDArray[np.int64], first: int, count: int, period_
     return low, follower, (t - time_ns[low]) / span_ns, span_ns * _S_PER_NS
 
 
-@kernel
+@borrowing_kernel
 def _position(
     position_m: npt.NDArray[np.float64],
     arrival_mps: npt.NDArray[np.float64],
@@ -91,7 +91,7 @@ def _position(
     return x, y, z
 
 
-@kernel
+@borrowing_kernel
 def keyed_position(
     time_ns: npt.NDArray[np.int64],
     position_m: npt.NDArray[np.float64],
@@ -107,7 +107,7 @@ def keyed_position(
     return _position(position_m, arrival_mps, departure_mps, low, follower, s, span_s)
 
 
-@kernel
+@borrowing_kernel
 def keyed_pose(
     time_ns: npt.NDArray[np.int64],
     position_m: npt.NDArray[np.float64],
@@ -129,7 +129,7 @@ def keyed_pose(
     return place, slerp(a, b, s)
 
 
-@kernel
+@borrowing_kernel
 def track_state(track: PoseTrack, time_ns: int) -> tuple[Vector, Quaternion]:
     """Position in metres and orientation of ``track`` at rig time ``time_ns``."""
     return keyed_pose(
@@ -145,7 +145,7 @@ def track_state(track: PoseTrack, time_ns: int) -> tuple[Vector, Quaternion]:
     )
 
 
-@kernel
+@borrowing_kernel
 def track_pose(track: PoseTrack, time_ns: int, position_m: npt.NDArray[np.float64], orientation: npt.NDArray[np.float64]) -> None:
     """Write the pose at rig time ``time_ns`` to ``position_m`` ``float64[3]`` and ``orientation`` ``float64[4]``."""
     (x, y, z), (qw, qx, qy, qz) = track_state(track, time_ns)

@@ -1,13 +1,13 @@
 """Where the movers of a world are: on tracks of their own, or at keys that are written while the world is rendered."""
 
-from hilsim.compilation.jit import inlined_kernel, kernel
+from hilsim.compilation.jit import borrowing_kernel, inlined_kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.live_keys import live_pose, live_sphere
 from hilsim.geometry.tracks import keyed_pose, keyed_position
 from hilsim.scene.world import World
 
 
-@kernel
+@borrowing_kernel
 def mover_pose(world: World, mover: int, time_ns: int) -> tuple[Vector, Quaternion]:
     """Position in metres and orientation (world from object) of a mover at a rig time; beyond the reach of rays where it is not seen."""
     first = world.key_first[mover]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import borrowing_kernel, constant, kernel
 from hilsim.compilation.lanes import (
     WIDTH,
     Doubles,
@@ -178,7 +178,7 @@ def closest_in_tree(
         link, inside = np.int64(stack[top]), np.int64(stack[top + 1])
 
 
-@kernel
+@borrowing_kernel
 def planes_met(
     corners: npt.NDArray[np.float32], rows: Numbers, ox: Doubles, oy: Doubles, oz: Doubles, dx: Doubles, dy: Doubles, dz: Doubles
 ) -> tuple[Doubles, Doubles]:

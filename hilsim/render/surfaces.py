@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from hilsim.compilation.jit import inlined_kernel, kernel
+from hilsim.compilation.jit import borrowing_kernel, inlined_kernel, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.render.movers import mover_pose
@@ -105,7 +105,7 @@ def within(position_m: Vector, turn: Quaternion, place_m: Vector) -> Vector:
     return rotate(conjugate(turn), (place_m[0] - position_m[0], place_m[1] - position_m[1], place_m[2] - position_m[2]))
 
 
-@kernel
+@borrowing_kernel
 def place_on_mover(world: World, instance: int, time_ns: int, x_m: float, y_m: float, z_m: float) -> Vector:
     """A place (m) of the world on a moving object, in the object's frame, in which it is the same wherever the object is."""
     row = world.instance_object[instance]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.emulator.insertion.insertion import Inserter, Insertion, insert_recorded
 from hilsim.emulator.retime import Retiming, StampClock, retime
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
@@ -236,7 +236,7 @@ def play(
         if insertion is not None:
             if inserted != queue.head[0] and routes.is_inserted[queue.flow[slot]] != 0:
                 at_ns, key = epoch_ns + scaled(queue.stamp_ns[slot], scale), queue.stamp_ns[slot]
-                insert_recorded(insertion, queue.payload[slot], np.int64(queue.size[slot]), capture_ns[slot], at_ns, key, _NOTHING, None)
+                insert_recorded(insertion, queue.payload[slot], signed(queue.size[slot]), capture_ns[slot], at_ns, key, _NOTHING, None)
             inserted = queue.head[0]
         if not _play_slot(queue, slot, rings, routes, clock, epoch_ns, scale, last_deadline_ns, frame):
             words[Word.WAITED_FOR_RING] += 1

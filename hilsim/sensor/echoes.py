@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel
+from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel
 from hilsim.rng import Purpose, uniform
 
 ECHO_DRAWS = 8
@@ -104,7 +104,7 @@ def allocate_hits(firings: int, most: int) -> Hits:
     )
 
 
-@kernel
+@borrowing_kernel
 def _sort_hits(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int) -> None:
     """Sort a firing's hits by range, then by sub-ray; arguments as in ``group_echoes``."""
     for end in range(1, hit_count):
@@ -142,7 +142,7 @@ def sole_echo(
     return found, moment, energy, retro
 
 
-@kernel
+@borrowing_kernel
 def group_echoes(
     hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, merge_distance_m: float, echoes: npt.NDArray[np.float64]
 ) -> int:
@@ -187,7 +187,7 @@ def group_echoes(
     return found
 
 
-@kernel
+@borrowing_kernel
 def detection_probability(energy: float, threshold_energy: float, noise_ratio: float) -> float:
     """Probability that an echo passes the threshold: Gaussian noise of ``threshold_energy / noise_ratio``; a hard threshold where the ratio is 0."""
     if noise_ratio <= 0.0 or threshold_energy <= 0.0:
@@ -197,7 +197,7 @@ def detection_probability(energy: float, threshold_energy: float, noise_ratio: f
     return 0.5 * math.erfc(-noise_ratio * (energy / threshold_energy - 1.0) * _ROOT_HALF)
 
 
-@kernel
+@borrowing_kernel
 def is_detected(energy: float, threshold_energy: float, noise_ratio: float, seed: np.uint64, stream: int, index: int) -> bool:
     """Whether an echo passes the threshold; a random number is drawn only where the result is uncertain."""
     probability = detection_probability(energy, threshold_energy, noise_ratio)
@@ -208,7 +208,7 @@ def is_detected(energy: float, threshold_energy: float, noise_ratio: float, seed
     return uniform(seed, stream, index, _DETECTION) < probability
 
 
-@kernel
+@borrowing_kernel
 def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, but: int) -> int:
     """Strongest echo among ``kept[:count]`` except ``but``, the nearer of equals; -1 where there is none."""
     best = -1
@@ -219,7 +219,7 @@ def strongest_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64],
     return int(best)
 
 
-@kernel
+@borrowing_kernel
 def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], count: int, choice: int) -> int:
     """Echo that a return reports, -1 for none.
 
@@ -244,7 +244,7 @@ def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], co
     return strongest_echo(echoes, kept, count, last) if strongest == last and count > 1 else strongest
 
 
-@kernel
+@borrowing_kernel
 def return_type(choices: npt.NDArray[np.int64], return_number: int, hits: Hits, firing: int, echo: int, other: int) -> int:
     """``ReturnType`` of a return.
 
@@ -271,7 +271,7 @@ def return_type(choices: npt.NDArray[np.int64], return_number: int, hits: Hits, 
     return _IS_SECOND if energy_beside > energy else _IS_STRONGEST
 
 
-@kernel
+@borrowing_kernel
 def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
     """Energy of an echo, summed as in ``group_echoes``."""
     energy = 0.0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import borrowing_kernel, constant
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.clock import DeviceClock, scaled_down, scaled_up
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
@@ -129,33 +129,33 @@ def no_head() -> Head:
     return Head(0, 0.0, 0.0, 0.0, 0.0, 1_000_000_000, 0.0)
 
 
-@kernel
+@borrowing_kernel
 def _settled_ratio(head: Head, device_ns: int) -> float:
     """Share of settling that has passed, 0 to 1."""
     return min(max((device_ns - head.settle_from_ns) / head.settle_ns, 0.0), 1.0)
 
 
-@kernel
+@borrowing_kernel
 def _settling_turns(head: Head, device_ns: int) -> float:
     """Angle beyond that of the uniform rotation: a cubic with the angle and speed of the beginning, and neither at the end."""
     u = _settled_ratio(head, device_ns)
     return float((1.0 - u) * (1.0 - u) * ((1.0 + 2.0 * u) * head.settle_turns + u * head.settle_rate_turns))
 
 
-@kernel
+@borrowing_kernel
 def _settling_speed(head: Head, device_ns: int) -> float:
     """Speed beyond that of the uniform rotation, in turns per nanosecond."""
     u = _settled_ratio(head, device_ns)
     return float((1.0 - u) * ((1.0 - 3.0 * u) * head.settle_rate_turns - 6.0 * u * head.settle_turns) / head.settle_ns)
 
 
-@kernel
+@borrowing_kernel
 def turned(head: Head, device_ns: int) -> float:
     """Turns since device time 0, from the angle 0 before it on, without the oscillations."""
     return head.phase_turns + scaled_down(device_ns, head.clock_ppb) / turn_ns(head) + _settling_turns(head, device_ns)
 
 
-@kernel
+@borrowing_kernel
 def head_turns(head: Head, device_ns: int) -> float:
     """True angle in turns at a device time, in [0, 1) plus or minus the oscillations; accurate to 1e-12 turns for any length of run."""
     of_period = scaled_down(device_ns, head.clock_ppb) % _PERIOD_NS
@@ -168,13 +168,13 @@ def head_turns(head: Head, device_ns: int) -> float:
     return float(uniform_turns + per_turn + drift)
 
 
-@kernel
+@borrowing_kernel
 def turn_ns(head: Head) -> float:
     """Mean duration of a turn in device time."""
     return _PERIOD_NS / head.rate_crpm
 
 
-@kernel
+@borrowing_kernel
 def passage_ns(head: Head, turns: float) -> int:
     """Device time, to some nanoseconds, at which the head has turned this far, counted from angle 0 before device time 0."""
     mean_ns = turn_ns(head)
@@ -188,7 +188,7 @@ def passage_ns(head: Head, turns: float) -> int:
     return device_ns
 
 
-@kernel
+@borrowing_kernel
 def _settling_passage_ns(head: Head, turns: float, settled_ns: int) -> int:
     """``passage_ns`` without the oscillations, of a head that settles until ``settled_ns``: by halving the time in which it can be."""
     mean_ns = turn_ns(head)
@@ -206,7 +206,7 @@ def _settling_passage_ns(head: Head, turns: float, settled_ns: int) -> int:
     return low
 
 
-@kernel
+@borrowing_kernel
 def head_reading_cdeg(head: Head, encoder: Encoder, device_ns: int, sequence: int) -> int:
     """Encoder reading at a firing sequence's first firing: hundredths of a degree, 0..35999.
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from hilsim.compilation.jit import by_reference, kernel
+from hilsim.compilation.jit import borrowing_kernel, by_reference, kernel
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import multiply, normalise, rotate
@@ -38,7 +38,7 @@ def live_platform(live: LivePose, disturbance: Disturbance = NO_DISTURBANCE) -> 
     return Platform(fixed_track(Pose()), disturbance, True, live)  # noqa: FBT003 - fields by place
 
 
-@kernel
+@borrowing_kernel
 def platform_state(platform: Platform, time_ns: int) -> tuple[Vector, Quaternion]:
     """Position in metres and orientation (world from sensor rig) at rig time ``time_ns``."""
     return state_between(platform, keyframes_at(platform.disturbance, time_ns), time_ns)
@@ -50,7 +50,7 @@ def next_keyframes(platform: Platform, keyframes: Keyframes, time_ns: int) -> Ke
     return keyframes if is_between(platform.disturbance, keyframes, time_ns) else keyframes_at(platform.disturbance, time_ns)
 
 
-@kernel
+@borrowing_kernel
 def state_between(platform: Platform, keyframes: Keyframes, time_ns: int) -> tuple[Vector, Quaternion]:
     """``platform_state`` from the keyframes around ``time_ns`` (``next_keyframes``), for many times: keyframes change rarely."""
     (x, y, z), turn = live_state(platform.live, time_ns) if platform.is_live else track_state(platform.track, time_ns)

@@ -17,7 +17,7 @@ from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, p
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.support import write_rig
 from tests.system.conftest import SCENE
-from tests.system.test_changes import payloads, sensor, stopped_s
+from tests.system.test_changes import payloads, payloads_by_port, sensor, stopped_s
 
 pytestmark = pytest.mark.system
 
@@ -116,9 +116,10 @@ def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packet
         assert event in running.text()
     replayed = write_rig(tmp_path, SCENE + MOVED.format(listen=listen, keys='time = "replay"\nfile = "keys"') + sensors, "replayed.toml")
     hilsim.record(replayed, tmp_path / "played.pcap", duration_s=lived_s)
+    all_lived, all_played = payloads_by_port(tmp_path / "lived.pcap"), payloads_by_port(tmp_path / "played.pcap")
     different = 0
     for of in (front.port, rear.port):
-        lived, played = payloads(tmp_path / "lived.pcap", of), payloads(tmp_path / "played.pcap", of)
+        lived, played = all_lived[of], all_played[of]
         stamps = np.frombuffer(b"".join(lived), DATA_PACKET_DTYPE)["timestamp"]
         is_gapless = (np.diff(stamps.astype(np.int64)) % 3_600_000_000 < 1400).all()
         assert len(lived) > 1000

@@ -14,7 +14,7 @@ from hilsim.background.generator import Generated, GridSetting
 from hilsim.background.job import MapJob, PartialMapMaker
 from hilsim.background.surface import SurfaceRule, surfaces
 from hilsim.background.survey import FoundSensor, Kind
-from hilsim.capture.batches import DatagramArrays, address_number
+from hilsim.capture.batches import DatagramArrays, address_number, read_only
 from hilsim.cli.background.outputs import RIG_SUFFIX, NamedProfile
 from hilsim.config.rig import Rig, load_rig
 from hilsim.errors import CaptureError, ConfigError
@@ -105,7 +105,7 @@ def _shown(rig: Rig, formed: BackgroundMap, sensor: FoundSensor, rule: SurfaceRu
             maker = PartialMapMaker(job, itself, str(rig.path))
         start = np.arange(count, dtype=np.int64) * payload.shape[1]
         source = np.full(count, address_number(_ADDRESS), dtype=np.int64)
-        maker.add(DatagramArrays(payload.reshape(-1), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
+        maker.add(DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
     if maker is None:
         raise AssertionError("a check must have at least one step")
     found = surfaces(maker.take(), rule.beyond_ppm, takes_mean=True)

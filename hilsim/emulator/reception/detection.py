@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan
@@ -62,7 +62,7 @@ _GAIN = constant(BeamRow.GAIN)
 _NO_LANES = constant(0)
 
 
-@kernel
+@borrowing_kernel
 def _echo_of(hits: Hits, firing: int, ray: int) -> int:
     """The echo that holds a firing's hit of some ray; -1 where there is none."""
     for at in range(hits.hit_count[firing]):
@@ -71,7 +71,7 @@ def _echo_of(hits: Hits, firing: int, ray: int) -> int:
     return -1
 
 
-@kernel
+@borrowing_kernel
 def _background_echo(hits: Hits, firing: int) -> int:
     """The echo that holds the captured background; -1 where there is none."""
     for at in range(hits.hit_count[firing]):
@@ -80,7 +80,7 @@ def _background_echo(hits: Hits, firing: int) -> int:
     return -1
 
 
-@kernel
+@borrowing_kernel
 def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
     hits, response, sequence_index = workspace.hits, plan.response, workspace.sequence
@@ -131,7 +131,7 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
             bits[of_group, _SETTLED] = among
 
 
-@kernel
+@borrowing_kernel
 def _judge(plan: LidarPlan, workspace: Workspace) -> None:
     """Draw the errors of all firings' first echoes, and choose what is reported of those that have no other: sixteen channels at a time."""
     response, beams, sequence_index, signal = plan.response, plan.beam_lanes, workspace.sequence, plan.signal
@@ -260,7 +260,7 @@ def _empty_byte_of(
     return empty_byte(signal, baseline, step, is_lost_firing, seed, stream, index)
 
 
-@kernel
+@borrowing_kernel
 def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - one loop over firings: what it looks into is taken out of it once
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.atomics import shared_words
-from hilsim.compilation.jit import kernel
+from hilsim.compilation.jit import kernel, signed
 from hilsim.emulator.insertion.firings import read_firings
 from hilsim.emulator.insertion.insertion import Inserter, Insertion, WorldWord, insert_recorded
 from hilsim.emulator.insertion.packet import allocate_insertion_workspace
@@ -28,7 +28,7 @@ def insert_into(
 ) -> None:
     """Put objects into consecutive packets, one row of ``frames`` each, from byte ``at`` on."""
     for row in range(size.size):
-        insert_recorded(insertion, frames[row, at:], np.int64(size[row]), capture_ns[row], stamp_ns[row], key[row], row, None)
+        insert_recorded(insertion, frames[row, at:], signed(size[row]), capture_ns[row], stamp_ns[row], key[row], row, None)
 
 
 @kernel
@@ -37,7 +37,7 @@ def _continue_at(lane: Insertion, whole: Insertion, frames: npt.NDArray[np.uint8
     lane.worlds.words[:] = whole.worlds.words
     lane.workspace.recorded.state[:] = whole.workspace.recorded.state
     for row in range(start - 1, -1, -1):
-        if read_firings(lane.unit, frames[row, at:], np.int64(size[row]), lane.workspace.recorded) > 0:
+        if read_firings(lane.unit, frames[row, at:], signed(size[row]), lane.workspace.recorded) > 0:
             return
 
 

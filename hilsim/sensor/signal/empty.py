@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import borrowing_kernel, constant
 from hilsim.rng import Purpose, uniform
 from hilsim.sensor.signal.signal import LaserSignals
 
@@ -37,7 +37,7 @@ def with_own_empty_bytes(lasers: LaserSignals, baseline: npt.NDArray[np.uint8], 
     return lasers._replace(empty_bytes=table, has_empty_bytes=is_known)
 
 
-@kernel
+@borrowing_kernel
 def own_empty_byte(empty_bytes: npt.NDArray[np.uint8], channel: int, seed: np.uint64, stream: int, index: int) -> int:
     """Reflectivity byte of a firing without a return, of a laser with known ones.
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import borrowing_kernel, constant
 from hilsim.compilation.lanes import Doubles, lane_numbers
 from hilsim.rng import Purpose, uniform, uniforms
 from hilsim.sensor.echoes import ENERGY, MIRRORED, RANGE, RAY
@@ -22,7 +22,7 @@ _SHADOW_DEPTH_M = 0.3
 """Least distance between what hides a surface and the surface: a slanted surface does not hide itself."""
 
 
-@kernel
+@borrowing_kernel
 def _following_m(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, here_m: float) -> float:
     """Least range beyond ``here_m`` among the sub-rays' nearest hits; ``inf`` for none. Arguments as of ``is_split``."""
     found_m, seen = np.inf, 0
@@ -36,7 +36,7 @@ def _following_m(hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArr
     return found_m
 
 
-@kernel
+@borrowing_kernel
 def split_after_m(
     hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int, split_distance_m: float
 ) -> tuple[float, float]:
@@ -70,7 +70,7 @@ def split_after_m(
     return np.inf, np.inf
 
 
-@kernel
+@borrowing_kernel
 def keep_stronger_side(hit_count: int, value: npt.NDArray[np.float64], firing: int, near_m: float) -> None:
     """Take away the energy of the weaker side of a split beam.
 
@@ -91,7 +91,7 @@ def keep_stronger_side(hit_count: int, value: npt.NDArray[np.float64], firing: i
             value[firing, at, ENERGY] = 0.0
 
 
-@kernel
+@borrowing_kernel
 def hide_far_hits(
     receiver: int, seed: np.uint64, stream: int, index: int, hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int
 ) -> bool:
@@ -129,7 +129,7 @@ def hide_far_hits(
     return is_hidden
 
 
-@kernel
+@borrowing_kernel
 def has_losses(signal: Signal, receiver: int) -> bool:
     """Whether firings with hits can return nothing, or less than they hit; ``receiver`` as for ``is_lost``."""
     return (
@@ -137,13 +137,13 @@ def has_losses(signal: Signal, receiver: int) -> bool:
     )
 
 
-@kernel
+@borrowing_kernel
 def loss_draws(seed: np.uint64, first_stream: int, index: int) -> Doubles:
     """The draws of ``is_dropped_out`` and ``is_lost`` for sixteen lasers, whose random streams follow each other."""
     return uniforms(seed, lane_numbers() + np.uint64(first_stream), index, _LOSS)
 
 
-@kernel
+@borrowing_kernel
 def is_dropped_out(ratio: npt.NDArray[np.float64], draw: float, hit_count: int, value: npt.NDArray[np.float64], firing: int) -> bool:
     """Whether a firing with hits returns nothing at random, by the reflectivity byte that it would report.
 
@@ -163,7 +163,7 @@ def is_dropped_out(ratio: npt.NDArray[np.float64], draw: float, hit_count: int, 
     return bool(draw < ratio[min(byte, _BYTE_MAX)])
 
 
-@kernel
+@borrowing_kernel
 def is_lost_at_flaw(flaw: float, seed: np.uint64, stream: int, index: int, hit_count: int, value: npt.NDArray[np.float64], firing: int) -> bool:
     """Whether a firing returns nothing because of the flaw that it meets; else its hits lose that share of their energy.
 
@@ -183,7 +183,7 @@ def is_lost_at_flaw(flaw: float, seed: np.uint64, stream: int, index: int, hit_c
     return False
 
 
-@kernel
+@borrowing_kernel
 def _extent_m(receiver: int, hit_count: int, value: npt.NDArray[np.float64], what: npt.NDArray[np.int32], firing: int) -> tuple[float, float, float]:
     """Least and largest range of a firing's hits, and the range of what the receiver's axis meets; ``inf``, ``-inf``, ``inf`` for none."""
     nearest_m, farthest_m, axis_m = np.inf, -np.inf, np.inf
@@ -196,7 +196,16 @@ def _extent_m(receiver: int, hit_count: int, value: npt.NDArray[np.float64], wha
     return nearest_m, farthest_m, axis_m
 
 
-@kernel
+@borrowing_kernel
+def _has_light(hit_count: int, value: npt.NDArray[np.float64], firing: int) -> bool:
+    """Whether a hit of a firing has energy."""
+    light = 0.0
+    for hit in range(hit_count):
+        light = max(light, value[firing, hit, ENERGY])
+    return light > 0.0
+
+
+@borrowing_kernel
 def is_lost(
     signal: Signal,
     receiver: int,
@@ -232,7 +241,7 @@ def is_lost(
     if farthest_m - min(nearest_m, axis_m) < min(signal.split_distance_m, _SHADOW_DEPTH_M):
         return False
     is_hidden = axis_m < farthest_m and hide_far_hits(receiver, seed, stream, index, hit_count, value, what, firing)
-    if is_hidden and value[firing, :hit_count, ENERGY].max() <= 0.0:
+    if is_hidden and not _has_light(hit_count, value, firing):
         return True
     near_m, far_m = split_after_m(hit_count, value, what, firing, signal.split_distance_m)
     if near_m == np.inf:
@@ -244,11 +253,12 @@ def is_lost(
     if signal.split_light_ratio < 1.0 and far_m - near_m >= merge_distance_m:
         # The draw is even from 0 to here: a firing that is not lost needs no other one.
         share = signal.split_light_ratio + (1.0 - signal.split_light_ratio) * draw / (1.0 - signal.split_loss_ratio)
-        value[firing, :hit_count, ENERGY] *= share
+        for hit in range(hit_count):
+            value[firing, hit, ENERGY] *= share
     return False
 
 
-@kernel
+@borrowing_kernel
 def empty_byte(
     signal: Signal,
     baseline: int,
@@ -281,7 +291,7 @@ def empty_byte(
     return min(math.floor(multiple * step + 0.5), _BYTE_MAX)
 
 
-@kernel
+@borrowing_kernel
 def missing_side(signal: Signal, seed: np.uint64, stream: int, index: int) -> int:
     """Return of a pair with one echo that is not reported, in the packet's order; -1 for none: the second one is missing more often than the first."""
     if signal.one_sided_ratio <= 0.0:

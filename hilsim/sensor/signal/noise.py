@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import inlined_kernel, kernel
+from hilsim.compilation.jit import borrowing_kernel, inlined_kernel, kernel
 from hilsim.compilation.lanes import (
     Doubles,
     doubles,
@@ -24,7 +24,7 @@ _RETRO_MIN, _BYTE_MAX = 101, 255
 _WHITE = 100
 
 
-@kernel
+@borrowing_kernel
 def noisy_bytes(
     percent: Doubles,
     gain: Doubles,
@@ -54,7 +54,7 @@ def noisy_bytes(
     return floor_lanes(column * 0.5), column
 
 
-@kernel
+@borrowing_kernel
 def ranged_percents(percent: Doubles, range_m: Doubles, range_gain: npt.NDArray[np.float32]) -> Doubles:
     """Reflectivities of sixteen echoes as the unit reports them at their ranges; ``range_gain`` is that of ``LaserSignals``."""
     row = floor_lanes(greater_lanes(lesser_lanes(range_m * RANGES_PER_M, RANGES - 1.0), 0.0))

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel
+from hilsim.compilation.jit import borrowing_kernel, constant
 from hilsim.errors import require
 from hilsim.rng import Purpose, normal
 from hilsim.units import TURN_CDEG
@@ -163,7 +163,7 @@ def curve_cdeg(curve: tuple[tuple[float, float], ...]) -> npt.NDArray[np.float64
     return np.asarray(np.sum(waves, axis=0))
 
 
-@kernel
+@borrowing_kernel
 def _curve_at(curve: npt.NDArray[np.float64], angle_cdeg: float) -> float:
     place = angle_cdeg / TURN_CDEG
     place = (place - np.floor(place)) * _CURVE_PLACES
@@ -171,7 +171,7 @@ def _curve_at(curve: npt.NDArray[np.float64], angle_cdeg: float) -> float:
     return float(curve[point] + (place - point) * (curve[point + 1] - curve[point]))
 
 
-@kernel
+@borrowing_kernel
 def _slow_noise(encoder: Encoder, sequence: int) -> float:
     """Slow noise at a firing sequence: linear between random numbers."""
     knot = sequence // encoder.slow_noise_sequences
@@ -181,7 +181,7 @@ def _slow_noise(encoder: Encoder, sequence: int) -> float:
     return float(encoder.slow_noise_cdeg * (before + share * (after - before)))
 
 
-@kernel
+@borrowing_kernel
 def encoder_code(encoder: Encoder, angle_cdeg: float) -> int:
     """Convert an angle with its errors to the code of a packet: hundredths of a degree, 0..35999."""
     if encoder.tick_cdeg > 0.0:
@@ -197,7 +197,7 @@ def encoder_code(encoder: Encoder, angle_cdeg: float) -> int:
     return (int(period) * _CLASSES + number) % TURN_CDEG
 
 
-@kernel
+@borrowing_kernel
 def encoder_error_cdeg(encoder: Encoder, angle_cdeg: float, sequence: int) -> float:
     """Error before the grid beside white noise: slow noise and the curve over the turn."""
     error = 0.0

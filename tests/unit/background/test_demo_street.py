@@ -19,7 +19,7 @@ from hilsim.background.movement import check_standing
 from hilsim.background.partial import merge
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind
-from hilsim.capture.batches import DatagramArrays, address_number
+from hilsim.capture.batches import DatagramArrays, address_number, read_only
 from hilsim.config.changes import Changes
 from hilsim.config.rig import load_rig
 from hilsim.errors import CaptureError
@@ -92,7 +92,7 @@ def counted(lidar, thirds):
         payload = np.ascontiguousarray(packets.payload)
         start = np.arange(count) * DATA_PACKET_SIZE
         source = np.full(count, address_number("127.0.0.1"))
-        maker.add(DatagramArrays(payload.reshape(-1), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
+        maker.add(DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
         parts.append(maker.take())
         payloads.append(payload)
     return parts, np.concatenate(payloads), geometry

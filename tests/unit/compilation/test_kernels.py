@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from numba.core.codegen import JITCodeLibrary
-from numba.core.errors import TypingError
+from numba.core.errors import NumbaError, TypingError
+from numba.core.runtime import _nrt_python, rtsys
 
 from hilsim.compilation.dispatcher import Kernel
-from hilsim.compilation.jit import by_reference, compile_for, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.jit import borrowing_kernel, by_reference, compile_for, inlined_kernel, kernel, stage_kernel
 from hilsim.compilation.linking import CallTarget
 
 
@@ -280,6 +281,58 @@ def test_a_stage_returns_what_its_annotation_says():
     with pytest.raises(TypeError, match="untrue must return int64, as its annotation says, got float64"):
         compile_for(untrue, 1.0)
     assert pair(2.0) == ((2.0, 2), True)
+
+
+@borrowing_kernel
+def least(values):
+    found = np.inf
+    for value in values:
+        found = min(found, value)
+    return found
+
+
+@kernel
+def least_of_some(values, count):
+    """Arrays that a kernel makes are counted, also where one that does not count is given them."""
+    found = 0.0
+    for number in range(count):
+        found += least(values + number)
+    return found
+
+
+@borrowing_kernel
+def least_counted(values):
+    """A kernel that counts has its own way within one that does not."""
+    return least_of_some(values, 3) + least(values)
+
+
+def test_a_borrowing_kernel_leaves_the_counts_of_its_arrays_as_they_are():
+    values = np.array([3.0, 1.0, 2.0])
+    assert least_counted(values) == 1.0 + 2.0 + 3.0 + 1.0
+    held = sys.getrefcount(values)
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    for _ in range(1000):
+        least_counted(values)
+    after = rtsys.get_allocation_stats()
+    _nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free >= 3000
+    assert sys.getrefcount(values) == held
+
+
+def test_a_borrowing_kernel_neither_makes_nor_returns_an_array():
+    @borrowing_kernel
+    def given(values):
+        return values
+
+    @borrowing_kernel
+    def made(count):
+        return np.zeros(count).size
+
+    with pytest.raises(TypeError, match="given must return no arrays, because it counts no references, got array"):
+        compile_for(given, np.zeros(3))
+    with pytest.raises(NumbaError, match=r"NRT required but not enabled|Only accept returning of array passed into the function"):
+        compile_for(made, 3)
 
 
 def test_a_kernel_is_compiled_for_types_without_being_called():
