@@ -11,20 +11,21 @@ from hilsim.api.packet import datagrams_of
 
 SCENE = {"box": [{"position_m": [5.0, 0.0, 0.0], "size_m": [1.0, 20.0, 4.0]}]}
 VIEWS = [
-    ("vlp16", "strongest", 600, (170, 190)),  # pauses of whole cycles between two packets
-    ("vlp16", "dual", 1200, (355, 5)),
-    ("vlp16", "strongest", 300, (10, 60)),
-    ("vlp16", "dual", 300, (0, 4)),  # several turns in a packet
-    ("vlp16", "dual", 600, (0, 4)),
-    ("vlp16", "strongest", 1200, (0, 358)),  # a gap of one degree
-    ("vlp16", "dual", 600, (10, 300)),
-    ("hdl32e", "dual", 1200, (10, 300)),  # stamps name the last firing
-    ("hdl32e", "strongest", 1200, (0, 4)),
-    ("vlp32c", "strongest", 600, (10, 40)),  # lasers that look aside see parts of the wall at different times
-    ("vls128", "strongest", 600, (10, 40)),
-    ("vls128", "strongest", 300, (90, 270)),  # the rate by two steps a packet
-    ("vls128", "last", 1200, (0, 358)),  # two steps a packet, and a gap of two of them
+    ("vlp16", "strongest", 600, (170, 190), 3.0),  # pauses of whole cycles between two packets
+    ("vlp16", "dual", 1200, (355, 5), 3.0),
+    ("vlp16", "strongest", 300, (10, 60), 3.0),
+    ("vlp16", "dual", 300, (0, 4), 3.0),  # several turns in a packet
+    ("vlp16", "dual", 600, (0, 4), 3.0),
+    ("vlp16", "strongest", 1200, (0, 358), 0.9),  # a gap of one degree
+    ("vlp16", "dual", 600, (10, 300), 1.5),
+    ("hdl32e", "dual", 1200, (10, 300), 0.75),  # stamps name the last firing
+    ("hdl32e", "strongest", 1200, (0, 4), 3.0),
+    ("vlp32c", "strongest", 600, (10, 40), 3.0),  # lasers that look aside see parts of the wall at different times
+    ("vls128", "strongest", 600, (10, 40), 1.5),
+    ("vls128", "strongest", 300, (90, 270), 3.0),  # the rate by two steps a packet
+    ("vls128", "last", 1200, (0, 358), 0.75),  # two steps a packet, and a gap of two of them
 ]
+"""In 3 s a narrow view has the packets that rules wait for; a wide one has all 600 of them sooner."""
 BANKS_VIEWS = [(90, 270), (0, 358), (10, 300)]
 BANKS_AT_RATES = [*zip(BANKS_VIEWS, (300, 600, 1200), strict=True), ((10, 300), 300)]
 
@@ -51,9 +52,9 @@ def inspected(packets):
     return next(flow.details for flow in inspector.summary().sensors[0].flows if hasattr(flow.details, "missing"))
 
 
-@pytest.mark.parametrize(("profile", "mode", "rate_rpm", "view"), VIEWS)
-def test_nothing_is_found_wrong_or_missing(profile, mode, rate_rpm, view):
-    packets = limited(profile, mode, rate_rpm, view)
+@pytest.mark.parametrize(("profile", "mode", "rate_rpm", "view", "duration_s"), VIEWS)
+def test_nothing_is_found_wrong_or_missing(profile, mode, rate_rpm, view, duration_s):
+    packets = limited(profile, mode, rate_rpm, view, duration_s)
     result = checked(packets)
     assert [finding for finding in result.findings if finding.rule != "returns.dead_laser"] == []  # some views see no wall
     assert result.summary.lost_packets == 0
