@@ -24,8 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 _FORKS = "import gc, sys; gc.disable(); from tests.commands import serve; serve(int(sys.argv[1]))"
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""A process that forks must have no threads beside."""
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""A process that forks must have no threads beside; and threads of BLAS that wait for each other in a loop take the cores of the other groups of tests."""
 _NOT_IMPORTED = ("hilsim.__main__", "hilsim.testing", "hilsim.background.cluster", "hilsim.render.cuda", "hilsim.compilation.plain")
 _OF_THE_TEST = "PYTEST_CURRENT_TEST"
 _OF_A_SHELL = frozenset({"PATH", "EDITOR", "PWD", "OLDPWD", "SHLVL", "_"})
@@ -163,7 +163,7 @@ class _Server:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 cwd=ROOT,
-                env=_ONE_THREAD | os.environ,
+                env=ONE_THREAD | os.environ,
             )
 
     @property
@@ -339,7 +339,7 @@ def _become(request, stdout, stderr, closed):
         os.environ.update(request["environment"])
         os.chdir(request["cwd"])
         sys.path[0] = request["cwd"]
-        for name in _ONE_THREAD:
+        for name in ONE_THREAD:
             os.environ.pop(name, None)
         package = sys.modules["hilsim"]
         sys.argv = [str(Path(package.__file__).with_name("__main__.py")), *request["arguments"]]

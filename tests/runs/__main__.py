@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import skips
+from tests import commands, skips
 from tests.runs import costs, failures, standstills
 
 MOST_UNSTEADY = 3
@@ -203,7 +203,7 @@ def main(lanes=LANES):
     with tempfile.TemporaryDirectory(prefix="hilsim-tests-") as name:
         folder = Path(name)
         watcher = standstills.Watcher(folder / "standstills")
-        environment = os.environ | {skips.FOLDER: str(folder / "skips"), standstills.FILE: str(watcher.path)}
+        environment = commands.ONE_THREAD | os.environ | {skips.FOLDER: str(folder / "skips"), standstills.FILE: str(watcher.path)}
         try:
             outcomes = run_groups(lanes, folder, environment)
             unsteady, failed = look_again(outcomes, folder, environment, standstills.Machine(watcher.path))
