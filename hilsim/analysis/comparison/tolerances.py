@@ -128,7 +128,7 @@ _SIGNAL = {
     "bytes.equal": _of_signal(10.0, 42.0, 2.0, 3000, "16.1 to 33.1 %"),
     "bytes.sd_3_9": _of_signal(0.25, 1.8, 0.15, 100, "0.50 to 1.40"),
     "bytes.sd_10_19": _of_signal(0.6, 4.6, 0.2, 100, "1.1 to 3.8"),
-    "bytes.sd_20_39": _of_signal(1.9, 7.0, 0.3, 100, "2.7 to 6.0"),
+    "bytes.sd_20_39": _of_signal(1.1, 7.0, 0.3, 100, "1.6 to 6.0"),
     "bytes.sd_40_69": _of_signal(1.9, 7.5, 0.3, 100, "2.9 to 6.5"),
     "bytes.sd_70_99": _of_signal(1.7, 8.5, 0.3, 100, "2.8 to 6.9"),
     "bytes.constant_3_9": _of_signal(2.0, 48.0, 4.0, 100, "7.4 to 38 %"),
@@ -144,7 +144,7 @@ _SIGNAL = {
     "edges.near_mixed": _of_signal(2.0, 45.0, 10.0, 50, "11 to 27 %"),
     "edges.far_mixed": _of_signal(0.0, 28.0, 5.0, 100, "3 to 17 %"),
     "edges.single_empty": _of_signal(0.05, 0.6, 0.05, 50_000, "0.12 to 0.37 % of returns"),
-    "edges.isolated": _of_signal(0.1, 1.5, 0.1, 20_000, "0.27 to 0.98 % of returns"),
+    "edges.isolated": _of_signal(0.05, 1.5, 0.1, 20_000, "0.085 to 0.98 % of returns"),
 }
 _TWO_UNITS = "two VLP-16: "
 
