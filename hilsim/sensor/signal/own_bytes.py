@@ -13,7 +13,6 @@ Doubles = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.int32]
 Curve = Sequence[tuple[float, float]]
 _WHITE = 100.0
-_COLUMNS = 101
 _PLACES, _ERRORS = 40, 101
 _NEAR = 4.0
 _NOISES = np.geomspace(0.05, 30.0, 26)
@@ -45,14 +44,6 @@ def reported_moments(value: Doubles, noise: float, columns: Columns) -> tuple[Do
     """
     byte = _reported(value, noise, columns)
     return byte.mean(axis=1), byte.var(axis=1)
-
-
-def reported_repeats(value: Doubles, noise: float, columns: Columns) -> Doubles:
-    """Probability that two firings report the same byte, ``float64[n]``; arguments as of ``reported_moments``."""
-    byte = _reported(value, noise, columns)
-    row = np.arange(byte.shape[0])[:, None] * _COLUMNS
-    counts = np.bincount((byte.astype(np.int64) + row).ravel(), minlength=byte.shape[0] * _COLUMNS)
-    return np.asarray(((counts.reshape(-1, _COLUMNS) / _ERRORS) ** 2).sum(axis=1), np.float64)
 
 
 def reported_sd(byte: float, noise: float, columns: Columns) -> float:

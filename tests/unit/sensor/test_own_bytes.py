@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.sensor.signal import noise
-from hilsim.sensor.signal.own_bytes import columns_of, noise_before_steps, noise_through, reported_repeats, reported_sd, with_own_bytes
+from hilsim.sensor.signal.own_bytes import columns_of, noise_before_steps, noise_through, reported_sd, with_own_bytes
 from hilsim.sensor.signal.signal import HALVES, NOISES, bytes_in_steps, drawn_lasers, noise_by_byte, reported_columns
 from hilsim.sensor.signal.spec import SignalSpec
 
@@ -36,14 +36,6 @@ def test_what_a_laser_reports_has_the_standard_deviation_that_is_predicted(byte,
     measured = np.sqrt(reported(byte, sd, columns).var(axis=1, ddof=1).mean())
     assert reported_sd(byte, sd, columns) == pytest.approx(measured, rel=0.05)
     assert noise_before_steps(byte, reported_sd(byte, sd, columns), columns) == pytest.approx(sd, rel=0.01)
-
-
-def test_steps_make_bytes_repeat():
-    found = reported(60.0, 2.5, in_steps(2.6))
-    seen = (found[:, 1:] == found[:, :-1]).mean()
-    expected = reported_repeats(np.linspace(56.0, 64.0, 101), 2.5, in_steps(2.6)).mean()
-    assert expected == pytest.approx(seen, abs=0.02)
-    assert expected > 2.0 * reported_repeats(np.linspace(56.0, 64.0, 101), 2.5, in_steps(1.0)).mean()
 
 
 def test_noise_goes_through_every_point_of_a_curve_and_is_a_multiple_of_the_line_beyond():
