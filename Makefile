@@ -1,7 +1,7 @@
 # make run   starts the demo: a moving street scene on 127.0.0.1:2368
 # make view  does that, and shows it in a browser
-# make quick checks what changed in three minutes
-# make test  installs and passes every check; CI calls exactly this
+# make test  installs, then lint, types, layers and pytest: ten minutes on two cores; CI calls exactly this
+# make test-all  everything that can be checked on this machine, with one summary at its end
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run view test test-disturbed test-deep mutants quick kernels judges fuzz test-service test-lowest kernels-as-python lint docs bench clean
+.PHONY: run view test test-all test-deep mutants kernels judges fuzz test-service test-lowest kernels-as-python lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -51,11 +51,11 @@ $(LOWEST)/installed: pyproject.toml
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[truth,cluster,testing]'
 	$(LOWEST)/bin/uv pip freeze --quiet --python $(LOWEST) --exclude-editable | grep -v '^pytest==' > $(LOWEST)/lowest.txt
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/lowest.txt \
-		'hypothesis>=6.130' 'pynmeagps>=1.0.44' 'pytest>=9' 'pytest-asyncio>=1.0' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'scipy>=1.14'
+		'hypothesis>=6.130' 'pynmeagps>=1.0.44' 'pytest>=9' 'pytest-asyncio>=1.0' 'pytest-rerunfailures>=15' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'scipy>=1.14'
 	touch $@
 
 test-lowest: $(LOWEST)/installed
-	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider --numprocesses=2 --dist=loadfile -W ignore::DeprecationWarning $(CORE_TESTS)
+	$(LOWEST)/bin/python -m pytest -q -m "not alone" -W ignore::DeprecationWarning $(CORE_TESTS)
 
 # Another vendor's software that tests ask, in an environment of its own: it requires older versions of click and rosbags than hilsim.
 # Where it cannot be installed, those tests are skipped with that reason.
@@ -74,34 +74,37 @@ judges:
 kernels: $(VENV)/installed-test
 	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
 
-# Lint, types and layers; then all tests in groups beside each other, and a second look at what failed (tests/runs).
+# `pytest` alone runs the same tests; compiling beside the linters first saves waiting for kernels one by one.
 test: $(VENV)/installed-test
 	@$(MAKE) --no-print-directory --jobs=2 lint kernels judges
-	@$(BIN)/python -m tests.runs
+	$(BIN)/python -m pytest -q
 
-# The same as on a bad machine: two busy processes beside it, and stopped thirty times for 0.1 to 1.2 s.
-test-disturbed: $(VENV)/installed-test
-	$(BIN)/python -m tests.runs.disturb $(MAKE) --no-print-directory test
+# Each step runs to its end whatever the others came to; the summary judges them all.
+STEP = @$(BIN)/python -m tests.summary
+test-all: $(VENV)/installed-test
+	@rm -rf .test-all
+	$(STEP) lint $(MAKE) --no-print-directory --jobs=2 lint kernels judges
+	$(STEP) tests $(BIN)/python -m pytest -q -m "not alone and not service"
+	$(STEP) alone $(BIN)/python -m pytest -q -n0 -m alone
+	$(STEP) as-python $(MAKE) --no-print-directory kernels-as-python
+	$(STEP) deep $(MAKE) --no-print-directory test-deep
+	$(STEP) service $(MAKE) --no-print-directory test-service
+	$(STEP) lowest $(MAKE) --no-print-directory test-lowest
+	@$(BIN)/python -m tests.summary
 
 # Properties with many examples, drawn anew in each run, and whole packets whose kernels a Numba compiled that is not known.
-DEEPER_TESTS := $(addprefix tests/,unit/compilation/test_plain.py unit/render/test_cells.py unit/emulator/test_cepton_lidar.py interop/test_velodyne_decoder.py)
+DEEPER_TESTS := tests/unit/compilation/test_plain.py tests/unit/emulator/test_cepton_lidar.py tests/interop/test_velodyne_decoder.py
 test-deep: $(VENV)/installed-test
-	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -p no:cacheprovider --numprocesses=2 -m hypothesis --timeout=3000 tests
-	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -p no:cacheprovider $(DEEPER_TESTS)
+	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -m hypothesis --timeout=3000
+	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -m "" $(DEEPER_TESTS)
 
-# Sixty small faults in the pure core, one at a time: which of them its tests find.
+# Eighty small faults in the pure core and beside it, one at a time: which of them `make test` finds, and which only `make test-all`.
 mutants: $(VENV)/installed-test
-	$(BIN)/python -m tests.runs.mutants
-
-# Lint and types of what changed since BASE, and the tests that the change can reach, nearest first, within MINUTES.
-BASE ?= HEAD
-MINUTES ?= 3
-quick: $(VENV)/installed-test
-	@$(BIN)/python -m tests.runs.quick --base $(BASE) --minutes $(MINUTES)
+	$(BIN)/python -m tests.mutants
 
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test
-	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q $(KERNEL_TESTS)
+	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q -n0 -m "not alone" $(KERNEL_TESTS)
 	$(BIN)/python -m coverage report --skip-covered --include='hilsim/geometry/*,hilsim/vehicle/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*' --fail-under=95
 
 # Corrupted inputs for every parser: 10^6 each. FUZZ='--seconds 3600' takes an hour in all, FUZZ='--target npz --seed 7' one of them with others.
@@ -110,7 +113,7 @@ fuzz: $(VENV)/installed-test
 
 # Boots a Debian root under a real systemd (needs root and Debian's systemd-container and mmdebstrap).
 test-service: $(VENV)/installed-test
-	$(BIN)/python -m pytest -m service tests/service
+	$(BIN)/python -m pytest -n0 -m service tests/service
 
 docs: $(VENV)/installed-run
 	$(BIN)/python -m tools.reference
@@ -128,4 +131,4 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_ground.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(OUSTER) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-service
+	rm -rf $(VENV) $(LOWEST) $(OUSTER) build dist .fuzz .pytest_cache .mypy_cache .ruff_cache .test-all .test-service

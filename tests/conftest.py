@@ -2,26 +2,24 @@
 
 import gc
 import os
-import sys
 from pathlib import Path
-from time import monotonic_ns  # by its own name: tests replace the module's
 
 import pytest
 
 from hilsim.testing import plugin
-from tests import commands, leftovers, skips
+from tests import commands, depth, leftovers, standstills
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
-from tests.runs import depth, failures, quick, standstills
 from tests.stand_ins import STAND_INS, record_stand_in
 
+for _name, _count in commands.ONE_THREAD.items():  # waiting threads of BLAS take the cores of other tests
+    os.environ.setdefault(_name, _count)
 depth.load_profile()
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 REFERENCE = CAPTURES.parent / "reference"
 
 
-_RECORDER = "hilsim-failures"
 _GC_THRESHOLD = (50_000, 20, 50)
 """Compiling makes many objects that stay: Python's own thresholds would have each looked at again and again."""
 
@@ -34,41 +32,19 @@ def _is_worker(config):
 def pytest_configure(config):
     """Mark what this run starts; an environment that was installed before hilsim had a plugin has no entry point of it."""
     gc.set_threshold(*_GC_THRESHOLD)
+    os.environ.pop("PYTEST_ADDOPTS", None)  # for this run, not for those that tests start
     if not _is_worker(config):
         leftovers.mark()
-        if failures.FOLDER in os.environ:  # taken out: runs of pytest that tests start have no second look
-            config.pluginmanager.register(failures.Recorder(os.environ.pop(failures.FOLDER)), _RECORDER)
     leftovers.end_as_by_ctrl_c()
     if not config.pluginmanager.is_registered(plugin):
         config.pluginmanager.register(plugin, "hilsim")
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Keep what was left out for the table of all runs; workers tell it to the process that started them."""
-    if _is_worker(terminalreporter.config):
-        return
-    skips.write(terminalreporter.stats.get("skipped", []))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """Note when each test begins."""
-    failures.note_beginning(item)
-    return (yield)
-
-
-def pytest_runtest_setup():
-    """Begin no test after the end of the time that ``make quick`` has."""
-    if monotonic_ns() > int(os.environ.get(quick.UNTIL_NS, sys.maxsize)):
-        pytest.skip(quick.NO_TIME)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item):
-    """Add to each report what a second look needs."""
-    report = yield
-    failures.annotate(item, report)
-    return report
+def pytest_collection_modifyitems(items):
+    """Repeat a failed judgement of wall time once: the machine may have stood still."""
+    for item in items:
+        if item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.hookimpl(trylast=True)  # after the last fixtures have been taken down
@@ -81,19 +57,13 @@ def pytest_sessionfinish(session):
     for pid, command in found.items():
         session.config.get_terminal_writer().line(f"\nleft behind and killed now: process {pid}: {command}", red=True)
     leftovers.end(found)
-    recorder = session.config.pluginmanager.get_plugin(_RECORDER)
-    if recorder is not None:
-        recorder.close(session.exitstatus, [f"left behind: process {pid}: {command}" for pid, command in found.items()])
     if found:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")
 def wall_time(tmp_path_factory):
-    """The machine's standstills, for tests that judge an interval of wall time (``tests.runs.standstills.Machine``)."""
-    if standstills.FILE in os.environ:
-        yield standstills.Machine(os.environ[standstills.FILE])
-        return
+    """The machine's standstills, for tests that judge an interval of wall time (``tests.standstills.Machine``)."""
     watcher = standstills.Watcher(tmp_path_factory.mktemp("machine") / "standstills")
     yield standstills.Machine(watcher.path)
     watcher.end()

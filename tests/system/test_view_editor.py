@@ -42,9 +42,15 @@ async def until(condition):
 @asynccontextmanager
 async def edited(address):
     """The page of a daemon, in a window."""
+    async with browser() as opened, page_in(opened, address) as view:
+        yield view
+
+
+@asynccontextmanager
+async def page_in(opened, address):
     gate, feed = Gate(listen("127.0.0.1", 0), new_token()), DaemonFeed(address)
     session = await asyncio.to_thread(edit_session, address, None)
-    async with browser() as opened, gate.serve(), server_beside("hilsim view") as (server, path):
+    async with gate.serve(), server_beside("hilsim view") as (server, path):
         page = Page(server, feed, (), connect(address), session)
         gate.open_to(path)
         ended = threading.Event()

@@ -38,8 +38,14 @@ async def _until(condition):
 @asynccontextmanager
 async def _shown(count=2000):
     """A page with a feed, updated by its own thread, in a window."""
+    async with browser() as opened, _page_in(opened, count) as view:
+        yield view
+
+
+@asynccontextmanager
+async def _page_in(opened, count):
     gate, feed = Gate(listen("127.0.0.1", 0), new_token()), MadeCapture("roof", "front", count=count)
-    async with browser() as opened, gate.serve(), server_beside("hilsim view") as (server, path):
+    async with gate.serve(), server_beside("hilsim view") as (server, path):
         page = Page(server, feed, [WALL])
         gate.open_to(path)
         ended = threading.Event()

@@ -19,7 +19,7 @@ from hilsim.emulator.workspace import allocate_workspace
 from hilsim.errors import ConfigError
 from tests.compiled import compiled_only
 from tests.random_changes import random_change
-from tests.runs.depth import examples
+from tests.depth import examples
 from tests.support import write_rig
 
 ROOM = """

@@ -17,7 +17,7 @@ from hilsim.compilation import internals
 from hilsim.compilation.internals import INTERNALS, TRIED_SERIES, Internal, differences, unknown_internals
 from tests.compiled import compiled_only
 from tests.renderers import CpuRenderer, cast
-from tests.runs.depth import IS_DEEP
+from tests.depth import IS_DEEP
 from tests.unit.api.rigs import room
 from tests.unit.render.backend_rays import rays, scene
 

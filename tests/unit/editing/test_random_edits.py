@@ -14,7 +14,7 @@ from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.compiled import compiled_only
 from tests.random_edits import RIG, random_edit, write_all_three
-from tests.runs.depth import examples
+from tests.depth import examples
 
 pytest.importorskip("tomlkit", reason="the extra view is not installed")
 pytestmark = compiled_only

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from hilsim.editing.rig_text import edited_text
-from tests.runs.depth import examples
+from tests.depth import examples
 
 pytest.importorskip("tomlkit", reason="the extra view is not installed")
 

@@ -20,7 +20,7 @@ from hilsim.vehicle.platform import build_platform, platform_state
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
 from tests.compiled import compiled_only
 from tests.renderers import CpuRenderer, ReferenceRenderer
-from tests.runs.depth import fewer
+from tests.depth import fewer
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import (
     UTC_EPOCH_NS,

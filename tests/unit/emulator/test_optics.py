@@ -27,7 +27,7 @@ from hilsim.sensor.specs import BeamSpec, DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 from tests.renderers import CpuRenderer, ReferenceRenderer
-from tests.runs.depth import examples
+from tests.depth import examples
 from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, still_lidar, wall, workspace_of
 
 THRESHOLD = 5e-5

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw
 from hilsim.geometry.tracks import curved_track, fixed_track, linear_track, smooth_track, top_speed_mps, track_pose, track_state
-from tests.runs.depth import examples
+from tests.depth import examples
 
 SECOND = 1_000_000_000
 LEVEL = (1.0, 0.0, 0.0, 0.0)

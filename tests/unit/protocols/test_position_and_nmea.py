@@ -20,7 +20,7 @@ from hilsim.protocols.velodyne.position import (
     encode_imu_module,
     encode_position_packet,
 )
-from tests.runs.depth import examples
+from tests.depth import examples
 
 
 def gprmc(utc, *, valid=True, latitude=36.829130930, longitude=-2.40757154667, speed=0.034 * 1852 / 3600, course=212.5):

@@ -16,7 +16,7 @@ from hilsim.protocols.velodyne.data import (
     encode_data_packet,
     factory_bytes,
 )
-from tests.runs.depth import examples
+from tests.depth import examples
 
 
 def encoded(azimuth, distance, reflectivity, stamp_us=0, mode=ReturnMode.STRONGEST, product=Product.VLP_16):

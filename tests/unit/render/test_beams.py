@@ -20,7 +20,7 @@ from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.lidars import exact_signal
 from tests.renderers import ReferenceRenderer
-from tests.runs.depth import examples
+from tests.depth import examples
 
 MAX_RANGE_M = 120.0
 SECOND = 1_000_000_000

@@ -16,7 +16,7 @@ from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import box, plane, sphere
 from hilsim.scene.world import SceneObject, build_world
 from tests.renderers import CpuRenderer, Hits, ReferenceRenderer, cast
-from tests.runs.depth import examples
+from tests.depth import examples
 
 SECOND = 1_000_000_000
 LEVEL = (1.0, 0.0, 0.0, 0.0)

@@ -21,7 +21,7 @@ from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import BeamSpec
 from tests.meshes import join_meshes
-from tests.runs.depth import examples, fewer
+from tests.depth import examples, fewer
 
 SECOND = 1_000_000_000
 MAX_RANGE_M = 130.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.seam import CLOSE_CDEG, MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut, seam_note
-from tests.runs.depth import examples
+from tests.depth import examples
 from tests.unit.replay.streams import data_packet, stdv_packet
 
 VELODYNE, CEPTON = PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV

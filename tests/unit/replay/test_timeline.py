@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import LEAD_IN_NS, NO_STAMP, Recorded, Timeline, whole_cycles_ns
-from tests.runs.depth import examples
+from tests.depth import examples
 from tests.unit.replay.streams import (
     BASE_NS,
     CAMERA,

@@ -12,7 +12,7 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane, sphere
 from hilsim.scene.tiles import EDGE_MAX_M, LATTICE_PER_M, cut_long_edges, snap
 from hilsim.scene.world import SceneObject, build_world
-from tests.runs.depth import examples
+from tests.depth import examples
 
 GRASS, WOOD = DEFAULTS["grass"], DEFAULTS["wood"]
 UTM = (500_000.25, 6_600_000.75, 120.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hilsim.sensor.cepton_specs import MirrorSpec, SegmentSpec
 from hilsim.sensor.mirror import build_mirror, image_extent, image_point, no_mirror, scan_number
 from tests.cepton_models import MIDDLE, TEN_HZ, mirror_spec
-from tests.runs.depth import examples
+from tests.depth import examples
 
 YEAR_NS = 365 * 86_400 * 10**9
 

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.optics.weather import WeatherSpec, build_weather, extinction, weather_echoes
 from hilsim.sensor.optics.weather_tables import OVERLAP_FROM_M, soft_echo_energy, soft_table, visibility_extinction_per_m
-from tests.runs.depth import examples
+from tests.depth import examples
 
 THRESHOLD = 5e-5
 PULSE_M = 0.299792458 * 5.0 / 2.0

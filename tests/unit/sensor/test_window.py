@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec, build_window, window_transmission
-from tests.runs.depth import examples
+from tests.depth import examples
 
 ELEVATION_DEG = [-15.0, 1.0, -13.0, 3.0, 15.0]
 

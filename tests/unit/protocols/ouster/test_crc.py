@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.protocols.ouster.crc import crc64, crcs_of, write_crc
-from tests.runs.depth import examples
+from tests.depth import examples
 
 
 def slow_crc(data):

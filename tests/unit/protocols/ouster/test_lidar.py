@@ -15,7 +15,7 @@ from hilsim.protocols.ouster.pixels import allocate_pixels
 from hilsim.protocols.ouster.profiles import PROFILES, FieldKind, HeaderKind
 from tests import ouster_sensors
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, random_pixels
-from tests.runs.depth import examples
+from tests.depth import examples
 
 SINGLE, LOW = "RNG19_RFL8_SIG16_NIR16", "RNG15_RFL8_NIR8"
 

@@ -1,6 +1,6 @@
 """The machine's standstills: intervals in which a process that wakes each millisecond did not run.
 
-``python tests/runs/standstills.py FILE`` is that process: one thread per core, each bound to its core. It imports nothing but the standard library.
+``python tests/standstills.py FILE`` is that process: one thread per core, each bound to its core. It imports nothing but the standard library.
 ``Machine`` reads its file from any other process, by intervals of CLOCK_MONOTONIC, which all processes share.
 """
 
@@ -14,9 +14,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-
-FILE = "HILSIM_STANDSTILLS"
-"""Environment variable with the watcher's file; tests that are run alone have none until ``Watcher`` sets it."""
 
 GAP_NS = 20_000_000
 """Shorter gaps are not stored: an ordinary process on a busy machine waits that long for its turn."""

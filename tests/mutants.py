@@ -1,7 +1,8 @@
-"""``python -m tests.runs.mutants``: sixty small faults in the pure core, one at a time, and whether its tests find them.
+"""``python -m tests.mutants``: eighty small faults, one at a time, and which tests find them.
 
 Each mutant changes one operator, comparison or number of a function, chosen by a fixed seed, in a copy of the project.
-The tests of its package run on it with kernels as plain Python. The result is a line per mutant, and JSON with ``--json``.
+Sixty are in the pure core; the tests of their package run with kernels as plain Python. Twenty are beside it; tests of whole programs run on them too.
+A mutant is found by ``make test``, by ``make test-all`` only, or survives. The result is a line per mutant, and JSON with ``--json``.
 """
 
 import argparse
@@ -16,10 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("geometry", "vehicle", "protocols", "rangefinders", "sensor", "emulator")
-EACH = 10
-_LIMIT_S = 400
+ROOT = Path(__file__).resolve().parents[1]
+CORE = dict.fromkeys(("geometry", "vehicle", "protocols", "rangefinders", "sensor", "emulator"), 10)
+BESIDE = dict.fromkeys(("daemon", "protocols", "replay", "config"), 5)
+_LIMIT_S = 900
 _SWAPS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And,
@@ -59,30 +60,47 @@ def mutate(node, how):
 
 
 def mutants(seed):
-    """``(path, text of the mutated file, what was changed)`` of each mutant."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    for package in PACKAGES:
-        files = [path for path in sorted((ROOT / "hilsim" / package).rglob("*.py")) if sites(ast.parse(path.read_text()))]
-        for path in chance.sample(files, EACH) if len(files) >= EACH else [chance.choice(files) for _ in range(EACH)]:
-            tree = ast.parse(path.read_text())
-            node, how = chance.choice(sites(tree))
-            change = mutate(node, how)
-            yield path.relative_to(ROOT), ast.unparse(tree), change
+    """``(path, text of the mutated file, what was changed, whether kernels run as Python)`` of each mutant."""
+    for packages, is_plain in ((CORE, True), (BESIDE, False)):
+        chance = random.Random(seed)  # noqa: S311 - no secret
+        for package, each in packages.items():
+            files = [path for path in sorted((ROOT / "hilsim" / package).rglob("*.py")) if sites(ast.parse(path.read_text()))]
+            for path in chance.sample(files, each) if len(files) >= each else [chance.choice(files) for _ in range(each)]:
+                tree = ast.parse(path.read_text())
+                node, how = chance.choice(sites(tree))
+                change = mutate(node, how)
+                yield path.relative_to(ROOT), ast.unparse(tree), change, is_plain
 
 
-def is_found(path, text, place, depth):
-    """Whether the package's tests fail with the mutant; each call has a copy of the project at ``place``."""
+def steps(package, *, is_plain):
+    """Arguments of pytest, cheapest first, with ``True`` for those of tests that ``make test`` runs."""
+    own = f"tests/unit/{package}"
+    everything = ("-m", "not alone and not service")
+    yield (own,), True
+    if is_plain:
+        yield (*everything, own), False
+    else:
+        yield ("tests/unit/api", "tests/unit/assembly", "tests/unit/offline", "tests/golden", "tests/system"), True
+        yield (*everything, own, "tests/system"), False
+
+
+def found_by(path, text, place, *, is_plain):
+    """``test``, ``test-all`` or nothing: whose tests fail with the mutant; each call has a copy of the project at ``place``."""
     original = (place / path).read_text()
     (place / path).write_text(text)
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "NUMBA_ENABLE_CUDASIM": "1", "HILSIM_TEST_DEPTH": depth}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/unit/{path.parts[1]}"]
+    environment = os.environ | ({"NUMBA_DISABLE_JIT": "1", "NUMBA_ENABLE_CUDASIM": "1"} if is_plain else {})
     try:
-        code = subprocess.run(command, cwd=place, env=environment, capture_output=True, timeout=_LIMIT_S, check=False).returncode
-    except subprocess.TimeoutExpired:
-        code = 1  # it runs for ever
+        for arguments, is_quick in steps(path.parts[1], is_plain=is_plain):
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *arguments]
+            try:
+                code = subprocess.run(command, cwd=place, env=environment, capture_output=True, timeout=_LIMIT_S, check=False).returncode
+            except subprocess.TimeoutExpired:
+                code = 1  # it runs for ever
+            if code:
+                return "test" if is_quick else "test-all"
     finally:
         (place / path).write_text(original)
-    return code != 0
+    return ""
 
 
 def _copy(folder, number):
@@ -96,7 +114,7 @@ def _copy(folder, number):
 
 def main():
     """Try all mutants, two at a time; the exit code is 0."""
-    parser = argparse.ArgumentParser(prog="python -m tests.runs.mutants")
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=None, metavar="FILE")
     arguments = parser.parse_args()
@@ -105,18 +123,17 @@ def main():
         places = [_copy(folder, number) for number in range(2)]
 
         def try_share(number):
-            for index, (path, text, change) in enumerate(mutants(arguments.seed)):
+            for index, (path, text, change, is_plain) in enumerate(mutants(arguments.seed)):
                 if index % 2 == number:
-                    by_few = is_found(path, text, places[number], "")
-                    by_many = by_few or is_found(path, text, places[number], "deep")
-                    rows.append({"path": str(path), "change": change, "found": by_few, "found_in_depth": by_many})
-                    sys.stdout.write(f"{'found' if by_few else 'IN DEPTH ONLY' if by_many else 'survives':13} {path}: {change}\n")
+                    found = found_by(path, text, places[number], is_plain=is_plain)
+                    rows.append({"path": str(path), "change": change, "found_by": found})
+                    sys.stdout.write(f"{found or 'SURVIVES':9} {path}: {change}\n")
                     sys.stdout.flush()
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(try_share, range(2)))
-    found, deep = sum(row["found"] for row in rows), sum(row["found_in_depth"] for row in rows)
-    sys.stdout.write(f"{found} of {len(rows)} found, {deep} with many examples\n")
+    by = [row["found_by"] for row in rows]
+    sys.stdout.write(f"{len(rows)} mutants: make test finds {by.count('test')}, make test-all {len(rows) - by.count('')}\n")
     if arguments.json:
         arguments.json.write_text(json.dumps(sorted(rows, key=lambda row: (row["path"], row["change"])), indent=1))
     return 0
