@@ -8,8 +8,8 @@ import hilsim
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.config.rig import load_rig
 from hilsim.offline.record import record
-from tests.renderers import CpuRenderer
 from tests.depth import fewer
+from tests.renderers import CpuRenderer
 from tests.support import ROOM, write_rig
 
 UTC_EPOCH_NS = 1_767_225_600_000_000_000

@@ -18,8 +18,8 @@ from hilsim.emulator.schedule import packet_start_ns
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.errors import ConfigError
 from tests.compiled import compiled_only
-from tests.random_changes import random_change
 from tests.depth import examples
+from tests.random_changes import random_change
 from tests.support import write_rig
 
 ROOM = """

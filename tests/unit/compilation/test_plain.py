@@ -16,8 +16,8 @@ import hilsim
 from hilsim.compilation import internals
 from hilsim.compilation.internals import INTERNALS, TRIED_SERIES, Internal, differences, unknown_internals
 from tests.compiled import compiled_only
-from tests.renderers import CpuRenderer, cast
 from tests.depth import IS_DEEP
+from tests.renderers import CpuRenderer, cast
 from tests.unit.api.rigs import room
 from tests.unit.render.backend_rays import rays, scene
 

@@ -13,8 +13,8 @@ from hilsim.geometry.poses import mounting
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.compiled import compiled_only
-from tests.random_edits import RIG, random_edit, write_all_three
 from tests.depth import examples
+from tests.random_edits import RIG, random_edit, write_all_three
 
 pytest.importorskip("tomlkit", reason="the extra view is not installed")
 pytestmark = compiled_only

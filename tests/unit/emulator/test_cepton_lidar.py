@@ -19,8 +19,8 @@ from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import build_platform, platform_state
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
 from tests.compiled import compiled_only
-from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.depth import fewer
+from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import (
     UTC_EPOCH_NS,

@@ -26,8 +26,8 @@ from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
-from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.depth import examples
+from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.unit.emulator.optical_scenes import CODE_M, Return, ahead, diffuse, level, still_lidar, wall, workspace_of
 
 THRESHOLD = 5e-5

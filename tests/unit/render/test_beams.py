@@ -18,9 +18,9 @@ from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import Beam, build_beam
 from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
 from hilsim.sensor.velodyne_specs import VelodyneSpec
+from tests.depth import examples
 from tests.lidars import exact_signal
 from tests.renderers import ReferenceRenderer
-from tests.depth import examples
 
 MAX_RANGE_M = 120.0
 SECOND = 1_000_000_000

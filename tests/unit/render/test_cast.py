@@ -15,8 +15,8 @@ from hilsim.render.cpu import cast_rays
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import box, plane, sphere
 from hilsim.scene.world import SceneObject, build_world
-from tests.renderers import CpuRenderer, Hits, ReferenceRenderer, cast
 from tests.depth import examples
+from tests.renderers import CpuRenderer, Hits, ReferenceRenderer, cast
 
 SECOND = 1_000_000_000
 LEVEL = (1.0, 0.0, 0.0, 0.0)

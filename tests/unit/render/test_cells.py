@@ -20,8 +20,8 @@ from hilsim.scene.street.street import street_objects, street_platform_track
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import BeamSpec
-from tests.meshes import join_meshes
 from tests.depth import examples, fewer
+from tests.meshes import join_meshes
 
 SECOND = 1_000_000_000
 MAX_RANGE_M = 130.0

@@ -14,8 +14,8 @@ from hilsim.protocols.ouster.lidar import decode_lidar_packets, encode_lidar_pac
 from hilsim.protocols.ouster.pixels import allocate_pixels
 from hilsim.protocols.ouster.profiles import PROFILES, FieldKind, HeaderKind
 from tests import ouster_sensors
-from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, random_pixels
 from tests.depth import examples
+from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, random_pixels
 
 SINGLE, LOW = "RNG19_RFL8_SIG16_NIR16", "RNG15_RFL8_NIR8"
 
