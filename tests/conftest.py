@@ -75,6 +75,7 @@ def capture():
 
     def find(name: str) -> Path:
         path = CAPTURES / name
+
         if not path.is_file():
             pytest.skip("needs bytes of a real unit: captures are not distributed with hilsim")
         return path

@@ -220,6 +220,7 @@ def test_stamps_in_utc_arrive_as_they_are_with_packets_and_frames(sdk, recorded_
     assert set(judged.infos["power_up_us"].tolist()) == {START_US}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("sdk", SDKS)
 def test_frames_of_a_live_sensor_that_stamps_utc_begin_now(sdk, tmp_path, daemon):
     began_us = time.time_ns() // 1000
@@ -234,6 +235,7 @@ def test_frames_of_a_live_sensor_that_stamps_utc_begin_now(sdk, tmp_path, daemon
     assert set(heard.judged.infos["sync_offset_us"].tolist()) == {0}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("sdk", SDKS)
 def test_what_runs_live_arrives_point_by_point_and_frame_by_scan(sdk, tmp_path, daemon, recorded):
     judged = live_without_loss(sdk, tmp_path, daemon)
@@ -256,6 +258,7 @@ def test_what_runs_live_arrives_point_by_point_and_frame_by_scan(sdk, tmp_path, 
     assert is_run(sizes[2:-1], expected_sizes(10.0))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_million_points_a_second_arrive(sdk, tmp_path, daemon):
     require_sdk(sdk)

@@ -221,7 +221,8 @@ def test_a_capture_that_hilsim_wrote_is_judged_by_its_copy_in_microseconds(sdk, 
     assert judge_capture(sdk, path).points(SENSOR).size == 10_000
 
 
-@pytest.mark.timing
+@pytest.mark.alone
+@pytest.mark.alone
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_million_points_a_second_arrive_but_for_what_the_kernel_drops(sdk):
     packet = cepton_bytes.stdv([(1, 2, 3, 4, 1, 5, 0)] * IN_PACKET)

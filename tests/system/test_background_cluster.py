@@ -13,7 +13,7 @@ from hilsim.background.files.load import load_map
 from tests import commands
 from tests.unit.background.recordings import BEGIN_NS, vlp16_payloads, write_capture
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 START_TIMEOUT_S = 60.0
 WORKERS = 2

@@ -23,7 +23,7 @@ from tests.random_changes import random_change, random_replay_change
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 FREE_CLOCK = """
 [[sensor]]
@@ -251,6 +251,7 @@ def stamped(path, port):
     return [(datagram.host_stamp_ns, datagram.payload) for datagram in CaptureFile(path) if datagram.destination_port == port]
 
 
+@pytest.mark.alone
 def test_pauses_and_seeks_of_replays_are_those_of_their_script(daemon, tmp_path, receiver):
     hilsim.record(write_rig(tmp_path), tmp_path / "recorded.pcap", duration_s=2.0)
     ports = [receiver().port, receiver().port]

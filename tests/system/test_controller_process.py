@@ -20,7 +20,7 @@ from tests.controllers.puppet import Puppet
 from tests.controllers.wrongs import WRONGS
 from tests.system.flying import WHOLE, figures, vehicle_rig
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 _RIGS = {
     "pty": 'kind = "serial"\nport = "{port}"',
     "tcp": 'kind = "tcp"\naddress = "{port}"\nlockstep = true',

@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from tests import commands
-from tests.pages import ROOT, blocks
+from tests.pages import blocks
 from tests.system.shell_pages import programs_in, shell_of
 
 pytestmark = pytest.mark.system
@@ -191,7 +191,13 @@ def run(block, shell):
     assert status == 0, f"{block.place}: exit status {status}\n{script.read_text()}\n{said.read_text()[-4000:]}"
 
 
-@pytest.mark.parametrize("page", sorted({block.page for block in RUN}), ids=lambda page: page.name)
+def _pages():
+    """Pages with commands; those of the README run in ``make test`` too."""
+    for page in sorted({block.page for block in RUN}):
+        yield pytest.param(page, id=page.name, marks=() if page.name == "README.md" else pytest.mark.extended)
+
+
+@pytest.mark.parametrize("page", list(_pages()))
 def test_the_commands_of_a_page_run(page, tmp_path, programs):
     shown = [block for block in RUN if block.page == page]
     if any("socat" in block.text for block in shown) and shutil.which("socat") is None:
@@ -199,23 +205,3 @@ def test_the_commands_of_a_page_run(page, tmp_path, programs):
     with shell_of(page, tmp_path, programs(page)) as shell:
         for block in shown:
             run(block, shell)
-
-
-def test_every_block_that_does_not_run_is_there_once():
-    assert sorted(entry for block in blocks("sh") for entry in entries(block)) == sorted(NOT_RUN)
-
-
-@pytest.mark.parametrize("test", sorted({test for _, test in NOT_RUN.values() if test}), ids=lambda test: test.rpartition("::")[2])
-def test_the_test_that_runs_a_block_in_its_place_is_there(test):
-    path, _, name = test.partition("::")
-    assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8")
-
-
-def test_every_line_of_the_table_changes_a_line_of_a_page():
-    lines = [line for block in RUN for line in block.text.splitlines()]
-    idle = set(range(len(AS_TESTED)))
-    for line in lines:
-        for number, (pattern, replacement) in enumerate(AS_TESTED):
-            line, count = re.subn(pattern, replacement, line)  # noqa: PLW2901 - as it goes on
-            idle -= {number} if count else set()
-    assert [AS_TESTED[number] for number in idle] == []

@@ -11,7 +11,7 @@ from tests.random_edits import MAP_PORT, MAP_POSITION_PORT, PLAIN_PORT, PLAIN_PO
 from tests.support import write_rig
 from tests.system.test_changes import CONTROL, payloads_by_port, stopped_s
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 EDITS = 30
 FLOW = """loop = "plain"

@@ -13,7 +13,7 @@ from hilsim.config.chosen import chosen
 from hilsim.config.rig import load_rig
 from tests.system.conftest import SCENE
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 NAMES = ("front", "left", "rear")
 PROFILES = {"front": "vlp16", "left": "puck-hi-res", "rear": "hdl32e"}
 

@@ -16,6 +16,7 @@ from tests.support import write_rig
 from tests.system.conftest import SCENE
 
 pytestmark = [
+    pytest.mark.extended,
     pytest.mark.system,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and iproute2 to make network namespaces"),
 ]

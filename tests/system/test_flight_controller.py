@@ -43,6 +43,7 @@ def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_pack
     assert set(states[: states.index("flying")]) <= {"unplugged", "calling"}  # what lasts for less than a look is not logged
 
 
+@pytest.mark.extended
 def test_controllers_fly_over_tcp_in_lockstep_and_by_datagrams(daemon, rig, programs, free_port):
     tcp, udp = f"127.0.0.1:{free_port()}", free_port()
     stepped = daemon(rig(scene=vehicle_rig(f'kind = "tcp"\naddress = "{tcp}"\nlockstep = true'), name="tcp.toml"))
@@ -60,6 +61,7 @@ def test_controllers_fly_over_tcp_in_lockstep_and_by_datagrams(daemon, rig, prog
     )  # but for those before the first
 
 
+@pytest.mark.extended
 def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_flight_and_nothing_else_notices(
     daemon, rig, programs, lidar, receiver, tmp_path, wall_time
 ):
@@ -87,6 +89,7 @@ def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_fligh
     assert "the port must open, got No such file or directory: plug the device in" in running.text()
 
 
+@pytest.mark.extended
 def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_the_same(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     happens = ["--reboot-at", 2, "--cable-out-at", 5.5, "--out-for", 3]
@@ -98,6 +101,7 @@ def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_t
     assert figures(running)["hilsim_link_losses_total"] >= 2
 
 
+@pytest.mark.alone
 def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_and_flies_again(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--reboot-at", 11, "--script", "hop", "--for", 60))
@@ -109,6 +113,7 @@ def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_a
     assert figures(running)["hilsim_vehicle_crashed"] == 0
 
 
+@pytest.mark.extended
 def test_px4_on_linux_that_is_started_anew_on_the_same_cable_is_asked_for_its_heartbeat_and_flies(daemon, rig, programs, tmp_path):
     """Sensor frames of before are the first that it reads: without a heartbeat soon after, its inertial driver fails for good."""
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
@@ -121,6 +126,8 @@ def test_px4_on_linux_that_is_started_anew_on_the_same_cable_is_asked_for_its_he
     assert figures(running)["hilsim_vehicle_crashed"] == 0
 
 
+@pytest.mark.alone
+@pytest.mark.extended
 def test_px4_on_linux_that_is_started_anew_while_its_vehicle_is_in_the_air_finds_it_where_it_began_and_flies_again(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     happens = ["--linux", "--reboot-at", 11, "--out-for", 5]
@@ -132,6 +139,7 @@ def test_px4_on_linux_that_is_started_anew_while_its_vehicle_is_in_the_air_finds
     assert events(running, "vehicle.crashed") == []
 
 
+@pytest.mark.extended
 def test_a_controller_without_the_flag_of_hardware_in_the_loop_gets_no_sensor_and_the_log_and_the_metrics_say_why(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     started = programs.start("px4", "--pty", tmp_path / "px4", "--no-hil", "--for", 6)
@@ -158,6 +166,7 @@ def stations_of(report, system):
     return [raw for raw in report["from_ground"] if system_of(bytes.fromhex(raw)) == system]
 
 
+@pytest.mark.extended
 def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(daemon, rig, programs, tmp_path, free_port):
     udp, tcp, flooded, crowded = (free_port() for _ in range(4))
     stations = (
@@ -201,6 +210,7 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
     assert said[f'hilsim_ground_station_peers{{station="tcp 127.0.0.1:{crowded}"}}'] <= 1  # one that takes nothing for ten seconds is let go
 
 
+@pytest.mark.extended
 def test_a_used_port_is_reported_with_its_user_and_opened_when_free_also_under_another_name(daemon, rig, cable, tmp_path):
     first = cable(tmp_path / "px4")
     with open(first.device, "rb+", buffering=0) as held:  # noqa: PTH123 - a device
@@ -218,6 +228,7 @@ def test_a_used_port_is_reported_with_its_user_and_opened_when_free_also_under_a
     assert [frame.identity for frame in Splitter().feed(first_bytes(second))] == [0]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("baud", "said", "rate_hz"),
     [
@@ -241,6 +252,7 @@ def test_a_line_that_is_too_slow_is_refused_or_fed_slower_and_the_figures_are_re
     assert (sensors > 0) == (rate_hz > 0)
 
 
+@pytest.mark.extended
 def test_ardupilots_link_climbs_hovers_and_lands_steps_no_frame_twice_and_begins_anew_at_a_restart(daemon, rig, free_port):
     port = free_port()
     running = daemon(rig(scene=vehicle_rig(f'kind = "ardupilot"\naddress = "127.0.0.1:{port}"')))

@@ -15,7 +15,7 @@ from hilsim.protocols.nmea_reading import read_sentence
 from tests.support import write_rig
 from tests.system.test_sensor_web import until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 RIG = """
 name = "clock"

@@ -12,7 +12,7 @@ from tests.system.conftest import SCENE, sensor_table
 from tests.system.namespaces import HOST, SENSOR, link
 
 __all__ = ["link"]
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 FOUND_WITHIN_S = 30  # two looks a second and few packets are enough; the rest is for a busy machine
 TIGHT = ("root", "tbf", "rate", "1mbit", "burst", "3000", "limit")

@@ -12,7 +12,7 @@ from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 from tests.system.namespaces import HOST, SENSOR, link
 
 __all__ = ["link"]
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 TARGET = SocketSpec(source=SENSOR, source_port=2368, destination=HOST, destination_port=2368)
 SMALL_QUEUE = ("qdisc", "add", "dev", "lidar0", "root", "tbf", "rate", "1mbit", "burst", "3000", "limit", "3000")

@@ -18,7 +18,7 @@ from pymavlink.dialects.v20 import common
 from tests import commands
 from tests.mavlink import packer
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _HOLD = "import os, sys; held = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY); print('held', flush=True); sys.stdin.read()"
 

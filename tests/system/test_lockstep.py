@@ -11,7 +11,7 @@ import hilsim
 from hilsim import Motion
 from tests.system.conftest import sensor_table
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 STEPS = 12
 LOCKSTEP = '[platform]\nkind = "external"\n[external]\nlisten = "udp:127.0.0.1:0"\ntime = "lockstep"\npace = "at once"\nrestart = "{restart}"\n'

@@ -9,7 +9,7 @@ from hilsim.diagnosis.machine import _neighbour_queue
 from tests.system.namespaces import HOST, link
 
 __all__ = ["link"]
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 QUEUE = "/proc/sys/net/ipv4/neigh/lidar0/unres_qlen_bytes"
 SENT = 150

@@ -20,6 +20,7 @@ from hilsim.telemetry.server import serve_metrics
 RULES = Path(__file__).resolve().parents[2] / "systemd" / "prometheus" / "hilsim.rules.yml"
 
 pytestmark = [
+    pytest.mark.extended,
     pytest.mark.system,
     pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed (Debian package prometheus)"),
 ]

@@ -11,7 +11,7 @@ import pytest
 from tests.system.replaying import Arrivals
 from tests.unit.replay.streams import Recording
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 PACKETS = 2261  # three seconds
 STANDSTILL_S = 0.4
@@ -56,6 +56,7 @@ def replay_with_a_standstill(capture, *options):
     return process.returncode, json.loads(out), err, datagrams
 
 
+@pytest.mark.alone
 def test_packets_after_a_stall_are_postponed_and_none_is_lost(capture):
     code, summary, log, datagrams = replay_with_a_standstill(capture)
     assert code == 0
@@ -68,6 +69,7 @@ def test_packets_after_a_stall_are_postponed_and_none_is_lost(capture):
     assert within_5_ms < 40  # not more than the 20 ms that stood ready
 
 
+@pytest.mark.alone
 def test_packets_left_out_are_a_warning_and_an_exit_code_of_their_own(capture):
     code, summary, log, datagrams = replay_with_a_standstill(capture, "--late-policy", "skip")
     dropped = summary["flows"][0]["dropped_packets"]

@@ -16,7 +16,7 @@ from tests.controllers.puppet import Puppet
 from tests.controllers.wrongs import WRONGS
 from tests.system.flying import PROGRAMS
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
 

@@ -8,7 +8,7 @@ from tests.compiled import compiled_only
 from tests.support import write_rig
 from tests.system.flying import WHOLE, figures, order, report_of, serious
 
-pytestmark = [pytest.mark.system, compiled_only]
+pytestmark = [pytest.mark.extended, pytest.mark.system, compiled_only]
 _SERIAL = [path for path in sorted((profiles_directory() / "rigs").glob("*.toml")) if 'kind = "serial"' in path.read_text()]
 _LEVEL_M, _HEIGHT_M = 0.5, 0.3
 

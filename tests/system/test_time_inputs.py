@@ -20,7 +20,7 @@ from tests.system.conftest import SCENE
 from tests.system.test_changes import CONTROL, sensor
 from tests.system.test_sensor_web import Client, until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 WEB = "[sensor.web]\nport = 0\n"
 

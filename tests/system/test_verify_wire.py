@@ -14,6 +14,7 @@ from tests.system.conftest import SCENE
 from tests.system.test_raw_frames import namespaces  # noqa: F401 - a fixture
 
 pytestmark = [
+    pytest.mark.extended,
     pytest.mark.system,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and iproute2 to make network namespaces"),
 ]

@@ -28,7 +28,7 @@ from tests.system.browsers import PATIENCE_MS, browser, pixels, window
 from tests.system.conftest import SCENE
 from tests.system.test_changes import CONTROL, sensor
 
-pytestmark = [pytest.mark.system, pytest.mark.asyncio, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extended, pytest.mark.system, pytest.mark.asyncio, pytest.mark.timeout(600)]
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 

@@ -110,6 +110,7 @@ async def test_points_appear_in_the_browser_and_change():
                 await asyncio.sleep(0.02)
 
 
+@pytest.mark.extended
 async def test_each_control_of_the_points_acts():
     async with _shown() as view:
         colours = view.page._cloud.colors.copy()
@@ -146,6 +147,7 @@ async def test_each_control_of_the_points_acts():
         await _drawn(view, lambda page: not np.array_equal(page._cloud.points, points))
 
 
+@pytest.mark.extended
 async def test_parts_of_the_scene_replay_and_cameras_are_controlled():
     async with _shown() as view:
         sensor, (mesh,) = view.page._sensors["roof"], view.page._meshes
@@ -178,6 +180,7 @@ async def test_parts_of_the_scene_replay_and_cameras_are_controlled():
         await _until(lambda: client.camera.position[2] > 5.0)
 
 
+@pytest.mark.extended
 async def test_a_click_on_a_point_describes_it_and_two_measure():
     async with _shown() as view:
         await _press(view, "front")
@@ -204,6 +207,7 @@ async def _click(view, index):
     await view.window.mouse.click(canvas["x"] + canvas["width"] / 2 + focal * x / z, canvas["y"] + canvas["height"] / 2 + focal * y / z)
 
 
+@pytest.mark.extended
 async def test_a_screenshot_is_downloaded():
     async with _shown() as view:
         async with view.window.expect_download() as download:
@@ -214,6 +218,7 @@ async def test_a_screenshot_is_downloaded():
         assert len(np.unique(picture.reshape(-1, picture.shape[-1]), axis=0)) > 50
 
 
+@pytest.mark.extended
 async def test_a_page_of_another_server_in_the_same_browser_gets_neither_page_nor_stream():
     """A foreign page with the cookie's own browser: another port is another origin, but the same site."""
     async with _shown() as view:

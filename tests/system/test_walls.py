@@ -8,7 +8,7 @@ from hilsim.vehicle.contact import MOST_PUSH_MPS2
 from tests.compiled import compiled_only
 from tests.wall_flights import DOWN_M, OBSTACLES, fly_into
 
-pytestmark = [pytest.mark.system, compiled_only]
+pytestmark = [pytest.mark.extended, pytest.mark.system, compiled_only]
 DESCENT_MPS = 0.7
 AFTER_DESCENT_S = 3.0
 """The scripted controller's own: 1 s until it detects the ground, 2 s until it disarms."""

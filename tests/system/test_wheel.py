@@ -7,7 +7,7 @@ import pytest
 
 from hilsim.protocols.velodyne.data import Product, ReturnMode
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "test-a-driver.md"
 TEN_LINES, *_ = re.findall(r"```python\n(.*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)

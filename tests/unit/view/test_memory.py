@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 _RUN = """
 import sys
 from pathlib import Path
