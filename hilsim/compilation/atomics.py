@@ -44,7 +44,8 @@ def _is_word_array(array: Any, index: Any) -> bool:
 def _element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index_type: Any, index: Any) -> Any:
     parts = cgutils.unpack_tuple(builder, index, len(index_type))
     parts = [context.cast(builder, part, kind, types.intp) for part, kind in zip(parts, index_type.types, strict=True)]
-    return cgutils.get_item_pointer(context, builder, array_type, context.make_array(array_type)(context, builder, array), parts, wraparound=False)
+    words = context.make_array(array_type)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, array_type, words, parts, wraparound=False, boundscheck=context.enable_boundscheck)
 
 
 def _load_acquire(_typing: Any, array: Any, index: Any) -> Any:

@@ -5,7 +5,7 @@ A cache entry is a pickle with machine code, so any user who can write it can ru
 
 Numba's own freshness rules check the one file that contains a kernel, its time stamp and its installation directory. A kernel that
 inlines another one from a changed file would be outdated, and each clone or environment would compile anew. Here each module has a directory
-named by the hash of its own source, of every ``hilsim`` module that it imports, transitively, of Numba's version and of the compiler: equal sources use the same kernels
+named by the hash of its own source, of every ``hilsim`` module that it imports, transitively, of Numba's version, of the compiler and of whether it checks bounds: equal sources use the same kernels
 in any installation.
 """
 
@@ -222,7 +222,7 @@ def module_directory(module: str) -> Path | None:
     root = cache_directory()
     if root is None or module not in _sources():
         return None
-    what = repr((numba.__version__, bool(unknown_internals()), sorted(source_closure(module))))
+    what = repr((numba.__version__, bool(numba.config.BOUNDSCHECK), bool(unknown_internals()), sorted(source_closure(module))))
     return root / f"{module}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
 
 

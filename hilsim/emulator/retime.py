@@ -10,7 +10,7 @@ from hilsim.compilation.jit import constant, kernel
 from hilsim.protocols.cepton.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
 from hilsim.protocols.cepton.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
 from hilsim.protocols.nmea_retiming import retime_sentence
-from hilsim.protocols.ouster.retiming import retime_imu_measurements, retime_legacy_imu, retime_lidar
+from hilsim.protocols.ouster.retiming import retime_imu, retime_lidar
 from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE
 from hilsim.units import HOUR_US, NS_PER_S
 
@@ -32,13 +32,9 @@ class Retiming(IntEnum):
     CEPTON_INFO = 4
     """Offset to add to a point's time for UTC, if the sensor sends it (it is not 0)."""
     OUSTER_LIDAR = 5
-    """Stamps of the columns, ns, and the CRC."""
-    OUSTER_LEGACY = 6
-    """Stamps of the columns of a packet without header and footer."""
-    OUSTER_IMU = 7
-    """Times of the measurements, ns, and the CRC."""
-    OUSTER_LEGACY_IMU = 8
-    """Diagnostic time and times of both readings, ns."""
+    """Stamps of the columns, ns, and the CRC where there is one."""
+    OUSTER_IMU = 6
+    """Times of the measurements or of both readings, ns, and the CRC where there is one."""
 
 
 class StampClock(NamedTuple):
@@ -60,18 +56,6 @@ def _put_little(value: int, width: int, payload: npt.NDArray[np.uint8], at: int)
 
 
 @kernel
-def _retime_ouster(retiming: int, shown_ns: int, payload: npt.NDArray[np.uint8]) -> None:
-    if retiming == Retiming.OUSTER_LIDAR:
-        retime_lidar(payload, True, shown_ns)  # noqa: FBT003 - kernels take plain positional scalars
-    elif retiming == Retiming.OUSTER_LEGACY:
-        retime_lidar(payload, False, shown_ns)  # noqa: FBT003
-    elif retiming == Retiming.OUSTER_IMU:
-        retime_imu_measurements(payload, shown_ns)
-    else:
-        retime_legacy_imu(payload, shown_ns)
-
-
-@kernel
 def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Rewrite one payload in place.
 
@@ -81,8 +65,11 @@ def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray
         stamp_ns: Rig time of the instant the packet's stamp names (its first firing, its assembly).
         payload: ``uint8[>= packet]`` (Ouster: ``uint8[packet]``, whose size gives the form), written.
     """
-    if retiming >= Retiming.OUSTER_LIDAR:
-        _retime_ouster(retiming, clock.shown_ns + stamp_ns, payload)
+    if retiming == Retiming.OUSTER_LIDAR:
+        retime_lidar(payload, clock.shown_ns + stamp_ns)
+        return
+    if retiming == Retiming.OUSTER_IMU:
+        retime_imu(payload, clock.shown_ns + stamp_ns)
         return
     shown_us = (clock.shown_ns + stamp_ns) // 1000
     if retiming == Retiming.VELODYNE_DATA:

@@ -6,8 +6,6 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
 from hilsim.protocols.cepton.info import read_info_packet
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.ouster.imu import IMU_PACKET_SIZE
-from hilsim.protocols.ouster.recognition import FORMS
 from hilsim.protocols.ouster.retiming import stamp_place
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import NO_STAMP, POINTS
@@ -16,6 +14,8 @@ _RETIMINGS = {
     PacketKind.VELODYNE_DATA: Retiming.VELODYNE_DATA,
     PacketKind.VELODYNE_POSITION: Retiming.VELODYNE_POSITION,
     PacketKind.CEPTON_STDV: Retiming.CEPTON_STDV,
+    PacketKind.OUSTER_LIDAR: Retiming.OUSTER_LIDAR,
+    PacketKind.OUSTER_IMU: Retiming.OUSTER_IMU,
 }
 _OUSTER = frozenset((PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU))
 _STAMP_PLACES = {PacketKind.VELODYNE_DATA: (1200, 1204), PacketKind.VELODYNE_POSITION: (198, 202), PacketKind.CEPTON_STDV: (8, 16)}
@@ -51,10 +51,6 @@ class Track:
     @property
     def retiming(self) -> Retiming:
         """Fields that can be rewritten in the packets; in sensor information only in the measured layout."""
-        if self.kind is PacketKind.OUSTER_LIDAR:
-            return Retiming.OUSTER_LIDAR if FORMS[len(self.first.payload)].has_header else Retiming.OUSTER_LEGACY
-        if self.kind is PacketKind.OUSTER_IMU:
-            return Retiming.OUSTER_LEGACY_IMU if len(self.first.payload) == IMU_PACKET_SIZE else Retiming.OUSTER_IMU
         if self.kind is PacketKind.CEPTON_INFZ and read_info_packet(self.first.payload) is not None:
             return Retiming.CEPTON_INFO
         return _RETIMINGS.get(self.kind, Retiming.NOTHING)

@@ -192,7 +192,7 @@ class Transmitter:
                     self._sockets.release(spec.socket)
 
     @_one_at_a_time
-    def retarget_flow(self, row: int, spec: FlowSpec, introduce: Callable[[int], None] = lambda _number: None) -> None:
+    def retarget_flow(self, row: int, spec: FlowSpec, introduce: Callable[[int], None]) -> None:
         """Send the flow's datagrams, including those in its ring, to another destination from now on.
 
         Args:

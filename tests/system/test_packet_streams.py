@@ -1,6 +1,8 @@
 """Clients that follow the packets of a daemon: they get what a recording has, and the wire does not notice them."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,8 @@ from hilsim.daemon.remote.packet_client import open_packets
 from hilsim.errors import ConfigError
 from hilsim.limits import PACKET_STREAM_BYTES, PACKET_STREAMS
 from tests.system.conftest import SCENE, sensor_table
+from tests.system.test_ouster_sensor import sensor as ouster
+from tests.system.test_sensor_web import WEB, Client
 
 pytestmark = pytest.mark.system
 FILE_HEADER = 24
@@ -24,9 +28,9 @@ FILE_HEADER = 24
 def bench(receiver, tmp_path):
     """Makes a daemon with a recording and both kinds of control."""
 
-    def make(extra=""):
+    def make(extra="", more=""):
         data, position = receiver(), receiver()
-        table = tomllib.loads(SCENE + sensor_table("roof", data.port, position.port, extra))
+        table = tomllib.loads(SCENE + sensor_table("roof", data.port, position.port, extra) + more)
         table["transmit"] = {**table.get("transmit", {}), "late_policy": "send"}  # what a busy machine is late with is sent all the same
         table["lead_ms"] = 200.0
         table["record"] = {"file": str(tmp_path / "drive.pcap")}
@@ -98,6 +102,28 @@ def test_the_stream_has_the_bytes_of_the_recording_over_both_transports(bench, t
         part = packets(tmp_path / "now.pcap")
         assert len(part) > 300
         assert_within(part, packets(tmp_path / "drive.pcap"))
+
+
+def test_frames_are_whole_across_changes_of_destination(bench, tmp_path, receiver):
+    ports, log = [receiver().port for _ in range(8)], tmp_path / "log"
+    os1 = ouster(*ports[:2]).replace("roof", "os")
+    with bench(more=WEB + os1), open_packets(str(tmp_path / "control")) as follower:
+        velodyne, page = (re.search(rf'"event": "sensor\.{kind}".*"address": "(http://[^"]+)"', log.read_text())[1] for kind in ("web", "ouster"))
+        whole = read_for(follower, 0.2)
+        for change in range(50):
+            first, second, third, fourth = ports[change % 2 * 4 :][:4]
+            assert Client(velodyne).post("/cgi/setting/host", addr="127.0.0.1", dport=first, tport=second) == (204, "")
+            body = json.dumps({"udp_port_lidar": third, "udp_port_imu": fourth}).encode()
+            assert Client(page).post("/api/v1/sensor/config?reinit=False&persist=False", body=body) == (204, "")
+            whole += read_for(follower, 0.02)
+    (tmp_path / "whole.pcap").write_bytes(whole)
+    recorded, followed = (list(CaptureFile(tmp_path / name)) for name in ("drive.pcap", "whole.pcap"))
+    assert len(recorded) == int(re.search(r'"recording\.ended".*"packets": (\d+), "unrecorded_packets": 0', log.read_text())[1])
+    sizes = {("127.0.1.201", 1206), ("127.0.1.201", 512), ("127.0.0.9", 6400), ("127.0.0.9", 48)}
+    set_to = {(port, size) for place, size in enumerate((1206, 512, 6400, 48)) for port in ports[place::4]}
+    for found in (recorded, followed):
+        assert {(each.flow.source, len(each.payload)) for each in found} == sizes
+        assert {(each.flow.destination_port, len(each.payload)) for each in found} > set_to
 
 
 def test_a_client_that_stands_still_loses_whole_packets_and_no_other_notices(bench, tmp_path):

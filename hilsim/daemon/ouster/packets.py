@@ -14,6 +14,7 @@ from hilsim.background.files.whole_file import replace_file
 from hilsim.config.script import SensorChange
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.changer import MadeChange
+from hilsim.daemon.streaming.redirecting import redirect
 from hilsim.emulator.families.ouster import OusterFamily
 from hilsim.emulator.families.ouster_packets import own_clock_ns
 from hilsim.emulator.lidar import LidarEmulator
@@ -24,7 +25,6 @@ from hilsim.protocols.ouster.metadata import metadata_document
 from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.ouster.setting import OusterSetting
-from hilsim.transmit.specs import SocketSpec
 
 _NS_PER_S = 1e9
 _PASSED_NS = 2_000_000
@@ -173,17 +173,8 @@ class RigPackets:
         Raises:
             ConfigError: the socket cannot be opened; both destinations are as they were.
         """
-        transmitter = self._context.transmitter
-        for row, port in zip(self._rows(), (streams.lidar_port, streams.imu_port), strict=True):
-            flow = transmitter.flows[row]
-            if not isinstance(flow.socket, SocketSpec):
-                raise ConfigError('udp_dest must not be changed in mode "ethernet", whose frames contain the destination')
-            if not streams.address or not port or (flow.socket.destination, flow.socket.destination_port) == (streams.address, port):
-                continue
-            try:
-                transmitter.retarget_flow(row, replace(flow, socket=replace(flow.socket, destination=streams.address, destination_port=port)))
-            except (HilsimError, ValueError) as error:
-                raise ConfigError(f"udp_dest must be an address that packets can be sent to, got {streams.address}: {error}") from error
+        if streams.address:
+            redirect(self._context, self._spec, self._setting, streams.address, (streams.lidar_port, streams.imu_port), key="udp_dest")
 
     def _silence(self, state: ControlState) -> None:
         streams = state.streams

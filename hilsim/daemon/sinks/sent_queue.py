@@ -38,8 +38,8 @@ class SentQueue:
 
     @property
     def missed(self) -> int:
-        """Number of datagrams that were sent while the queue was selected and are not on it."""
-        return self._opened().missed(self._queue)
+        """Number of datagrams that were sent while the queue was selected and are not on it, or are of a flow that was not added."""
+        return self._opened().missed(self._queue) + int(self._links.unknown[0])
 
     def add_flow(self, number: int, name: str, framing: Framing, stack: str = "") -> None:
         """Add a flow, before its first datagram is sent.

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import structlog
@@ -14,6 +14,7 @@ from hilsim.assembly.build import source_mac
 from hilsim.background.files.whole_file import replace_file
 from hilsim.config.script import SensorChange
 from hilsim.daemon.parts import RigContext
+from hilsim.daemon.streaming.redirecting import redirect
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.protocols.velodyne.position import PpsState
@@ -35,7 +36,6 @@ from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.head import head_turns, mean_rate_rpm
 from hilsim.sensor.time_input import Qualifiers
 from hilsim.sensor.velodyne_specs import VelodyneSpec
-from hilsim.transmit.specs import SocketSpec
 
 log = structlog.get_logger("hilsim")
 
@@ -179,15 +179,7 @@ class WebSensor:
         Raises:
             ConfigError: the sensor sends whole frames, or the socket cannot be opened; the destination is as it was.
         """
-        transmitter = self._context.transmitter
-        for row, port in zip(self._rows(), (host.data_port, host.position_port), strict=True):
-            flow = transmitter.flows[row]
-            if not isinstance(flow.socket, SocketSpec):
-                raise ConfigError('host must not be changed in mode "ethernet", whose frames contain the destination')
-            try:
-                transmitter.retarget_flow(row, replace(flow, socket=replace(flow.socket, destination=host.address, destination_port=port)))
-            except (HilsimError, ValueError) as error:
-                raise ConfigError(f"host must be a destination that packets can be sent to, got {host.address}: {error}") from error
+        redirect(self._context, self._spec, self._setting, host.address, (host.data_port, host.position_port), key="host")
         self._host = host
 
     def _rows(self) -> tuple[int, int]:

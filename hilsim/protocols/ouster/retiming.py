@@ -12,13 +12,13 @@ from hilsim.protocols.ouster.firmware import FOOTER_CONSTANT, FOOTER_SIZE
 from hilsim.protocols.ouster.headers import COLUMNS, HEADERS, PACKET_HEADER_SIZE, HeaderField, Place
 from hilsim.protocols.ouster.imu import IMU_PACKET_SIZE, MEASUREMENT_SIZE
 from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, HeaderKind
-from hilsim.protocols.ouster.recognition import FORMS, header_kind, read_header_field
+from hilsim.protocols.ouster.recognition import FORMS, LEGACY_SIZES, header_kind, read_header_field
 
 _COLUMNS = constant(COLUMNS_PER_PACKET)
 _HEADER, _FOOTER, _CRC = constant(PACKET_HEADER_SIZE), constant(FOOTER_SIZE), constant(CRC_SIZE)
 _CONSTANT = constant(FOOTER_CONSTANT - (1 << 64))
 _GRID_NS = constant(40)
-_LEGACY_IMU_TIMES, _ACCELEROMETER_AT = constant(3), constant(8)
+_LEGACY_IMU, _LEGACY_IMU_TIMES, _ACCELEROMETER_AT = constant(IMU_PACKET_SIZE), constant(3), constant(8)
 _NMEA_TIME_AT, _FIRST_AT, _MEASUREMENT = constant(32), constant(132), constant(MEASUREMENT_SIZE)
 _FIRST_MEASUREMENT = 132
 
@@ -55,14 +55,9 @@ def _renew_footer(payload: npt.NDArray[np.uint8]) -> None:
 
 
 @kernel
-def retime_lidar(payload: npt.NDArray[np.uint8], has_header: bool, shown_ns: int) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
-    """Move the columns' stamps of a lidar packet in place.
-
-    Args:
-        payload: ``uint8[size]``, the whole packet.
-        has_header: Whether it has packet header and footer, as all but LEGACY.
-        shown_ns: New stamp of the first column, to 40 ns.
-    """
+def retime_lidar(payload: npt.NDArray[np.uint8], shown_ns: int) -> None:
+    """Move the columns' stamps of a lidar packet ``uint8[size]`` in place; ``shown_ns`` is the new stamp of the first column, to 40 ns."""
+    has_header = payload.size not in LEGACY_SIZES
     first = _HEADER if has_header else 0
     column_size = (payload.size - (_HEADER + _FOOTER if has_header else 0)) // _COLUMNS
     by_ns = _difference_ns(shown_ns, _read_ns(payload, first))
@@ -73,16 +68,13 @@ def retime_lidar(payload: npt.NDArray[np.uint8], has_header: bool, shown_ns: int
 
 
 @kernel
-def retime_legacy_imu(payload: npt.NDArray[np.uint8], shown_ns: int) -> None:
-    """Move the three times of a LEGACY IMU packet ``uint8[48]`` in place; ``shown_ns`` is the new time of the accelerometer's reading, to 40 ns."""
-    by_ns = _difference_ns(shown_ns, _read_ns(payload, _ACCELEROMETER_AT))
-    for field in range(_LEGACY_IMU_TIMES):
-        _move(payload, 8 * field, by_ns)
-
-
-@kernel
-def retime_imu_measurements(payload: npt.NDArray[np.uint8], shown_ns: int) -> None:
-    """Move the times of an ACCEL32_GYRO32_NMEA packet ``uint8[size]`` in place; ``shown_ns`` is the new time of the first measurement, to 40 ns."""
+def retime_imu(payload: npt.NDArray[np.uint8], shown_ns: int) -> None:
+    """Move the times of an IMU packet ``uint8[size]`` in place; ``shown_ns`` is the new time of the accelerometer's reading (LEGACY) or of the first measurement."""
+    if payload.size == _LEGACY_IMU:
+        by_ns = _difference_ns(shown_ns, _read_ns(payload, _ACCELEROMETER_AT))
+        for field in range(_LEGACY_IMU_TIMES):
+            _move(payload, 8 * field, by_ns)
+        return
     by_ns = _difference_ns(shown_ns, _read_ns(payload, _FIRST_AT))
     if _read_ns(payload, _NMEA_TIME_AT) != 0:
         _move(payload, _NMEA_TIME_AT, by_ns)

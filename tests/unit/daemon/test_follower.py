@@ -201,6 +201,20 @@ def test_reloads_without_end_take_no_memory_and_no_frame_another_flows_headers(b
     assert running.recorder._sent._links.framed.size < 30
 
 
+def test_datagrams_of_a_flow_that_was_not_announced_are_counted_and_make_no_frames(bench, tmp_path):
+    running = bench(framed(1111), framed(2222))
+    target = running.transmitter.flows[running.rows[0]]
+    running.send(running.rows[0], b"first")
+    for _ in range(3):
+        running.transmitter.retarget_flow(running.rows[0], target, lambda _number: None)
+        running.send(running.rows[0], b"no flow's")
+    running.send(running.rows[1], b"other")
+    running.end()
+    found = list(CaptureFile(tmp_path / "drive.pcap"))
+    assert [(datagram.source_port, bytes(datagram.payload)) for datagram in found] == [(1111, b"first"), (2222, b"other")]
+    assert running.recorder.reading().unrecorded_packets == 3
+
+
 def test_an_error_of_this_program_ends_the_recording_as_a_fault_with_its_traceback(bench, monkeypatch):
     running = bench(framed(2368))
     running.send(running.rows[0], b"first")

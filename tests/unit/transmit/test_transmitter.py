@@ -59,6 +59,10 @@ def put(transmitter, row, number, deadline_ns):
     assert push(transmitter.rings, row, deadline_ns, 0, np.frombuffer(number.to_bytes(8, "little"), np.uint8).copy(), 8)
 
 
+def unheard(_number):
+    """Announce a flow's number to no sink."""
+
+
 def await_sent(transmitter, row, count):
     deadline = time.monotonic() + 30
     while transmitter.statistics.counters[row, Counter.PACKETS] < count:
@@ -83,7 +87,7 @@ def test_changing_one_flows_target_loses_nothing_of_any_flow(transmitter, receiv
             put(transmitter, row, number, start_ns + number * MS // 4)
     transmitter.start()
     await_sent(transmitter, rows[0], 100)
-    transmitter.retarget_flow(rows[0], receivers[2].flow("0/data"))
+    transmitter.retarget_flow(rows[0], receivers[2].flow("0/data"), unheard)
     for row in rows:
         await_sent(transmitter, row, 600)
     assert receivers[1].numbers() == list(range(600))
@@ -100,7 +104,7 @@ def test_a_flow_may_be_retargeted_many_times_in_a_row(transmitter, receivers):
         put(transmitter, row, number, start_ns + number * MS // 4)
     transmitter.start()
     for turn in range(40):
-        transmitter.retarget_flow(row, receivers[turn % 3].flow("lidar/data", ttl=1 + turn))
+        transmitter.retarget_flow(row, receivers[turn % 3].flow("lidar/data", ttl=1 + turn), unheard)
     await_sent(transmitter, row, 600)
     assert sorted(sum((receiver.numbers() for receiver in receivers), [])) == list(range(600))  # noqa: RUF017 - three short lists
     assert transmitter.statistics.counters[row, Counter.SEND_ERROR] == 0
@@ -109,7 +113,7 @@ def test_a_flow_may_be_retargeted_many_times_in_a_row(transmitter, receivers):
 def test_a_former_socket_is_closed_only_after_the_loop_has_let_go_of_it(transmitter, receivers):
     row = transmitter.add_flow(receivers[0].flow("lidar/data"))
     transmitter.start()
-    for change in (lambda: transmitter.retarget_flow(row, receivers[1].flow("lidar/data")), lambda: transmitter.remove_flow(row)):
+    for change in (lambda: transmitter.retarget_flow(row, receivers[1].flow("lidar/data"), unheard), lambda: transmitter.remove_flow(row)):
         turns = int(transmitter.statistics.passes[0])
         change()
         assert transmitter.statistics.passes[0] >= turns + 3
@@ -119,7 +123,7 @@ def test_a_refused_target_leaves_the_flow_as_it_was(transmitter, receivers):
     row = transmitter.add_flow(receivers[0].flow("lidar/data"))
     transmitter.start()
     with pytest.raises(TransmitError, match=r"cannot send from 203\.0\.113\.7"):
-        transmitter.retarget_flow(row, receivers[1].flow("lidar/data", source="203.0.113.7"))
+        transmitter.retarget_flow(row, receivers[1].flow("lidar/data", source="203.0.113.7"), unheard)
     put(transmitter, row, 1, time.monotonic_ns())
     await_sent(transmitter, row, 1)
     assert receivers[0].numbers() == [1]

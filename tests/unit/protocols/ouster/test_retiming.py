@@ -12,7 +12,6 @@ from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, rand
 from tests.unit.protocols.ouster.test_recognition import imu_packet, lidar_packet, measurements_packet
 
 CLOCK = StampClock(shown_ns=1_700_000_000_000_000_000, utc_ns=0)
-KINDS = {HeaderKind.NONE: Retiming.OUSTER_LEGACY}
 
 
 def packet_of(name, version):
@@ -25,7 +24,7 @@ def packet_of(name, version):
 def test_columns_move_together_on_the_grid_and_the_footer_is_that_of_the_firmware(name, version):
     metadata, before = packet_of(name, version)
     after = before.copy()
-    retime(KINDS.get(metadata.profile.header, Retiming.OUSTER_LIDAR), CLOCK, 5_000_000_013, after)
+    retime(Retiming.OUSTER_LIDAR, CLOCK, 5_000_000_013, after)
     layout = layout_of(metadata)
     first, second = (decode_lidar_packets(each[np.newaxis], metadata.profile, layout) for each in (before, after))  # the footers are checked
     moved = second.columns["timestamp_ns"].astype(np.int64) - first.columns["timestamp_ns"].astype(np.int64)
@@ -40,7 +39,7 @@ def test_columns_move_together_on_the_grid_and_the_footer_is_that_of_the_firmwar
 def test_the_three_times_of_a_legacy_imu_packet_move_together():
     before = np.frombuffer(imu_packet(), np.uint8)
     after = before.copy()
-    retime(Retiming.OUSTER_LEGACY_IMU, CLOCK, 80, after)
+    retime(Retiming.OUSTER_IMU, CLOCK, 80, after)
     first, second = (decode_imu_packets(each[np.newaxis])[0] for each in (before, after))
     moved = {int(second[name]) - int(first[name]) for name in ("diagnostic_ns", "accelerometer_ns", "gyroscope_ns")}
     assert len(moved) == 1
