@@ -4,6 +4,28 @@ A message reads: subject "must be" rule, "got" value, where. ``HilsimError`` is 
 ``ValueError`` and ``TypeError`` from the core mean a fault in the caller's code, except inside ``config``, which turns them into ``ConfigError``.
 """
 
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_DAMAGE: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+"""Errors that parsers raise at bytes they did not expect."""
+
 
 class HilsimError(Exception):
     """Something an operator can mend; its text is shown as it is, without a traceback."""
@@ -53,3 +75,25 @@ def require(*rules: tuple[bool, str]) -> None:
     faults = [message for holds, message in rules if not holds]
     if faults:
         raise ValueError("; ".join(faults))
+
+
+@contextmanager
+def library_reads(fault: str, kind: type[HilsimError], *own: type[Exception]) -> Iterator[None]:
+    """Report what a library raises at a damaged file as a fault of the file.
+
+    Args:
+        fault: Start of the message, with the file and the place.
+        kind: Type of the error.
+        own: Exceptions of the library that derive from ``Exception`` alone.
+
+    Raises:
+        HilsimError: of that kind; the library raised one of its own exceptions or one that parsers raise at bytes they did not expect.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        raise kind(f"{fault}: must fit into the memory of this machine") from error
+    except (*_DAMAGE, *own) as error:
+        text = next(iter(str(error).strip().splitlines()), "")
+        is_sentence = text and isinstance(error, (OSError, ValueError, RuntimeError, *own))
+        raise kind(f"{fault}: {text if is_sentence else f'{type(error).__name__}: {text}'.removesuffix(': ')}") from error

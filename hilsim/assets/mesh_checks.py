@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from hilsim.assets.mesh_parts import is_file
 from hilsim.assets.nesting import nesting
-from hilsim.errors import AssetError
+from hilsim.errors import AssetError, library_reads
 from hilsim.limits import JSON_NESTING, JSON_VALUES, NODE_NESTING, SCENE_TRIANGLES
 
 _GLB_HEADER = struct.Struct("<4sII")
@@ -91,10 +91,8 @@ def check_dae(path: Path, data: bytes) -> float:
 def check_gltf(path: Path, data: bytes) -> list[str]:
     """Reject files that trimesh would read wrongly or in part; returns notes on ignored parts."""
     document = _gltf_document(path, data)
-    try:
+    with library_reads(f"{path}: must hold a glTF document, got one of another shape", AssetError):
         faults, notes = list(_gltf_faults(path, document)), list(_gltf_notes(path, document))
-    except (AttributeError, LookupError, TypeError) as error:
-        raise AssetError(f"{path}: must hold a glTF document, got one of another shape: {type(error).__name__}: {error}") from error
     if faults:
         raise AssetError("\n".join(f"{path}: {fault}" for fault in faults))
     return notes
@@ -149,11 +147,9 @@ def _gltf_document(path: Path, data: bytes) -> dict[str, Any]:
     text = _glb_text(path, data) if path.suffix.lower() == ".glb" else data
     JSON_VALUES.enforce(text.count(b",") + text.count(b":"), str(path), AssetError)
     JSON_NESTING.enforce(nesting(text), str(path), AssetError)
-    try:
+    with library_reads(f"{path}: must hold a glTF document", AssetError):
         document = json.loads(text)
         version = document["asset"]["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise AssetError(f"{path}: must hold a glTF document: {type(error).__name__}: {error}") from error
     if not str(version).startswith("2."):
         raise AssetError(f"{path}: glTF version must be 2, got {version}")
     return dict(document)

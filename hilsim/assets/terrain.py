@@ -5,7 +5,6 @@ holes. Only maps in metres are accepted; degrees are rejected, because hilsim do
 """
 
 import logging
-import struct
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from hilsim.assets.extent import check_extent
 from hilsim.assets.libtiff import silence_libtiff
 from hilsim.assets.mesh_parts import read_bytes
-from hilsim.errors import AssetError
+from hilsim.errors import AssetError, library_reads
 from hilsim.limits import TERRAIN_HEIGHTS
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
@@ -204,16 +203,15 @@ def with_image(path: Path, formats: tuple[str, ...], required: str, decode: Call
     data = read_bytes(path)
     silence_libtiff()
     logging.getLogger("PIL").setLevel(logging.CRITICAL)  # Pillow reports a damaged file by an exception as well
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; the size is checked here, before decoding
-            with Image.open(BytesIO(data), formats=formats) as image:
-                _check_size(path, image.size)
-                return decode(path, image)
-    except UnidentifiedImageError as error:
-        raise AssetError(f"{path}: must be {required}, got something Pillow cannot identify") from error
-    except (OSError, SyntaxError, ValueError, TypeError, EOFError, struct.error, LookupError, ArithmeticError, Image.DecompressionBombError) as error:
-        raise AssetError(f"{path}: cannot be decoded: {error}") from error
+    with warnings.catch_warnings(), library_reads(f"{path}: cannot be decoded", AssetError, Image.DecompressionBombError):
+        warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; the size is checked here, before decoding
+        try:
+            image = Image.open(BytesIO(data), formats=formats)
+        except UnidentifiedImageError as error:
+            raise AssetError(f"{path}: must be {required}, got something Pillow cannot identify") from error
+        with image:
+            _check_size(path, image.size)
+            return decode(path, image)
 
 
 def _check_size(path: Path, size: tuple[int, int]) -> None:
@@ -269,6 +267,7 @@ def _missing(path: Path, values: npt.NDArray[np.float64], tags: dict[int, Any]) 
 
 def _georeference(path: Path, tags: dict[int, Any]) -> _Place:
     keys = _geo_keys(path, tags)
+    scale, tie = (_numbers(path, tags, tag, name) for tag, name in ((_MODEL_PIXEL_SCALE, "pixel scale"), (_MODEL_TIEPOINT, "tie point")))
     model, units = keys.get(_MODEL_TYPE_KEY), [keys.get(_LINEAR_UNITS_KEY, _METRE), keys.get(_VERTICAL_UNITS_KEY, _METRE)]
     if model in _MODEL_NAMES:
         raise AssetError(
@@ -278,26 +277,36 @@ def _georeference(path: Path, tags: dict[int, Any]) -> _Place:
         raise AssetError(f"{path}: must be in metres (unit code 9001), got unit codes {units[0]} across and {units[1]} up")
     if _MODEL_TRANSFORMATION in tags:
         raise AssetError(f"{path}: must be north up with a pixel scale, got a transformation matrix (34264); re-project it")
-    scale = tags.get(_MODEL_PIXEL_SCALE)
-    if scale is None:
+    if not scale:
         return _Place()
-    if len(scale) < 2 or not all(np.isfinite(scale[:2])) or min(scale[:2]) <= 0.0:
+    if len(scale) < 2 or min(scale[:2]) <= 0.0:
         raise AssetError(f"{path}: the pixel scale (33550) must be above 0, got {scale}")
     east_m, north_m = float(scale[0]), float(scale[1])
     notes = () if model == _PROJECTED else (f"{path}: no coordinate system is given; its pixel size is taken as metres",)
-    tie = tags.get(_MODEL_TIEPOINT)
-    if tie is None:
+    if not tie:
         return _Place((east_m, north_m), notes=notes)
-    if len(tie) < 6 or not all(np.isfinite(tie[:6])):
+    if len(tie) < 6:
         raise AssetError(f"{path}: the tie point (33922) must be six numbers, got {tie}")
     half = 0.0 if keys.get(_RASTER_TYPE_KEY) == _PIXEL_IS_POINT else 0.5  # the height of an area is that of its centre
     north_west_m = (float(tie[3]) + (half - float(tie[0])) * east_m, float(tie[4]) - (half - float(tie[1])) * north_m)
     return _Place((east_m, north_m), north_west_m, notes)
 
 
+def _numbers(path: Path, tags: dict[int, Any], tag: int, name: str) -> tuple[float, ...]:
+    """Values of a tag, which Pillow gives as one value, as several, or as text; empty without the tag."""
+    found = tags.get(tag, ())
+    try:
+        numbers = tuple(float(value) for value in (found if isinstance(found, tuple) else (found,)))
+    except (TypeError, ValueError, ArithmeticError):
+        numbers = (np.nan,)
+    if not np.isfinite(numbers).all():
+        raise AssetError(f"{path}: the {name} ({tag}) must be finite numbers, got {str(found)[:60]}")
+    return numbers
+
+
 def _geo_keys(path: Path, tags: dict[int, Any]) -> dict[int, int]:
     """Short keys of the directory: rows of (key, place, count, value); place 0 means that the row contains the value."""
-    directory = [int(value) for value in tags.get(_GEO_KEYS, ())]
+    directory = [int(value) for value in _numbers(path, tags, _GEO_KEYS, "GeoTIFF key directory")]
     if not directory:
         return {}
     if len(directory) < 4 or len(directory) < 4 * (directory[3] + 1):

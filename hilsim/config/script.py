@@ -385,7 +385,7 @@ def _read_lines(path: Path) -> list[Any]:
             continue
         try:
             found.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             faults.append(f"{path}:{number}: must be a JSON object, got {error}")
     if faults:
         raise ConfigError("\n".join(faults[:10]))

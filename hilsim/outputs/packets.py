@@ -1,6 +1,6 @@
 """Packets in captures, MCAP files and ROS bags: read from each, written to each."""
 
-import struct
+import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.api.packet import Packet, read_capture
+from hilsim.capture.mcap import check_chunks, mcap_reader
 from hilsim.capture.pcap import PcapWriter
-from hilsim.errors import CaptureError, ConfigError
+from hilsim.errors import CaptureError, library_reads
 from hilsim.outputs.events import Event
 from hilsim.outputs.foxglove_log import FRAME_ENCODING, PAYLOAD_ENCODING
 from hilsim.outputs.ros import ros_typestore
@@ -17,11 +18,18 @@ from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, VELODYNE_DATA_ST
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 _SOURCE_MAC = "60:76:88:00:00:00"
 _BAG_SOURCE, _BAG_DESTINATION = ("192.168.1.201", 2368), ("255.255.255.255", 2368)
 """Addresses of a Velodyne from the factory: messages of ROS contain none."""
+_BAG_LIBRARIES = {"apsw": "Error", "sqlite3": "Error", "zstandard": "ZstdError"}
+"""Libraries that versions of rosbags read with, and their exceptions."""
 
 
 def read_packets(path: Path) -> Iterator[Packet]:
@@ -48,28 +56,20 @@ def _reader(path: Path) -> Iterator[Packet]:
 
 
 def _read_mcap(path: Path) -> Iterator[Packet]:
-    try:
-        from mcap.exceptions import McapError  # noqa: PLC0415 - an extra
-        from mcap.reader import make_reader  # noqa: PLC0415
-    except ImportError as error:
-        raise ConfigError("Reading MCAP requires the package mcap (pip install 'hilsim-lidar[foxglove]')") from error
-    try:
-        with path.open("rb") as file:
-            for _, channel, message in make_reader(file).iter_messages():
-                if channel.message_encoding not in {FRAME_ENCODING, PAYLOAD_ENCODING}:
-                    continue
-                header = int(channel.metadata["header_size"])
-                yield Packet(
-                    time_ns=message.log_time,
-                    sensor=channel.metadata["sensor"],
-                    stream=channel.metadata["stream"],
-                    source=_address(channel.metadata["source"]),
-                    destination=_address(channel.metadata["destination"]),
-                    payload=message.data[header:],
-                    headers=message.data[:header],
-                )
-    except (McapError, OSError, KeyError, ValueError, struct.error) as error:
-        raise CaptureError(f"{path}: cannot be read as MCAP: {error}") from error
+    with mcap_reader(path, "foxglove") as reader:
+        for _, channel, message in reader.iter_messages():
+            if channel.message_encoding not in {FRAME_ENCODING, PAYLOAD_ENCODING}:
+                continue
+            header = int(channel.metadata["header_size"])
+            yield Packet(
+                time_ns=message.log_time,
+                sensor=channel.metadata["sensor"],
+                stream=channel.metadata["stream"],
+                source=_address(channel.metadata["source"]),
+                destination=_address(channel.metadata["destination"]),
+                payload=message.data[header:],
+                headers=message.data[:header],
+            )
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -79,9 +79,12 @@ def _address(text: str) -> tuple[str, int]:
 
 def _read_bag(path: Path) -> Iterator[Packet]:
     store = ros_typestore()
-    from rosbags.highlevel import AnyReader, AnyReaderError  # noqa: PLC0415 - an extra
+    from rosbags.highlevel import AnyReader  # noqa: PLC0415 - an extra
 
-    try:
+    with library_reads(f"{path}: cannot be read as a ROS bag", CaptureError, *_bag_errors()):
+        for part in path.glob("*.mcap"):
+            with part.open("rb") as file:
+                check_chunks(part, file)
         with AnyReader([path], default_typestore=store) as reader:
             wanted = [each for each in reader.connections if each.msgtype == "velodyne_msgs/msg/VelodyneScan"]
             for connection, _, raw in reader.messages(wanted) if wanted else ():
@@ -96,8 +99,16 @@ def _read_bag(path: Path) -> Iterator[Packet]:
                         destination=_BAG_DESTINATION,
                         payload=packet.data.tobytes(),
                     )
-    except (AnyReaderError, OSError) as error:
-        raise CaptureError(f"{path}: cannot be read as a ROS bag: {error}") from error
+
+
+def _bag_errors() -> tuple[type[Exception], ...]:
+    """Exceptions of rosbags and of the libraries that its version reads with."""
+    from rosbags import rosbag1, rosbag2  # noqa: PLC0415 - an extra
+    from rosbags.highlevel import AnyReaderError  # noqa: PLC0415 - an extra
+    from rosbags.typesys import TypesysError  # noqa: PLC0415 - an extra
+
+    used = [(sys.modules[module], name) for module, name in _BAG_LIBRARIES.items() if module in sys.modules]
+    return AnyReaderError, rosbag1.ReaderError, rosbag2.ReaderError, TypesysError, zstd.ZstdError, *(getattr(*each) for each in used)
 
 
 class PcapOutput:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from hilsim.capture.mcap import mcap_reader
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.limits import OSI_MESSAGE_BYTES
 from hilsim.protocols.osi import MessageType
@@ -71,31 +72,20 @@ def read_trace(path: Path, kind: MessageType | None = None, channel: str | None 
 
 
 def _read_mcap(path: Path, kind: MessageType | None, channel: str | None) -> Iterator[OsiMessage]:
-    try:
-        from mcap.exceptions import McapError  # noqa: PLC0415 - an extra
-        from mcap.reader import make_reader  # noqa: PLC0415
-    except ImportError as error:
-        raise ConfigError(f"{path}: reading MCAP files requires the package mcap (pip install 'hilsim-lidar[osi]')") from error
-    try:
-        with path.open("rb") as file:
-            reader = make_reader(file)
-            summary = reader.get_summary()
-            if summary is None:
-                raise CaptureError(f"{path}: must have a summary, as OSI's multi-channel traces have, got a file without one")
-            topics = {
-                each.topic: _SCHEMAS[summary.schemas[each.schema_id].name]
-                for each in summary.channels.values()
-                if each.schema_id in summary.schemas and summary.schemas[each.schema_id].name in _SCHEMAS
-            }
-            chosen = [topic for topic, known in topics.items() if channel in {None, topic} and kind in {None, known}]
-            if len(chosen) != 1:
-                listed = ", ".join(f"{topic} ({known})" for topic, known in topics.items()) or "no channel of GroundTruth or SensorView"
-                raise ConfigError(f"{path}: channel must name one of the file's, got {channel!r} of: {listed}")
-            for number, (_, _, each) in enumerate(reader.iter_messages(topics=chosen)):
-                where = f"{path}: {chosen[0]}: message {number}"
-                OSI_MESSAGE_BYTES.enforce(len(each.data), where, CaptureError)
-                yield OsiMessage(each.data, topics[chosen[0]], where)
-    except OSError as error:
-        raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
-    except McapError as error:
-        raise CaptureError(f"{path}: cannot be read: {error or type(error).__name__}") from error
+    with mcap_reader(path, "osi") as reader:
+        summary = reader.get_summary()
+        if summary is None:
+            raise CaptureError(f"{path}: must have a summary, as OSI's multi-channel traces have, got a file without one")
+        topics = {
+            each.topic: _SCHEMAS[summary.schemas[each.schema_id].name]
+            for each in summary.channels.values()
+            if each.schema_id in summary.schemas and summary.schemas[each.schema_id].name in _SCHEMAS
+        }
+        chosen = [topic for topic, known in topics.items() if channel in {None, topic} and kind in {None, known}]
+        if len(chosen) != 1:
+            listed = ", ".join(f"{topic} ({known})" for topic, known in topics.items()) or "no channel of GroundTruth or SensorView"
+            raise ConfigError(f"{path}: channel must name one of the file's, got {channel!r} of: {listed}")
+        for number, (_, _, each) in enumerate(reader.iter_messages(topics=chosen)):
+            where = f"{path}: {chosen[0]}: message {number}"
+            OSI_MESSAGE_BYTES.enforce(len(each.data), where, CaptureError)
+            yield OsiMessage(each.data, topics[chosen[0]], where)

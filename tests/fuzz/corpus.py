@@ -2,19 +2,28 @@
 
 import itertools
 import json
+import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import trimesh
+from mcap.writer import CompressionType
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
+from rosbags.rosbag1 import Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from hilsim.api.packet import Packet
 from hilsim.background.files.archive import write_archive
 from hilsim.background.files.bitmap import write_bitmap
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
+from hilsim.outputs.bag import RosBag
+from hilsim.outputs.events import SourceInfo
+from hilsim.outputs.foxglove_log import McapFile
 from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
 from hilsim.protocols.ouster.metadata import metadata_document
@@ -27,8 +36,9 @@ from tests.unit.assets import test_submeshes
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
 from tests.unit.gazebo.worlds import scanner, thing, world_text
 from tests.unit.pose_sources.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
+from tests.unit.pose_sources.test_osi import write_mcap
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
-from tests.unit.replay.streams import CEPTON, POSITION, Recording, position_packet, stdv_packet
+from tests.unit.replay.streams import CEPTON, POSITION, Recording, data_packet, position_packet, stdv_packet
 
 _PACKETS_OF_A_REAL_CAPTURE = 60
 
@@ -98,6 +108,102 @@ def worlds(folder: Path) -> list[bytes]:
 def osi(_folder: Path) -> list[bytes]:
     """Messages of a simulator."""
     return [GROUND_TRUTH, SENSOR_VIEW]
+
+
+def osi_mcaps(folder: Path) -> list[bytes]:
+    """Traces in chunks of each kind, and without chunks."""
+    found = []
+    for number, options in enumerate(({"compression": each} for each in CompressionType), 1):
+        path = folder / f"sound-{number}.mcap"
+        write_mcap(path, [("truth", "osi3.GroundTruth", [GROUND_TRUTH] * 3), ("view", "osi3.SensorView", [SENSOR_VIEW])], **options)
+        found.append(path.read_bytes())
+    write_mcap(folder / "sound.mcap", [("truth", "osi3.GroundTruth", [GROUND_TRUTH] * 3)], use_chunking=False)
+    return [*found, (folder / "sound.mcap").read_bytes()]
+
+
+def osi_traces(_: Path) -> list[bytes]:
+    return [b"".join(struct.pack("<I", len(each)) + each for each in messages) for messages in ([GROUND_TRUTH], [GROUND_TRUTH] * 3)]
+
+
+_ADDRESS = ("127.0.0.1", 2368)
+_PACKETS = [
+    Packet(time_ns=number, sensor="a", stream="data", source=_ADDRESS, destination=_ADDRESS, payload=bytes(1206), headers=bytes(42))
+    for number in range(3)
+]
+
+
+def packet_mcaps(folder: Path) -> list[bytes]:
+    """Files of hilsim itself, of packets with headers and without."""
+    found = []
+    for packets in (_PACKETS, [replace(packet, headers=b"") for packet in _PACKETS]):
+        output = McapFile(folder / "sound.mcap", SourceInfo(name="a"))
+        for packet in packets:
+            output.write(packet)
+        output.close()
+        found.append((folder / "sound.mcap").read_bytes())
+    return found
+
+
+def ros2_bags(storage: str, folder: Path) -> list[bytes]:
+    """The file of a bag; its metadata stay beside it."""
+    shutil.rmtree(folder / "bag", ignore_errors=True)
+    output = RosBag(folder / "bag", SourceInfo(name="a"), storage=storage)
+    for packet in _PACKETS:
+        output.write(replace(packet, payload=data_packet(0, 0)))
+    output.close()
+    return [next(path for path in (folder / "bag").iterdir() if path.suffix != ".yaml").read_bytes()]
+
+
+def bag_metadata(folder: Path) -> list[bytes]:
+    ros2_bags("sqlite3", folder)
+    return [(folder / "bag" / "metadata.yaml").read_bytes()]
+
+
+def ros1_bags(folder: Path) -> list[bytes]:
+    """Bags with plain and with compressed chunks."""
+    store = get_typestore(Stores.ROS1_NOETIC)
+    packet_text, scan_text = "time stamp\nuint8[1206] data\n", "std_msgs/Header header\nvelodyne_msgs/VelodynePacket[] packets\n"
+    store.register(
+        get_types_from_msg(packet_text, "velodyne_msgs/msg/VelodynePacket") | get_types_from_msg(scan_text, "velodyne_msgs/msg/VelodyneScan")
+    )
+    types = store.types
+    now = types["builtin_interfaces/msg/Time"](sec=1, nanosec=2)
+    packets = [types["velodyne_msgs/msg/VelodynePacket"](stamp=now, data=np.zeros(1206, np.uint8))] * 2
+    scan = types["velodyne_msgs/msg/VelodyneScan"](header=types["std_msgs/msg/Header"](seq=1, stamp=now, frame_id="a"), packets=packets)
+    found = []
+    for compression in (None, *Writer.CompressionFormat):
+        path = folder / "sound.bag"
+        path.unlink(missing_ok=True)
+        writer = Writer(path)
+        if compression is not None:
+            writer.set_compression(compression)
+        with writer:
+            connection = writer.add_connection("/a/velodyne_packets", "velodyne_msgs/msg/VelodyneScan", typestore=store)
+            for number in range(3):
+                writer.write(connection, number, store.serialize_ros1(scan, "velodyne_msgs/msg/VelodyneScan"))
+        found.append(path.read_bytes())
+    return found
+
+
+def scripts(_: Path) -> list[bytes]:
+    """Changes as TOML."""
+    return [b"\n".join(b"[[change]]\n" + _toml_of(json.loads(line)["change"]) for line in json_requests(_) if b"change" in line)]
+
+
+def _toml_of(change: dict[str, object]) -> bytes:
+    table = {"at_s": 1.0} | change
+    return "\n".join(f"{key} = {_toml_value(value)}" for key, value in table.items()).encode() + b"\n"
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    return "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }" if isinstance(value, dict) else json.dumps(value)
+
+
+def script_lines(_: Path) -> list[bytes]:
+    """Changes as lines of JSON."""
+    return [b"\n".join(json.dumps({"at_s": 1.0} | json.loads(line)["change"]).encode() for line in json_requests(_) if b"change" in line)]
 
 
 def discovery(_folder: Path) -> list[bytes]:
@@ -250,7 +356,10 @@ def json_requests(_: Path) -> list[bytes]:
     return [
         b'{"id": 1, "do": "change", "change": {"kind": "move", "name": "walker", "position_m": [4.0, 1.0, 0.85], "rotation_deg": [0, 0, 90]}}',
         b'{"do": "change", "change": {"kind": "add", "at_s": 12.5, "box": {"name": "crate", "size_m": [1, 1, 1], "position_m": [4, 0, 0.5]}}}',
-        b'{"do": "change", "change": {"kind": "travel", "name": "a", "motion": {"waypoints": [{"time_s": 0.5, "position_m": [1, 2, 3]}]}}}',
+        (
+            b'{"do": "change", "change": {"kind": "travel", "name": "a", "motion": {"waypoints": [{"time_s": 0.5, "position_m": [1, 2, 3]}'
+            b', {"time_s": 1.5, "position_m": [1, 2, 4]}]}}}'
+        ),
         b'{"do": "change", "change": {"kind": "weather", "weather": {"fog_visibility_m": 40.0}, "late_s": {"roof": 1e3}}}',
         b'{"do": "change", "change": {"kind": "sensor", "sensor": "roof", "laser": false, "return_mode": "dual"}}',
         b'{"id": "b", "do": "seek", "position_s": 12.5, "replay": "front"}',

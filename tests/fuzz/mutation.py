@@ -186,6 +186,27 @@ def spoil_trailer(random: Random, corpus: list[bytes]) -> bytes:
     return bytes(data)
 
 
+def spoil_mcap(random: Random, corpus: list[bytes]) -> bytes:
+    """One to three records corrupted, doubled or taken out, with lengths that fit; now and then bytes."""
+    if random.random() < 0.4:
+        return spoil_bytes(random, corpus)
+    whole, records, at = random.choice(corpus), [], 8
+    while at + 17 <= len(whole):
+        kind, size = struct.unpack_from("<BQ", whole, at)
+        records.append((kind, whole[at + 9 : at + 9 + size]))
+        at += 9 + size
+    for _ in range(random.choice((1, 1, 3))):
+        row = random.randrange(len(records))
+        match random.randrange(6):
+            case 0:
+                records[row:row] = [random.choice(records)] * random.choice((1, 30))
+            case 1 if len(records) > 1:
+                del records[row]
+            case _:
+                records[row] = (records[row][0], spoil_bytes(random, [records[row][1]]))
+    return whole[:8] + b"".join(struct.pack("<BQ", kind, len(body)) + body for kind, body in records) + whole[:8]
+
+
 def spoil_capture(random: Random, corpus: list[bytes]) -> bytes:
     """Packets corrupted, moved, doubled and given other times, in records that are sound; now and then bytes, and packed with gzip."""
     if random.random() < 0.3:

@@ -28,7 +28,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.rig import load_rig
-from hilsim.config.script import parse_change
+from hilsim.config.script import load_script, parse_change
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control import obey
 from hilsim.daemon.control_requests import parse_request
@@ -40,7 +40,9 @@ from hilsim.external.messages import decode
 from hilsim.gazebo.lidar import fan_of
 from hilsim.geometry.live_keys import build_live_keys, live_pose
 from hilsim.geometry.poses import Pose
+from hilsim.outputs.packets import read_packets
 from hilsim.pose_sources.osi import osi_snapshot
+from hilsim.pose_sources.osi_traces import read_trace
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
 from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.gazebo_discovery import decode_discovery
@@ -66,7 +68,7 @@ from hilsim.vehicle.live import build_live_pose, live_state
 from hilsim.vehicle.specs import VehicleSpec
 from tests.fuzz import corpus
 from tests.fuzz.harness import Target
-from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_npz, spoil_text, spoil_trailer
+from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_mcap, spoil_npz, spoil_text, spoil_trailer
 from tests.support import ROOM, write_rig
 from tests.unit.telemetry.conftest import make_reading
 
@@ -186,6 +188,22 @@ def _osi(data: bytes, _folder: Path) -> None:
     with contextlib.suppress(PacketError):
         decode_reflections(data)
     osi_snapshot(data, "SensorView")
+
+
+def _osi_trace(suffix: str, data: bytes, folder: Path) -> None:
+    for each in read_trace(_file(data, folder, f"a.{suffix}"), "GroundTruth"):
+        osi_snapshot(each.content, each.kind)
+
+
+def _packets(name: str, data: bytes, folder: Path) -> None:
+    """Of a file; of one in a bag with what is beside it."""
+    path = _file(data, folder, next((f"bag/{each.name}" for each in folder.glob(f"bag/*.{name}")), f"a.{name}"))
+    for _ in read_packets(path.parent if path.parent != folder else path):
+        pass
+
+
+def _script(suffix: str, data: bytes, folder: Path) -> None:
+    load_script(_file(data, folder, f"a.{suffix}"))
 
 
 def _terrain(suffix: str, data: bytes, folder: Path) -> None:
@@ -378,6 +396,15 @@ TARGETS = {
         Target(name="sdf", corpus=corpus.worlds, mutate=spoil_text, run=_sdf, suffix=".sdf", cpu_s=2.0),
         Target(name="discovery", corpus=corpus.discovery, mutate=spoil_bytes, run=_discovery),
         Target(name="osi", corpus=corpus.osi, mutate=spoil_bytes, run=_osi),
+        Target(name="osi-trace", corpus=corpus.osi_traces, mutate=spoil_bytes, run=partial(_osi_trace, "osi")),
+        Target(name="osi-mcap", corpus=corpus.osi_mcaps, mutate=spoil_mcap, run=partial(_osi_trace, "mcap"), suffix=".mcap"),
+        Target(name="mcap", corpus=corpus.packet_mcaps, mutate=spoil_mcap, run=partial(_packets, "mcap"), suffix=".mcap"),
+        Target(name="bag-mcap", corpus=partial(corpus.ros2_bags, "mcap"), mutate=spoil_mcap, run=partial(_packets, "mcap"), suffix=".mcap"),
+        Target(name="bag-sqlite", corpus=partial(corpus.ros2_bags, "sqlite3"), mutate=spoil_bytes, run=partial(_packets, "db3"), suffix=".db3"),
+        Target(name="bag-metadata", corpus=corpus.bag_metadata, mutate=spoil_text, run=partial(_packets, "yaml"), suffix=".yaml"),
+        Target(name="bag-ros1", corpus=corpus.ros1_bags, mutate=spoil_bytes, run=partial(_packets, "bag"), suffix=".bag"),
+        Target(name="script", corpus=corpus.scripts, mutate=spoil_text, run=partial(_script, "toml"), suffix=".toml"),
+        Target(name="script-lines", corpus=corpus.script_lines, mutate=spoil_text, run=partial(_script, "jsonl"), suffix=".jsonl"),
         Target(name="glb", corpus=partial(corpus.meshes, "glb"), mutate=spoil_glb, run=partial(_mesh, "glb"), suffix=".glb", cpu_s=1.0),
         Target(name="gltf", corpus=corpus.gltf, mutate=spoil_json, run=partial(_mesh, "gltf"), suffix=".gltf", cpu_s=1.0),
         Target(name="png", corpus=corpus.pictures, mutate=spoil_bytes, run=partial(_terrain, "png"), suffix=".png", cpu_s=1.0),

@@ -14,7 +14,6 @@ member           content
 ``numpy.load(path)`` reads it, without pickles. Members have no time stamp, so with one version of zlib equal maps are equal files.
 """
 
-import zlib
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -28,7 +27,7 @@ from hilsim.assets.mesh_parts import read_bytes
 from hilsim.background.files.metadata import Grid, check_cells, describe_map, read_metadata
 from hilsim.background.files.npy import NpyHeader, array_of, read_header
 from hilsim.background.files.whole_file import replace_file
-from hilsim.errors import AssetError
+from hilsim.errors import AssetError, library_reads
 from hilsim.limits import MAP_METADATA_BYTES
 from hilsim.scene.background import BackgroundMap
 
@@ -36,8 +35,6 @@ _DTYPES = {"distance_mm": "<u4", "intensity": "<u2", "flags": "|u1", "hit_count"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP file
 _UNIX, _READABLE = 3, 0o644 << 16
 _LEVEL = 6
-# Exceptions of zipfile for damaged and encrypted archives and members.
-_FAULTS = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
 
 def write_archive(background: BackgroundMap, path: Path) -> None:
@@ -85,10 +82,8 @@ def _add(archive: ZipFile, name: str, array: npt.NDArray[Any]) -> None:
 
 
 def _open(path: Path, data: bytes) -> ZipFile:
-    try:
+    with library_reads(f"{path}: must be a whole NPZ file", AssetError, BadZipFile):
         archive = ZipFile(BytesIO(data))
-    except _FAULTS as error:
-        raise AssetError(f"{path}: must be a whole NPZ file: {error}") from error
     held = set(archive.namelist())
     names = {"metadata", *_DTYPES}
     missing = sorted(name for name in names if f"{name}.npy" not in held)
@@ -134,15 +129,12 @@ def _member(archive: ZipFile, path: Path, name: str, check: Callable[[NpyHeader]
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise AssetError(f"{path}: {name} must be stored or deflated, got compression {info.compress_type}")
-    try:
-        with archive.open(info) as file:
-            header = read_header(file)
-            size = header.size + check(header)
-            if info.file_size != size:
-                raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {info.file_size}")
-            data = file.read()
-    except _FAULTS as error:
-        raise AssetError(f"{path}: {name} is damaged: {error}") from error
+    with library_reads(f"{path}: {name} is damaged", AssetError, BadZipFile), archive.open(info) as file:
+        header = read_header(file)
+        size = header.size + check(header)
+        if info.file_size != size:
+            raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {info.file_size}")
+        data = file.read()
     if header.size + len(data) != size:
         raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {header.size + len(data)}")
     return header, data

@@ -165,10 +165,10 @@ def test_type_of_a_trace_is_in_its_name_or_given(tmp_path):
         list(read_trace(tmp_path / "a.osi", "GroundTruth"))
 
 
-def _mcap(path, topics):
+def write_mcap(path, topics, **options):
     writer_module = pytest.importorskip("mcap.writer")
     with path.open("wb") as file:
-        writer = writer_module.Writer(file)
+        writer = writer_module.Writer(file, **options)
         writer.start()
         for topic, schema, contents in topics:
             number = writer.register_schema(schema, "protobuf", b"")
@@ -180,7 +180,7 @@ def _mcap(path, topics):
 
 def test_channel_of_an_mcap_file_is_found_by_its_schema(tmp_path):
     path = tmp_path / "a.mcap"
-    _mcap(path, [("truth", "osi3.GroundTruth", [GROUND_TRUTH] * 3), ("view", "osi3.SensorView", [SENSOR_VIEW]), ("other", "x.Y", [b"1"])])
+    write_mcap(path, [("truth", "osi3.GroundTruth", [GROUND_TRUTH] * 3), ("view", "osi3.SensorView", [SENSOR_VIEW]), ("other", "x.Y", [b"1"])])
     assert [each.content for each in read_trace(path, "GroundTruth")] == [GROUND_TRUTH] * 3
     assert [each.kind for each in read_trace(path, channel="view")] == ["SensorView"]
     with pytest.raises(ConfigError, match=r"channel must name one of the file's, got None of: truth \(GroundTruth\), view \(SensorView\)"):
