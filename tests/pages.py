@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _FENCE = re.compile(r"^( *)```(\w*)$")
@@ -56,3 +58,8 @@ def blocks_of(page: Path, language: str | None = None) -> list[Block]:
 def blocks(language: str | None = None) -> list[Block]:
     """The same of all pages."""
     return [block for page in PAGES for block in blocks_of(page, language)]
+
+
+def by_page(found, page=lambda each: each, name=lambda each: each.name):
+    """Parameters of a test, one each: those of the README run in ``make test`` too, the others in ``make test-all``."""
+    return [pytest.param(each, id=name(each), marks=() if page(each).name == "README.md" else pytest.mark.extended) for each in found]

@@ -50,7 +50,7 @@ COUNTS = {
     "change": 36,
 }
 """Inputs a target: ten seconds of a core in all."""
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(1200)]
 """The first test waits for all targets: a minute of a core of its own, ten beside others."""
 PLAIN = os.environ | {"NUMBA_DISABLE_JIT": "1"}
 

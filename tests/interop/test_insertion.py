@@ -150,6 +150,7 @@ def errors_of(path):
     return {finding.rule for finding in every if finding.severity is Severity.ERROR}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", CAPTURES)
 def test_touched_firings_are_those_of_an_independent_ray_caster(name, capture, tmp_path):
     """Whole beams on an object show its range, whole beams beside it or behind a recorded return keep their bytes."""
@@ -229,6 +230,7 @@ def noise_m(raw, byte, unit_m, bytes_, ranges_m):
     return np.sqrt(np.mean(chosen**2) / 6.0) if chosen.size else np.nan, chosen.size
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", CAPTURES)
 def test_an_inserted_surface_has_the_noise_of_the_capture(name, capture, tmp_path):
     """A dome around the sensor, at the brightness and the range that most returns of the capture have: the same noise within 20 %, by second differences."""

@@ -72,6 +72,7 @@ def test_every_decoded_point_of_an_hdl32e_is_as_far_away_as_the_true_one(tmp_pat
         np.testing.assert_allclose(level_m, truth, atol=0.002, err_msg=f"ring {ring}")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("profile", "model", "settings"),
     [

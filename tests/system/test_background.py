@@ -65,6 +65,7 @@ def test_a_map_and_a_rig_are_written_and_reported(captures, tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.extended
 def test_the_first_start_reports_why_it_waits(cepton_capture, tmp_path):
     """Kernels that are compiled take seconds in which nothing else could be printed."""
     told = [
@@ -151,6 +152,7 @@ def test_a_profile_that_cannot_be_the_sensors_is_a_fault(cepton_capture, capture
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.extended
 def test_a_captured_place_with_a_box_in_it_is_recorded(captures, tmp_path):
     """Capture to map to rig to packets: where the box is, its face; where it is not, what was captured."""
     assert background(*captures, "-o", tmp_path / "hall", "--height-m", "1.8").returncode == 0
@@ -272,6 +274,7 @@ def test_wrong_usage_has_exit_code_2(captures, tmp_path, arguments, said):
     assert said in " ".join(result.stderr.split())
 
 
+@pytest.mark.extended
 def test_a_live_stream_becomes_a_map(captures, tmp_path):
     del captures
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -71,6 +71,7 @@ def sequences(payloads):
     return [read_stdv_header(payload).sequence for payload in payloads]
 
 
+@pytest.mark.extended
 def test_every_packet_of_a_turning_and_two_swept_sensors_arrives_from_its_own_address(daemon, rig, receiver):
     data, position, swept = receiver(), receiver(), receiver()
     running = daemon(
@@ -174,6 +175,7 @@ def test_sent_packets_equal_the_offline_recording(daemon, rig, receiver, offline
     assert all(payload == by_number[read_stdv_header(payload).sequence] for payload in compared)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("threads", "batch_ms"), [(1, 7), (3, 100)])
 def test_batches_and_threads_do_not_change_a_byte(offline, tmp_path, threads, batch_ms):
     again = tmp_path / "again.pcap"
@@ -235,6 +237,7 @@ def test_a_picture_can_be_drawn_of_a_live_stream(daemon, rig, receiver, tmp_path
     assert (tmp_path / "scan.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.extended
 def test_our_own_recording_replays_re_timed_and_looped_as_one_stream(offline):
     heard = Arrivals(1)
     summary = replay(offline[1], "--loop", "seamless", "--loops", "3", *rerouted((8808,), heard.ports))

@@ -68,6 +68,7 @@ def test_packets_flow_once_the_daemon_says_so_and_it_stops_at_once_without_a_tor
     assert all(len(payload) == DATA_PACKET_SIZE for payload, _ in data.drain())
 
 
+@pytest.mark.extended
 def test_ctrl_c_stops_cleanly_too(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)))
@@ -76,6 +77,7 @@ def test_ctrl_c_stops_cleanly_too(daemon, rig, receiver):
     assert "Traceback" not in running.text()
 
 
+@pytest.mark.extended
 def test_the_log_says_what_is_prepared_before_it_is_so_that_a_first_start_is_not_silent(daemon, rig, receiver):
     data, position = receiver(), receiver()
     path = rig(sensor_table("roof", data.port, position.port))
@@ -118,6 +120,7 @@ def test_the_live_stream_passes_the_conformance_checker(daemon, rig):
     assert result.sensors[0].summary.model == "VLP-16"
 
 
+@pytest.mark.extended
 def test_a_receiver_that_is_not_there_neither_stops_nor_delays_the_stream(daemon, rig, receiver):
     gone = receiver()
     port, position = gone.port, receiver()
@@ -150,6 +153,7 @@ def test_sighup_changes_one_sensor_and_the_other_loses_no_packet(daemon, rig, re
     assert np.median(np.diff(azimuth, axis=1) % 36_000) == pytest.approx(79.6, abs=1.5)
 
 
+@pytest.mark.extended
 def test_sighup_with_a_faulty_rig_is_refused_and_nothing_changes(daemon, rig, receiver):
     data, position = receiver(), receiver()
     path = rig(sensor_table("roof", data.port, position.port))
@@ -160,6 +164,7 @@ def test_sighup_with_a_faulty_rig_is_refused_and_nothing_changes(daemon, rig, re
     assert len(data.take(100)) == 100
 
 
+@pytest.mark.extended
 def test_a_storm_of_scrapes_does_not_stop_packets(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)))
@@ -169,6 +174,7 @@ def test_a_storm_of_scrapes_does_not_stop_packets(daemon, rig, receiver):
     assert lost(received) <= unsent(figures(running), "roof")
 
 
+@pytest.mark.extended
 def test_a_daemon_that_stands_still_says_exactly_which_packets_it_left_out(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)))

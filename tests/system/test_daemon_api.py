@@ -76,6 +76,7 @@ def test_its_control_is_there_without_a_word_of_it_in_the_rig(receiver):
             daemon.control.pause("roof")
 
 
+@pytest.mark.extended
 def test_control_and_metrics_settings_of_the_rig_apply(receiver, tmp_path, free_port):
     data, position, port = receiver(), receiver(), free_port()
     path = tmp_path / "rig.toml"
@@ -87,6 +88,7 @@ def test_control_and_metrics_settings_of_the_rig_apply(receiver, tmp_path, free_
         assert f"http://127.0.0.1:{port}/metrics" in daemon.log
 
 
+@pytest.mark.extended
 def test_options_change_the_rig(receiver):
     data, moved, position = receiver(), receiver(), receiver()
     changes = {"sensor.roof.network.source": "127.0.1.77", "sensor.roof.name": "left"}
@@ -95,6 +97,7 @@ def test_options_change_the_rig(receiver):
         assert daemon.sensors[0].name == "left"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("loaded", [False, True])
 def test_files_that_a_mapping_names_are_found_from_the_working_directory(receiver, tmp_path, monkeypatch, loaded):
     data, position = receiver(), receiver()
@@ -122,6 +125,7 @@ def test_the_daemons_own_message_is_raised_when_it_does_not_start(receiver, tmp_
     assert "rotation_rate_rpm must be" in log.read_text()
 
 
+@pytest.mark.extended
 def test_a_daemon_that_has_died_is_named_when_it_is_asked(receiver):
     data, position = receiver(), receiver()
     with Daemon(room(data, position)) as daemon:
@@ -133,6 +137,7 @@ def test_a_daemon_that_has_died_is_named_when_it_is_asked(receiver):
             daemon.control.status()
 
 
+@pytest.mark.extended
 def test_it_ends_when_the_block_is_left_by_an_exception(receiver):
     data, position = receiver(), receiver()
     with pytest.raises(KeyError, match="mine"), Daemon(room(data, position)) as daemon:
@@ -150,6 +155,7 @@ def test_a_name_that_is_no_rigs_is_refused_with_those_there_are():
         pass
 
 
+@pytest.mark.extended
 def test_it_does_not_outlive_a_process_that_is_killed(receiver, tmp_path):
     data, position = receiver(), receiver()
     program = f"import time; from hilsim.api.daemon import Daemon\nwith Daemon({room(data, position)!r}) as daemon: print(daemon.pid, flush=True); time.sleep(600)"

@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from tests import commands
-from tests.pages import blocks
+from tests.pages import blocks, by_page
 from tests.system.shell_pages import programs_in, shell_of
 
 pytestmark = pytest.mark.system
@@ -191,13 +191,7 @@ def run(block, shell):
     assert status == 0, f"{block.place}: exit status {status}\n{script.read_text()}\n{said.read_text()[-4000:]}"
 
 
-def _pages():
-    """Pages with commands; those of the README run in ``make test`` too."""
-    for page in sorted({block.page for block in RUN}):
-        yield pytest.param(page, id=page.name, marks=() if page.name == "README.md" else pytest.mark.extended)
-
-
-@pytest.mark.parametrize("page", list(_pages()))
+@pytest.mark.parametrize("page", by_page(sorted({block.page for block in RUN})))
 def test_the_commands_of_a_page_run(page, tmp_path, programs):
     shown = [block for block in RUN if block.page == page]
     if any("socat" in block.text for block in shown) and shutil.which("socat") is None:

@@ -152,6 +152,7 @@ def test_without_the_right_the_message_says_which_one_to_grant(nobodys_room, net
     refused(result, named)
 
 
+@pytest.mark.extended
 def test_an_unwritable_cache_costs_a_compile_and_nothing_else(tmp_path):
     path = write_rig(tmp_path, (profiles_directory() / "rigs" / "rangefinder.toml").read_text())  # a scene and rays, and few kernels for them
     result = hilsim(

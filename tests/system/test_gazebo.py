@@ -43,6 +43,7 @@ def test_check_says_what_each_lidar_measures_and_where(yard):
     assert "2 lidar(s) for Gazebo" in said.stderr
 
 
+@pytest.mark.extended
 def test_a_picture_shows_a_lidar_by_its_name(yard):
     call("picture", yard, "--sensor", "robot::link::low", "-o", "low.png", cwd=yard.parent)
     said = call("picture", yard, "-o", "scan.png", cwd=yard.parent)
@@ -114,6 +115,7 @@ override = { range_noise_m = 0.0, detector = { range_noise_weak_m = 0.0 }, signa
 """
 
 
+@pytest.mark.extended
 def test_a_vlp16_at_the_scanners_place_sees_the_same_ranges_to_a_code(yard):
     (yard.parent / "rig.toml").write_text(RIG)
     call("record", "rig.toml", "-o", "both.pcap", "--duration-s", "0.3", cwd=yard.parent)
@@ -155,6 +157,7 @@ def test_a_sensor_that_cannot_stand_there_is_refused(yard, change, fault):
     assert fault in call("check", "rig.toml", cwd=yard.parent, status=1).stderr
 
 
+@pytest.mark.extended
 def test_a_daemon_of_a_program_runs_a_world_by_its_path_and_as_a_rig(yard):
     for rig in (yard, hilsim.load_rig(yard)):
         with hilsim.Daemon(rig) as daemon:

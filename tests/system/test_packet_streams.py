@@ -126,6 +126,7 @@ def test_frames_are_whole_across_changes_of_destination(bench, tmp_path, receive
         assert {(each.flow.destination_port, len(each.payload)) for each in found} > set_to
 
 
+@pytest.mark.extended
 def test_a_client_that_stands_still_loses_whole_packets_and_no_other_notices(bench, tmp_path):
     with bench('rotation_rate_rpm = 600\nreturn_mode = "dual"') as daemon:
         with open_packets(str(tmp_path / "control")) as slow, open_packets(str(tmp_path / "control")) as fast:
@@ -151,6 +152,7 @@ def test_a_client_that_stands_still_loses_whole_packets_and_no_other_notices(ben
     assert set(cut) <= set(recorded)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_a_follower_that_ends_in_any_way_changes_nothing(bench, tmp_path, number):
     with bench() as daemon, (tmp_path / "now.pcap").open("wb") as file:
@@ -164,6 +166,7 @@ def test_a_follower_that_ends_in_any_way_changes_nothing(bench, tmp_path, number
     assert_within(packets(tmp_path / "now.pcap"), packets(tmp_path / "drive.pcap"))
 
 
+@pytest.mark.extended
 def test_the_reader_of_a_pipe_may_end(bench, tmp_path):
     with bench():
         command = f"{sys.executable} -m hilsim control {tmp_path / 'control'} packets"
@@ -195,6 +198,7 @@ def test_a_stream_ends_with_its_daemon(bench, tmp_path):
     assert daemon.exit_code == 0
 
 
+@pytest.mark.extended
 def test_another_process_can_build_the_rig_that_runs(bench):
     with bench() as daemon:
         daemon.control.change("weather", weather={"fog_visibility_m": 200.0})

@@ -93,6 +93,7 @@ def test_a_sink_of_a_plugin_follows_every_packet_to_the_last(daemon, rig, receiv
     assert sent_ns == sorted(sent_ns)
 
 
+@pytest.mark.extended
 def test_a_sink_of_a_plugin_that_breaks_is_reported_and_counted_and_costs_nothing_else(daemon, rig, receiver, site, tmp_path):
     data, position = receiver(), receiver()
     path = rig(sensor_table("roof", data.port, position.port), DEPARTURES, '[[sink]]\nkind = "broken"\nbatches = 3\n')
@@ -127,6 +128,7 @@ def test_check_shows_what_a_plugins_sensor_and_sink_come_to(hilsim, rig):
     assert effective["sink"] == [{"kind": "departures", "name": "departures", "file": "sent.csv", "flow": ""}]
 
 
+@pytest.mark.extended
 def test_a_family_of_a_plugin_is_recorded_with_its_own_ports_and_headers(hilsim, rig, tmp_path):
     table = spinner(7200, 7201).replace("data_port = 7200\nposition_port = 7201\n", "")
     done = hilsim("record", rig(table), "-o", tmp_path / "spinner.pcap", "--duration-s", "0.5")
@@ -148,6 +150,7 @@ def test_a_family_of_a_plugin_streams(daemon, rig, receiver, site):
     assert running.stop()[0] == 0
 
 
+@pytest.mark.extended
 def test_a_plugin_that_is_not_installed_is_an_error_with_a_reason(rig):
     words = [sys.executable, "-m", "hilsim", "check", str(rig(sensor_table("roof", 7200, 7201), DEPARTURES))]
     checked = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -91,6 +91,7 @@ def published(control):
             publisher.terminate()
 
 
+@pytest.mark.extended
 def test_the_state_of_a_daemon_is_among_the_channels(daemon, rig, receiver, tmp_path):
     data, position = receiver().port, receiver().port
     running = daemon(rig(sensor_table("front", data, position), CONTROL))
@@ -109,6 +110,7 @@ async def watched_packets(url, topics):
     return client
 
 
+@pytest.mark.extended
 def test_packets_of_a_daemon_are_those_that_left_in_the_channels_of_an_mcap_file(daemon, rig, receiver, tmp_path):
     data = receiver()
     path = rig(sensor_table("front", data.port, receiver().port), CONTROL, '[record]\nfile = "left.pcap"\n')
@@ -142,6 +144,7 @@ async def edited_scene(url, control, steps):
     return found
 
 
+@pytest.mark.extended
 def test_the_scene_of_a_daemon_is_published_and_edits_over_its_control_interface_are_seen(daemon, rig, receiver, tmp_path):
     running = daemon(rig(sensor_table("front", receiver().port, receiver().port), CONTROL))
     box = {"name": "crate", "position_m": [3.0, 0.0, 0.5], "size_m": [1.0, 1.0, 1.0], "label": 9}

@@ -110,6 +110,7 @@ def test_raw_frames_carry_the_real_sensors_headers_bit_for_bit(namespaces, tmp_p
     assert identifications == list(range(identifications[0], identifications[0] + len(identifications)))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("destination", "network"),
     [

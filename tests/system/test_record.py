@@ -44,6 +44,7 @@ def recording(two_sensors, tmp_path_factory):
     return path
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("threads", "batch_ms"), [(1, 7), (3, 100), (2, 1200), (5, 1)])
 def test_batches_and_threads_do_not_change_a_byte(two_sensors, recording, tmp_path, threads, batch_ms):
     again = tmp_path / "b.pcap"
@@ -52,6 +53,7 @@ def test_batches_and_threads_do_not_change_a_byte(two_sensors, recording, tmp_pa
     assert digest(again) == digest(recording)
 
 
+@pytest.mark.extended
 def test_a_recording_by_the_cuda_backend_has_the_cpus_ranges(two_sensors, tmp_path):
     paths = {backend: tmp_path / f"{backend}.pcap" for backend in ("cpu", "cuda")}
     for backend, path in paths.items():
@@ -92,6 +94,7 @@ def test_a_recording_passes_the_checker_with_the_sensors_own_headers(recording):
     assert [sensor["summary"]["pps_states"] for sensor in checked.values()] == [[2], [0]]
 
 
+@pytest.mark.extended
 def test_a_recording_over_the_top_of_the_hour_passes_the_checker(two_sensors, tmp_path):
     path = tmp_path / "hour.pcap"
     assert hilsim("record", two_sensors, "-o", path, "--duration-s", "2", "--start-utc", "2026-01-01T00:59:59Z").returncode == 0

@@ -68,6 +68,7 @@ def test_the_capture_is_the_same_with_and_without_ground_truth(two_sensors, reco
     assert digest(tmp_path / "b.pcap") == digest(recording[0])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("threads", "batch_ms"), [(1, 7), (3, 1000)])
 def test_batches_and_threads_do_not_change_a_byte_of_either_file(two_sensors, recording, tmp_path, threads, batch_ms):
     files = tmp_path / "b.pcap", tmp_path / "b.parquet"

@@ -8,7 +8,7 @@ import pytest
 
 import hilsim
 from hilsim.testing import FlightController
-from tests.pages import PAGES, blocks, blocks_of
+from tests.pages import PAGES, blocks_of, by_page
 from tests.support import write_rig
 
 EDITS = {
@@ -51,7 +51,7 @@ PREPARED = {"edit-a-scene.md": _room, "ground-truth.md": _recording_with_truth, 
 WITH_BLOCKS = [page for page in PAGES if blocks_of(page, "python")]
 
 
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", by_page(WITH_BLOCKS))
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("page")  # dataclasses look for the module that they stand in
@@ -61,7 +61,3 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
         for block in blocks_of(page, "python"):
             if block.key not in EDITS:
                 exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), vars(module))  # noqa: S102 - our own pages
-
-
-def test_every_block_that_does_not_run_is_there():
-    assert set(EDITS) - {block.key for block in blocks("python")} == set()

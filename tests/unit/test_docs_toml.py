@@ -27,7 +27,7 @@ from hilsim.external.recording import key_records
 from hilsim.outputs.dataset import DatasetSpec, recordings_of
 from hilsim.rangefinders.registry import RANGEFINDERS
 from tests.edited import edited_copy
-from tests.pages import ROOT, blocks
+from tests.pages import ROOT, blocks, by_page
 from tests.plugins import EXAMPLE, distribution, install_example
 from tests.support import write_rig
 from tests.walls import wall_rig
@@ -209,17 +209,8 @@ SPECIAL = {
 """What a block needs, or is, where it is not simply a rig or a part of one; blocks are counted from 0 on their pages."""
 
 
-@pytest.mark.parametrize("block", blocks("toml"), ids=lambda block: block.place)
+@pytest.mark.parametrize("block", by_page(blocks("toml"), lambda block: block.page, lambda block: block.place))
 def test_a_block_is_sound(block, tmp_path, request):
     place = tmp_path / "page"
     place.mkdir()
     SPECIAL.get(block.key, a_rig)(block, place, request)
-
-
-def test_every_special_block_is_there():
-    assert set(SPECIAL) - {block.key for block in blocks("toml")} == set()
-
-
-def test_a_key_that_no_rig_has_is_a_fault(tmp_path):
-    with pytest.raises(AssertionError, match=r"rig\.toml: sensor\[0\]\.rotation_rate: unknown key"):
-        assert_sound(write_rig(tmp_path, whole('[[sensor]]\nname = "a"\nrotation_rate = 600\n')))

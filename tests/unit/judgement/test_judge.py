@@ -81,6 +81,7 @@ def test_too_few_rows_are_no_area():
     assert np.isnan(trained_area((tables[0], tables[1]), (tables[2], tables[3]), "", is_matched=False))
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("few_groups")
 def test_captures_of_one_kind_of_unit_are_not_distinguished_and_a_second_run_gives_the_same(units):
     judgement = judge(units, [capture(seed) for seed in (4, 5)])

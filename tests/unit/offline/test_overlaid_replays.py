@@ -192,6 +192,7 @@ def test_every_model_that_is_not_known_and_every_wrong_key_is_refused_with_a_sen
         record(tmp_path, "overlaid", moving + '[scene]\ngenerator = "street"\n' + REPLAY.format(sub_rays=1, keys='profile = "hr80w-like"'))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["strongest", "dual"])
 def test_ground_truth_of_put_in_returns_names_their_objects_and_their_bytes(mode, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -240,6 +241,7 @@ name = "walker"
 SEEK = '[[change]]\nat_s = 0.9\nkind = "replay"\nreplay = "lidar"\nseek_s = 0.1\n'
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("profile", "mode"), [("vlp16", "dual"), ("hdl32e", "strongest")])
 @pytest.mark.parametrize("script", ["", CHANGES, CHANGES + SEEK])
 def test_any_number_of_threads_puts_the_same_objects_into_recorded_packets(profile, mode, script, tmp_path):

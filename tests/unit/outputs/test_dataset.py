@@ -66,6 +66,7 @@ def test_each_combination_is_rendered_once_with_the_same_bytes_by_one_process_by
     assert ran(spec, "-o", one)["rendered"] == 0
 
 
+@pytest.mark.extended
 @compiled_only
 def test_a_run_whose_worker_is_killed_and_one_that_is_interrupted_come_to_the_same_bytes(spec, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -159,6 +159,7 @@ def test_less_than_a_turn_is_refused_with_what_there_is(capture):
         first_scan(packets, geometry_of_packets(packets))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["vlp16_dual.pcap", "vls128_strongest.pcap"])
 def test_a_picture_is_written_and_not_blank(capture, tmp_path, name):
     path = tmp_path / "scan.png"

@@ -116,6 +116,7 @@ def test_a_numba_cuda_that_cannot_compile_is_a_missing_device():
     assert "DeviceError: must have a numba-cuda that compiles (pip install 'hilsim-lidar[cuda]'), got AttributeError: module 'numpy'" in result.stderr
 
 
+@pytest.mark.extended
 def test_the_device_code_compiles_for_a_gpu_and_its_traversal_has_no_float64():
     result = run("-c", PTX, NUMBA_ENABLE_CUDASIM="0")
     if result.returncode == 77:

@@ -23,6 +23,8 @@ from hilsim.sensor.specs import BeamSpec
 from tests.depth import examples, fewer
 from tests.meshes import join_meshes
 
+pytestmark = pytest.mark.extended
+
 SECOND = 1_000_000_000
 MAX_RANGE_M = 130.0
 ELEVATIONS_DEG = np.arange(-15.0, 16.0, 2.0)

@@ -222,6 +222,7 @@ def test_a_seamless_loop_is_one_stream_of_packets_as_regular_as_the_sensors(turn
     assert np.abs(np.diff(shown_ns(rows)) - CYCLE_NS).max() < 2000
 
 
+@pytest.mark.extended
 def test_nothing_accumulates_over_a_thousand_passes(tmp_path):
     """The period of a loop is exactly a difference of the sensor's own stamps."""
     path = Recording().add_turning(200).write(tmp_path / "short.pcap")
@@ -238,6 +239,7 @@ def test_nothing_accumulates_over_a_thousand_passes(tmp_path):
     assert starts[1000][0] - starts[1][0] == period_ns[1]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("other_cycle_ns", [CYCLE_NS, round(CYCLE_NS * (1 + 30e-6)), HDL_CYCLE_NS, 663_552])
 @pytest.mark.parametrize("begin_ns", [100_000, 1_200_000])
 def test_stamps_of_every_sensor_go_on_by_whole_cycles_and_no_sensor_runs_away_from_the_other(tmp_path, other_cycle_ns, begin_ns):

@@ -359,6 +359,7 @@ def test_seeking_while_it_is_paused_takes_effect_when_it_goes_on(bench, turning,
     assert 50 * MS <= slow.sent[0].deadline_ns - slow.word(Word.EPOCH_NS) - (paused_at_ns - epoch_ns) < 80 * MS
 
 
+@pytest.mark.extended
 def test_a_seek_that_takes_long_loses_nothing(bench, tmp_path):
     """A part of the file without matching packets must be read through."""
     recording = Recording().add_turning(1507)
@@ -433,6 +434,7 @@ def test_a_planner_that_takes_long_does_not_hold_up_the_end(bench, turning, monk
     assert opened.source._planner.daemon
 
 
+@pytest.mark.extended
 def test_memory_stays_as_it_is_through_hours_of_looping(bench, tmp_path):
     recording = Recording().add_turning(152)
     for number in range(10):

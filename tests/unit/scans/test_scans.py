@@ -52,6 +52,7 @@ def in_order(points):
     return np.sort(points, order=list(points.dtype.names)).tobytes()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("at_once", [1, 7, 400])
 @pytest.mark.parametrize("table", CASES)
 def test_scans_have_each_point_of_the_decoder_once(recorded, table, at_once):

@@ -66,6 +66,7 @@ def test_a_box_is_centred():
     np.testing.assert_array_equal(box((2.0, 3.0, 4.0), CONCRETE).vertices_m.max(axis=0), [1.0, 1.5, 2.0])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("radius_m", [0.02, 0.5, 30.0])
 @pytest.mark.parametrize("tolerance_m", [0.0005, 0.004])
 def test_no_flat_of_a_sphere_lies_deeper_than_the_tolerance(radius_m, tolerance_m):
@@ -77,6 +78,7 @@ def test_no_flat_of_a_sphere_lies_deeper_than_the_tolerance(radius_m, tolerance_
     np.testing.assert_allclose(np.linalg.norm(mesh.vertices_m, axis=1), radius_m, rtol=1e-12)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("radius_m", [0.02, 0.5, 30.0])
 def test_no_flat_of_a_cylinder_lies_deeper_than_the_tolerance_and_one_flat_fewer_would(radius_m):
     count = segments(radius_m, 0.001)
@@ -108,6 +110,7 @@ def test_a_shape_without_extent_is_refused(make, message):
         make()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("radius_m", [0.02, 0.5, 30.0])
 def test_no_flat_of_a_capsule_or_an_ellipsoid_lies_deeper_than_the_tolerance(radius_m):
     weight = np.random.default_rng(1).dirichlet((1.0, 1.0, 1.0), 50)

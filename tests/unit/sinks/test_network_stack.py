@@ -128,6 +128,7 @@ def recording(tmp_path_factory):
     return rig, path, digest
 
 
+@pytest.mark.extended
 def test_threads_and_batches_do_not_change_a_byte_of_a_recording(recording, tmp_path):
     rig, _, digest = recording
     assert recorded(rig, tmp_path / "again.pcap", 3, 7) == digest

@@ -45,6 +45,7 @@ def put_numbers(queue, numbers):
     return [bool(put(queue, number % 3, 10 * number, 10 * number + 1, np.full(4, number, np.uint8), 4)) for number in numbers]
 
 
+@pytest.mark.extended
 def test_no_datagram_is_torn_or_lost_between_two_threads():
     queue = allocate_packet_queue(8, 200)
     count = 2_000 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 300_000
