@@ -3,7 +3,6 @@
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.testing.flight_controller.boot import UsbScan, has_heartbeat
 from hilsim.testing.flight_controller.controller import Px4, Px4Spec
 from hilsim.testing.flight_controller.wire import Writer
 from tests.controllers.bridge import Bridge
@@ -12,25 +11,6 @@ from tests.controllers.puppet import Puppet
 
 def _heartbeat(version=3):
     return Writer(1, 200).pack(common.MAVLink_heartbeat_message(0, 8, 0, 0, 4, version))
-
-
-def test_a_heartbeat_of_nine_bytes_is_found_anywhere_in_a_window():
-    assert has_heartbeat(b"\x00\xfd" + _heartbeat())
-    assert not has_heartbeat(_heartbeat(version=0))
-    assert not has_heartbeat(_heartbeat()[:9])
-
-
-def test_a_mavlink_1_heartbeat_is_found_too():
-    mav = common.MAVLink(None, srcSystem=1, srcComponent=200)
-    raw = common.MAVLink_heartbeat_message(0, 8, 0, 0, 4, 3).pack(mav, force_mavlink1=True)
-    assert raw[0] == 0xFE
-    assert has_heartbeat(raw)
-
-
-def test_the_port_is_looked_at_every_tenth_of_a_second_and_a_second_after_a_window_without_heartbeat():
-    scan = UsbScan()
-    scan.feed(b"\xfd" + bytes(79) + _heartbeat())
-    assert [now_us for now_us in range(0, 3_000_000, 50_000) if scan.advance(now_us)] == [1_000_000]
 
 
 def test_a_heartbeat_behind_eighty_bytes_of_sensors_is_not_seen_for_a_second():
@@ -74,20 +54,6 @@ def test_px4_on_linux_speaks_at_once_and_says_its_heartbeat_a_second_later_or_wh
     wish = Writer(1, 200).pack(common.MAVLink_command_long_message(1, 1, common.MAV_CMD_REQUEST_MESSAGE, 0, *[0.0] * 7))
     found = said(Px4(spec), 2_000_000, lambda now_us: wish if now_us == 8000 else b"")
     assert first(found, "HEARTBEAT") == first(found, "COMMAND_ACK") == 8000
-
-
-@pytest.mark.parametrize(("pause_us", "is_aligned"), [(200_000, True), (1_000_000, False)])
-def test_a_stale_sensor_frame_and_a_pause_of_a_second_leave_px4_on_linux_without_an_estimate_for_good(pause_us, is_aligned):
-    bridge, controller = Bridge(Puppet()), Px4(Px4Spec(linux=True, extra=False))
-    bridge.heard_us, bridge.hil = 0, True
-    stale = bridge.advance(0)
-
-    def late(now_us):
-        bridge.heard_us = now_us
-        return stale if now_us == 0 else bridge.advance(now_us) if now_us >= pause_us else b""
-
-    said(controller, 6_000_000, late)
-    assert controller.estimate.aligned == is_aligned
 
 
 def test_nothing_is_sent_before_power_has_been_on_for_long_enough():

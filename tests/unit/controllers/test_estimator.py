@@ -100,20 +100,3 @@ def test_readings_that_do_not_fit_are_refused_and_the_estimator_is_not_ready(sta
     assert before["ready"]
     assert kind in estimate.faults
     assert not estimate.ready
-
-
-@pytest.mark.parametrize("spoil", [with_field((1.0, -1.0, 1.0)), with_gps(vn=300), thrown], ids=["mag", "GPS", "thrown"])
-def test_a_controller_whose_estimator_has_failed_does_not_arm_and_says_why(spoil):
-    bench = Bench("iris", script="hop", at={5.2: lambda _controller, _now_us: spoil(bench)})
-    report = bench.fly(20.0)
-    told = [text for _, text in report.events]
-    assert "airborne" not in told
-    assert not bench.controller.estimate.ready
-
-
-def test_a_compass_that_turns_in_the_air_is_stopped_and_reported():
-    bench = Bench("iris", script="hover", at={24.0: lambda _controller, _now_us: with_field((-1.0, -1.0, 1.0))(bench)})
-    report = bench.fly(60.0)
-    told = [text for _, text in report.events]
-    assert told.index("airborne") < told.index("navigation failure")
-    assert "Stopping compass use! Check calibration on landing" in told

@@ -74,7 +74,3 @@ def test_a_model_that_the_table_does_not_know_says_all_itself():
 def test_channels_that_are_no_list_of_tables_are_refused_in_one_sentence():
     with pytest.raises(ConfigError, match="channels must be"):
         spec_of(VLP16 | {"channels": "sixteen"})
-
-
-def test_every_model_of_the_table_has_a_shipped_profile():
-    assert {read_toml(path)["model"] for path in TURNING} == set(BY_NAME)
