@@ -153,6 +153,7 @@ def held_by_a_default_buffer(size):
         return limit // charged
 
 
+@pytest.mark.extended
 def test_a_receiver_with_the_default_buffer_gets_every_chunk_of_a_large_scan(rovers, daemon, station):
     heard = station(1)
     running = daemon(rovers({1: 28_800}, late_policy="skip"))
@@ -196,6 +197,7 @@ def test_a_command_shows_in_the_telemetry_and_hostile_ones_do_no_harm(rovers, da
     assert running.stop()[0] == 0
 
 
+@pytest.mark.extended
 def test_noise_moves_every_point_by_half_a_metre_and_nothing_else(rovers, daemon, station):
     heard = station(1)
     daemon(rovers({1: 2400}, noise=True))
@@ -270,6 +272,7 @@ def test_the_shipped_rovers_drive_and_number_5_obeys_its_commands(daemon, statio
     heard.command(5, b"\x00")
 
 
+@pytest.mark.extended
 def test_a_reload_changes_neither_rovers_nor_the_scene_they_drive_through(daemon, station, tmp_path, address):
     heard, path = station(1), tmp_path / "driving.toml"
     network = f'network = {{ source = "{address}", destination = "{address}" }}'
@@ -377,6 +380,7 @@ def test_a_replay_that_is_called_as_a_rover_is_recorded_beside_it(rovers, tmp_pa
     assert len(record_offline(path, tmp_path / "both.pcap", "--duration-s", "3")) > 3.5 * len(once)  # three times as many, and those of the replay
 
 
+@pytest.mark.extended
 def test_a_rover_with_a_sensors_lidar_sends_what_is_recorded_offline(daemon, station, tmp_path, address):
     rig = tmp_path / "rig.toml"
     rig.write_text(

@@ -266,6 +266,7 @@ def test_a_web_interface_of_a_cepton_or_at_a_busy_port_is_refused(tmp_path, daem
     assert "sensor.web.port of lidar must be a free port of 127.0.1.201" in running.text()
 
 
+@pytest.mark.extended
 @pytest.mark.asyncio
 async def test_a_browser_shows_the_sensor_and_sets_it(bench):
     """Its picture is that of docs/how-to/sensor-web-page.md: ``HILSIM_PICTURES=docs/images`` writes it anew."""

@@ -70,6 +70,7 @@ def test_a_signal_ends_a_start_that_compiles_with_its_code_and_its_children(daem
     assert not data.drain()
 
 
+@pytest.mark.extended
 def test_children_that_compile_end_with_their_parent_however_it_ends(daemon, rig, receiver, tmp_path):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)), environment=cold(tmp_path), wait=False)
@@ -94,6 +95,7 @@ def telling_what_it_compiles(path):
     )
 
 
+@pytest.mark.extended
 def test_the_daemon_itself_compiles_nothing(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)), program=telling_what_it_compiles)
@@ -102,6 +104,7 @@ def test_the_daemon_itself_compiles_nothing(daemon, rig, receiver):
     assert [line for line in running.text().splitlines() if line.startswith("compiled")] == []
 
 
+@pytest.mark.extended
 @compiled_only
 def test_nothing_is_compiled_when_ardupilot_sends_its_first_frame(daemon, rig, free_port):
     port = free_port()
@@ -155,12 +158,14 @@ def test_the_service_manager_is_asked_for_time_and_its_watchdog_left_alone_until
     assert any(text.startswith("EXTEND_TIMEOUT_USEC=") for text in heard[:ready])
 
 
+@pytest.mark.extended
 def test_a_run_that_has_streamed_ends_with_0(daemon, rig, receiver):
     data, position = receiver(), receiver()
     running = daemon(rig(sensor_table("roof", data.port, position.port)))
     assert running.stop()[0] == 0
 
 
+@pytest.mark.extended
 def test_warm_says_when_there_is_nothing_to_compile(rig, receiver):
     data, position = receiver(), receiver()
     path = rig(sensor_table("roof", data.port, position.port))
@@ -170,6 +175,7 @@ def test_warm_says_when_there_is_nothing_to_compile(rig, receiver):
     assert (again.returncode, again.stdout) == (0, f"{path}: its kernels are already compiled\n")
 
 
+@pytest.mark.extended
 def test_warm_says_when_kernels_cannot_be_kept(rig, receiver):
     data, position = receiver(), receiver()
     path = rig(sensor_table("roof", data.port, position.port))

@@ -78,6 +78,7 @@ def test_ten_lines_of_a_fresh_project_have_a_sensor_and_leave_nothing(project):
     assert files(project.path / "temporary") + files(project.path / "kept") == []
 
 
+@pytest.mark.extended
 def test_a_failed_test_has_its_packets_and_metrics_in_the_report(project):
     project.makepyfile(
         "def test_two(hilsim_lidar):\n    a, b = hilsim_lidar('vlp16'), hilsim_lidar('vlp16', name='rear')\n    a.receive(20), b.receive(20)\n    assert a.port == b.port\n"
@@ -95,6 +96,7 @@ def test_a_failed_test_has_its_packets_and_metrics_in_the_report(project):
     await_none_left(project)
 
 
+@pytest.mark.extended
 def test_workers_beside_each_other_have_ports_and_addresses_of_their_own(project):
     project.makepyfile(
         "import pathlib, pytest\n"
@@ -119,6 +121,7 @@ def test_a_suite_without_sensors_imports_and_starts_nothing(project):
     project.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_interrupted_leaves_nothing(project, number):
     project.makepyfile(
@@ -142,6 +145,7 @@ def test_a_run_that_is_interrupted_leaves_nothing(project, number):
     assert files(project.path / "temporary") == []
 
 
+@pytest.mark.extended
 def test_a_daemon_that_does_not_start_says_why(project):
     project.makepyfile("def test_it(hilsim_lidar):\n    hilsim_lidar('vlp16', rotation_rate_rpm=1)\n")
     result = project.runpytest_subprocess(*PLUGIN)
@@ -198,6 +202,7 @@ def test_a_daemon_that_dies_is_named_instead_of_packets_that_do_not_come():
             sensor.receive(10_000, timeout_s=2)
 
 
+@pytest.mark.extended
 def test_a_starter_that_was_killed_is_replaced_and_its_daemons_end():
     with hilsim.testing.lidar("vlp16") as sensor:
         os.kill(warm_starter()._process.pid, signal.SIGKILL)
@@ -266,6 +271,7 @@ def test_without_a_clock_a_packet_that_a_small_buffer_loses_is_an_error(driver):
         sensor.send(0.1)
 
 
+@pytest.mark.extended
 def test_a_failed_test_without_a_clock_has_its_packets_too(project):
     project.makepyfile("def test_it(hilsim_lidar):\n    assert not hilsim_lidar('vlp16', real_time=False).receive(20)\n")
     result = project.runpytest_subprocess(*PLUGIN, f"--basetemp={project.path}/kept")

@@ -57,6 +57,7 @@ def test_the_url_opens_the_page_of_a_capture_and_a_signal_ends_the_view(tmp_path
             view.kill()
 
 
+@pytest.mark.extended
 def test_a_daemon_sends_on_when_its_view_is_killed_and_the_view_ends_with_the_daemon():
     with _start(
         "run", "demo", *_LIGHT, "--view-at", "127.0.0.1:0", "--set", "metrics.port=0", "--to", "127.0.0.1:9", "--log-level", "info"
@@ -76,6 +77,7 @@ def test_a_daemon_sends_on_when_its_view_is_killed_and_the_view_ends_with_the_da
             daemon.kill()
 
 
+@pytest.mark.extended
 @pytest.mark.asyncio
 async def test_a_browser_shows_what_the_demo_sends():
     """Its picture is that of docs/how-to/view.md: ``HILSIM_PICTURES=docs/images`` writes it anew."""

@@ -84,6 +84,7 @@ def test_points_equal_those_of_the_recording(bench, tmp_path):
     assert not feed.notes
 
 
+@pytest.mark.extended
 def test_poses_follow_the_rigs_own_tracks_and_its_changes(bench, tmp_path):
     (tmp_path / "path.csv").write_text("time_s,x_m,y_m,z_m,qw,qx,qy,qz\n0,0,0,1.5,1,0,0,0\n100,10,0,1.5,1,0,0,0\n")
     platform = {"kind": "trajectory", "file": str(tmp_path / "path.csv")}
@@ -111,6 +112,7 @@ def test_poses_follow_the_rigs_own_tracks_and_its_changes(bench, tmp_path):
         feed.close()
 
 
+@pytest.mark.extended
 def test_a_view_that_is_killed_changes_nothing_on_the_wire(bench, tmp_path):
     code = (
         "import sys, time\nfrom hilsim.view.feed.daemon_feed import DaemonFeed\nfeed = DaemonFeed(sys.argv[1])\n"
@@ -132,6 +134,7 @@ def test_a_view_that_is_killed_changes_nothing_on_the_wire(bench, tmp_path):
     assert missing_packets(stamps_us) == 0
 
 
+@pytest.mark.extended
 def test_a_feed_waits_for_its_daemon_and_finds_it_again(bench, tmp_path):
     feed = DaemonFeed(str(tmp_path / "control"))
     await_true(lambda: "connection" in feed.notes)

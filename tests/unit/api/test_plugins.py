@@ -1,6 +1,7 @@
 """Sensors of a plug-in's family in the Python interface: a head that turns, and lasers that are swept."""
 
 import numpy as np
+import pytest
 
 import hilsim
 from hilsim.config.places import profiles_directory
@@ -54,6 +55,7 @@ def test_a_swept_sensor_of_a_plugin_sends_its_own_information_beside_its_points(
     assert {packet.payload[:4] for packet in packets if packet.stream == "points"} == {b"STDV"}
 
 
+@pytest.mark.extended
 def test_a_plugins_own_packets_are_made_by_its_own_kernels(plugin_site):
     install_example(plugin_site)
     emulator = hilsim.Emulator(rig(profile="lantern8", unit="ideal", sub_rays=1))

@@ -114,6 +114,7 @@ class Loop:
         self._table.close()
 
 
+@pytest.mark.extended
 @compiled_only
 @settings(max_examples=examples(20))
 @given(seed=st.integers(0, 2**32))

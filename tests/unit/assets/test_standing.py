@@ -55,6 +55,7 @@ def test_a_turned_object_is_put_on_its_lowest_point(tmp_path):
     assert egg.placement.position_m[2] == pytest.approx(2.4, abs=2e-3)
 
 
+@pytest.mark.extended
 def test_objects_stand_on_slopes_and_far_from_the_origin(tmp_path):
     slope = PlaneSpec(size_m=(50.0, 50.0), rotation_deg=(0.0, -10.0, 0.0))
     spec = SceneSpec(origin_m=(500_000.0, 4_000_000.0, 600.0), plane=(slope,), cylinder=(PERSON,))
@@ -76,6 +77,7 @@ def test_the_ground_of_a_captured_background_is_the_plane_z_0(tmp_path):
     assert lowest_m(SceneSpec(background=(captured,), box=(step,), cylinder=(PERSON,)), tmp_path) == pytest.approx(0.4, abs=1e-3)
 
 
+@pytest.mark.extended
 def test_objects_stand_on_the_streets_ground(tmp_path):
     scene = SceneSpec(generator="street", generator_moving_cars=0, generator_pedestrians=0)
     for x_m in (-40.0, -3.0, 0.0, 12.0, 60.0):

@@ -105,6 +105,7 @@ def sectors_of(points, orientation, origin=MOUNTED["mount_position_m"], spec=OBS
     return found
 
 
+@pytest.mark.extended
 @compiled_only
 @pytest.mark.parametrize("tilt_deg", [(0.0, 0.0, 0.0), (10.0, 12.0, 75.0)])
 def test_observed_values_equal_the_packets_bytes(world, tilt_deg):

@@ -176,6 +176,7 @@ def test_an_archive_cut_anywhere_is_refused(path):
             read_archive(path)
 
 
+@pytest.mark.extended
 def test_an_archive_with_a_byte_changed_is_refused_or_the_same_map(path):
     write_archive(told(), path)
     data = path.read_bytes()

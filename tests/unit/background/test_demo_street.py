@@ -33,6 +33,8 @@ from hilsim.vehicle.platform import build_platform, platform_state
 from tests.lidars import exact_signal
 from tests.unit.background.slow_decoding import returns_by_cell
 
+pytestmark = pytest.mark.extended
+
 DEMO = Path(__file__).resolve().parents[3] / "profiles" / "rigs" / "demo.toml"
 COLUMNS, SECONDS = 1800, 20
 TOLERANCE_MM = 3

@@ -127,6 +127,7 @@ def same(one, other):
     )
 
 
+@pytest.mark.extended
 def test_order_of_captures_and_processes_change_no_bit(day):
     here = made(day)
     assert same(made(day[::-1]), here)
@@ -192,6 +193,7 @@ def test_a_fault_in_a_part_is_reported_for_the_whole_file(tmp_path):
         made([later], run=mapper(4, ""))
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(240)
 @pytest.mark.filterwarnings("ignore")
 def test_two_workers_of_a_dask_cluster_change_no_bit(day):

@@ -13,6 +13,8 @@ from hilsim.geometry.rotations import roll_pitch_yaw_rad
 from tests import commands
 from tests.grounds import WALLS, record_ground
 
+pytestmark = pytest.mark.extended
+
 TILT = {"vlp16": (1.73, 2.0, -3.0), "hr80w-like": (2.5, -1.5, 8.0)}
 ERROR = {"vlp16": (0.01, 0.1), "hr80w-like": (0.02, 0.15)}
 """Metres and degrees; a cell of the image grid is 0.25 degrees wide, and its distance is that of one part of it."""

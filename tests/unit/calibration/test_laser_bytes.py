@@ -18,6 +18,8 @@ from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from tests.compiled import compiled_only
 from tests.unit.calibration.emulated import SPEC, datagrams, emulated
 
+pytestmark = pytest.mark.extended
+
 PACKETS = 1500
 WALLS = [60, 5, 14, 85, 30]
 ORDER = np.array([3, 9, 0, 12, 6, 15, 1, 7, 11, 4, 14, 2, 8, 13, 5, 10])

@@ -12,6 +12,8 @@ from hilsim.errors import CaptureError
 from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.unit.calibration.emulated import SPEC, errors
 
+pytestmark = pytest.mark.extended
+
 GPS, DUAL, FAST = "vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap"
 HDL, FIELD, ALPHA = "hdl32e_strongest.pcap", "vlp32c_strongest_fov.pcap", "vls128_strongest.pcap"
 

@@ -121,6 +121,7 @@ def test_bytes_read_are_those_of_the_compressed_file(file_of, content, compress)
     assert capture.read_bytes == len(compressed)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["plain", "gzip", "zstd"])
 def test_300_mb_of_datagrams_do_not_fill_the_memory_even_where_they_come_out_of_few_bytes(by_hand, tmp_path, name):
     path = tmp_path / "bomb.pcap"
@@ -151,6 +152,7 @@ def take_all(opened, into):
         into += piece
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("place", [20, 1000, 70_000, 200_000])
 def test_output_before_the_damage_equals_that_of_reading_byte_by_byte(file_of, content, place):
     data = bytearray(gzip.compress(content))

@@ -56,6 +56,7 @@ def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copi
     assert run(_LEAP_DAY, two_copies[0], tmp_path / "cache").stdout.strip() == "True"
 
 
+@pytest.mark.extended
 def test_kernels_for_the_types_of_a_plugin_are_kept_and_those_of_others_too_where_the_plugin_is_missing(
     tmp_path: Path, two_copies: list[Path]
 ) -> None:
@@ -75,6 +76,7 @@ def test_kernels_for_the_types_of_a_plugin_are_kept_and_those_of_others_too_wher
     assert found(with_plugin) == "True []"
 
 
+@pytest.mark.extended
 def test_processes_that_compile_different_signatures_at_once_keep_both(tmp_path: Path, two_copies: list[Path]) -> None:
     """Numba numbers an index's entries without looking at other processes: each would take the first number for its own."""
     code = (

@@ -20,6 +20,8 @@ from hilsim.compilation.dispatcher import Kernel
 from hilsim.compilation.jit import borrowing_kernel, by_reference, compile_for, inlined_kernel, kernel, stage_kernel
 from hilsim.compilation.linking import CallTarget
 
+pytestmark = pytest.mark.extended
+
 
 class Inner(NamedTuple):
     scale: float

@@ -21,6 +21,8 @@ from tests.renderers import CpuRenderer, cast
 from tests.unit.api.rigs import room
 from tests.unit.render.backend_rays import rays, scene
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "reference" / "numba.md"
 PRETENDED = "import numba; numba.__version__ = '99.1.0'\n"

@@ -249,6 +249,7 @@ def test_memory_does_not_grow_with_the_number_of_addresses(single):
     assert grown < 5_000_000
 
 
+@pytest.mark.extended
 def test_waiting_packets_are_bounded_for_any_number_of_sensors(single):
     checker = Checker()
     most = 0

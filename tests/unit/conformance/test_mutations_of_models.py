@@ -162,6 +162,7 @@ def test_the_stream_of_each_model_is_sound(model_stream, judge):
     assert judge(model_stream.datagrams).errors == set()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_a_wrong_stream_of_each_model_is_an_error(model_stream, judge, mutation):
     assert judge(mutated(model_stream, mutation)).errors != set()

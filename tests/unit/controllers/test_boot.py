@@ -8,6 +8,8 @@ from hilsim.testing.flight_controller.wire import Writer
 from tests.controllers.bridge import Bridge
 from tests.controllers.puppet import Puppet
 
+pytestmark = pytest.mark.extended
+
 
 def _heartbeat(version=3):
     return Writer(1, 200).pack(common.MAVLink_heartbeat_message(0, 8, 0, 0, 4, version))

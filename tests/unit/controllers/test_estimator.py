@@ -12,7 +12,7 @@ from hilsim.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only
 from tests.unit.controllers.test_flight import Bench
 
-pytestmark = compiled_only
+pytestmark = [pytest.mark.extended, compiled_only]
 _FROM_S, _UNTIL_S = 20.0, 32.0
 copyreg.pickle(struct.Struct, lambda layout: (struct.Struct, (layout.format,)))  # which pymavlink's parsers have, and Python cannot copy
 

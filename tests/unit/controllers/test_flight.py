@@ -13,7 +13,7 @@ from tests.controllers.bridge import Bridge
 from tests.controllers.cable import UTC_AT_ZERO_US, run
 from tests.controllers.station import Station
 
-pytestmark = compiled_only
+pytestmark = [pytest.mark.extended, compiled_only]
 _LIGHT = WindSpec(speed_mps=2.0, from_deg=30.0, turbulence_ratio=0.2)
 
 

@@ -2,9 +2,13 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from hilsim.testing.flight_controller.rules.gps import GpsRules
 from hilsim.testing.flight_controller.rules.situation import Situation
 from hilsim.testing.flight_controller.rules.timing import Timing
+
+pytestmark = pytest.mark.extended
 
 PERIOD_US = 200_000
 CLIMB_MPS = 2.0

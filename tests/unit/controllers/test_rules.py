@@ -8,6 +8,8 @@ from hilsim.testing.flight_controller.flight_report import RULES
 from tests.controllers.cable import judged
 from tests.controllers.wrongs import WRONGS, Wrong
 
+pytestmark = pytest.mark.extended
+
 _RIGHT = {
     "a serial line": Wrong(rules=frozenset(), change=lambda _bridge: None, run_s=25.0),
     "TCP": Wrong(rules=frozenset(), change=lambda _bridge: None, run_s=5.0, serial=False),

@@ -1,9 +1,12 @@
 """The tests' own framing against pymavlink's."""
 
+import pytest
 from pymavlink.dialects.v20 import common
 
 from hilsim.testing.flight_controller.wire import Splitter, Writer
 from tests.controllers.station import odd_frames
+
+pytestmark = pytest.mark.extended
 
 
 def test_a_signed_frame_of_the_writer_is_accepted_by_pymavlink_with_the_key():

@@ -101,6 +101,7 @@ def test_a_trial_counts_what_was_really_sent(tmp_path):
     assert tried.scheduling
 
 
+@pytest.mark.extended
 def test_rays_are_cast_into_scenes_of_their_size():
     said = []
     scenes = {"blocks": lambda: [SceneObject(mesh=part) for part in town(20)], "hills": lambda: [SceneObject(mesh=hills(30))]}

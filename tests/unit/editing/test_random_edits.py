@@ -66,6 +66,7 @@ def lived(directory, seed):
     return session, target, packets
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("part", range(SEQUENCES // AT_ONCE))
 def test_edits_their_script_and_the_saved_rig_agree(directory, part):
     path = directory / "rig.toml"

@@ -19,7 +19,7 @@ from hilsim.vehicle.platform import build_platform
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import still_lidar
 
-pytestmark = compiled_only
+pytestmark = [pytest.mark.extended, compiled_only]
 
 PLACE = mounting((-3.8, -25.0, 0.0), (1.5, -2.0, 71.0))
 MOUNT = {"mount_position_m": (0.3, 0.1, 1.9), "mount_rotation_deg": (0.5, 4.0, 30.0)}

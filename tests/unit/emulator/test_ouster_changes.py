@@ -27,6 +27,7 @@ def decoded(lidar, batch, rows):
     return decode_lidar_packets(batch.payload[rows][:, : layout.size], lidar.setting.family.setting.profile, layout)
 
 
+@pytest.mark.extended
 @compiled_only
 @pytest.mark.parametrize(
     "after",

@@ -319,6 +319,7 @@ def test_inertial_packets_leave_after_their_readings_and_lidar_packets_later_aft
     assert np.abs(columns.deadline_ns - np.arange(1, 3) * 3_125_000 - 8_800_000).max() < 1000
 
 
+@pytest.mark.extended
 @compiled_only
 @pytest.mark.parametrize("profile", ["LEGACY", DUAL, LOW, "FUSA_RNG15_RFL8_NIR8_DUAL"])
 def test_any_stretch_is_the_same_bytes_and_each_row_of_truth_is_a_pixel(profile):

@@ -64,6 +64,7 @@ def test_less_than_a_turn_cannot_be_cut(step_cdeg, share):
     assert find_cut(VELODYNE, packets, packets) is None
 
 
+@pytest.mark.extended
 @given(turns=st.floats(1.1, 30.0), first=st.integers(0, 75), rpm=st.integers(300, 1200))
 @settings(max_examples=examples(60))
 def test_more_than_a_turn_can_be_cut_within_half_a_packet(turns, first, rpm):

@@ -62,22 +62,6 @@ def test_no_datagram_is_torn_or_lost_between_two_threads():
     assert (queue.head[0], queue.tail[0], waiting(queue)) == (count, count, 0)
 
 
-def test_a_consumer_in_python_takes_everything_that_a_kernel_puts_once_and_in_order():
-    queue = allocate_packet_queue(16, 200)
-    count = 1_000 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 50_000
-    _produce(queue, 0, np.zeros(200, np.uint8))
-    producer = threading.Thread(target=_produce, args=(queue, count, np.zeros(200, np.uint8)))
-    producer.start()
-    times, first_bytes = [], []
-    while len(times) < count:
-        taken = take(queue, 5)
-        times += taken.time_ns.tolist()
-        first_bytes += taken.payload[:, 0].tolist()
-    producer.join()
-    assert times == list(range(count))
-    assert first_bytes == [number & 0xFF for number in range(count)]
-
-
 def test_datagrams_are_taken_in_order_with_all_that_was_put():
     queue = allocate_packet_queue(4, 64)
     assert put(queue, 5, 1000, 900, PAYLOAD, 64)

@@ -92,6 +92,7 @@ def test_in_a_steady_wind_it_leans_until_drag_and_thrust_are_even():
     assert up[1] == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.extended
 @compiled_only
 @pytest.mark.parametrize("name", VEHICLES)
 def test_half_an_hour_in_gusts_stays_near_without_a_nan_and_time_stays_exact(name):
