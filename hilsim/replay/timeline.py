@@ -40,6 +40,8 @@ _SENDING_NS = 100_000
 """Time from a packet's completion to the wire."""
 _BACKWARD_NS = 20_000_000
 _LEAP_NS = 50_000_000
+_GAP_NS = 5_000_000
+"""Shortest gap of a field of view for which a packet with firings before and after it leaves later: most of 20 degrees at 600 rpm."""
 _ASTRAY_NS = 250_000_000
 _HOST_LEAP_NS = 100_000_000
 _BLOCK_NS = 4_000_000_000
@@ -88,6 +90,7 @@ class _Flow:
     kind: PacketKind
     latency_ns: int | None = None
     sent: int = 0
+    device_ns: int | None = None
 
     @property
     def source(self) -> str:
@@ -106,6 +109,7 @@ class SensorClock:
         source: Recorded address of the sensor.
         cycle_ns: Mean time between point packets, 0 while unknown.
         behind_ns: Time by which point packets leave later than the sensor's other packets, by their stamps, beyond what their firings take.
+        gap_ns: Time without firings between two firings of one packet, as the packet before showed that has it; 0 while there is none.
     """
 
     source: str
@@ -117,6 +121,7 @@ class SensorClock:
     points_line_ns: int = 0
     points_due_ns: int = 0
     points_seen: bool = False
+    gap_ns: int = 0
     shift_ns: int | None = None
     rate: float = 0.0
     since_ns: int = 0
@@ -254,7 +259,7 @@ class Timeline:
         """Align one sensor's clock with the host's: fill in ``stamp`` and ``due`` of its rows."""
         flows = recorded.flow[rows]
         is_points = np.array([self._flows[flow].kind in POINTS for flow in flows])
-        device = self._unwrapped(sensor, recorded.stamp_ns[rows], line[rows], self._flows[flows[0]].modulus_ns)
+        device = self._unwrapped(sensor, recorded.stamp_ns[rows], line[rows], flows)
         if rows.size >= _STANDING_PACKETS and (device == device[0]).all():
             self.standing_packets += rows.size
             return
@@ -281,22 +286,42 @@ class Timeline:
             if flow.latency_ns is None:
                 flow.latency_ns = sensor.latency_ns if flow.kind in POINTS else max(_earliest((line[rows] - stamp[rows])[own]), 0)
             due[rows[own]] = stamp[rows[own]] + flow.latency_ns
+            if flow.kind in POINTS:
+                due[rows[own]] += _waits_ns(sensor, line[rows[own]], due[rows[own]])
         points = rows[reference]
         sensor.follow(int(device[-1]), line[points] - due[points])
 
-    def _unwrapped(self, sensor: SensorClock, raw: Times, line: Times, modulus_ns: int) -> Times:
+    def _unwrapped(self, sensor: SensorClock, raw: Times, line: Times, flows: Times) -> Times:
         """Stamps as a count without wraps; where a clock leapt, the host's time gives that step."""
+        modulus_ns = self._flows[flows[0]].modulus_ns
         before = raw[0] if sensor.raw_ns is None else sensor.raw_ns
         line_before = line[0] if sensor.raw_ns is None else sensor.line_ns
         step = (np.diff(raw, prepend=before) + modulus_ns // 2) % modulus_ns - modulus_ns // 2
         line_step = np.diff(line, prepend=line_before)
-        leapt = _find_leaps(step, line_step, None if sensor.shift_ns is None else sensor.late_ns)
+        leapt = np.zeros(step.size, np.bool_)
+        while (row := self._first_backward(flows, sensor.device_ns + np.cumsum(step), leapt)) is not None:
+            leapt[row], step[row] = True, line_step[row]
+        leapt |= _find_leaps(step, line_step, None if sensor.shift_ns is None else sensor.late_ns)
         if leapt.any():
             self.clock_leaps += int(leapt.sum())
             step = np.where(leapt, line_step, step)
         device = np.asarray(sensor.device_ns + np.cumsum(step), dtype=np.int64)
         sensor.raw_ns, sensor.device_ns, sensor.line_ns = int(raw[-1]), int(device[-1]), int(line[-1])
+        for number in np.unique(flows):
+            self._flows[number].device_ns = int(device[flows == number][-1])
         return device
+
+    def _first_backward(self, flows: Times, device: Times, known: npt.NDArray[np.bool_]) -> int | None:
+        """Index of the first packet, other than those known, whose stamp is before that of the last packet of its own flow; None if there is none.
+
+        Packets of another flow may be between them with later stamps: a packet with firings before and after a gap of the field of view leaves after it.
+        """
+        found = []
+        for number in np.unique(flows):
+            rows, former_ns = np.flatnonzero(flows == number), self._flows[number].device_ns
+            steps = np.diff(device[rows], prepend=device[rows[0]] if former_ns is None else former_ns)
+            found.extend(rows[(steps < -_BACKWARD_NS) & ~known[rows]][:1].tolist())
+        return min(found, default=None)
 
     def _space_evenly(self, recorded: Recorded, line: Times, stamp: Times, due: Times) -> None:
         """Apply pace ``nominal``: point packets at their model's cycle (others at ``rate_hz``), position packets at their places between these."""
@@ -342,19 +367,37 @@ def _behind_ns(lag: Times, is_points: npt.NDArray[np.bool_], is_imu: npt.NDArray
     return max(_earliest(lag[is_points]) - _earliest(lag[is_imu]) - latency_ns, 0)
 
 
+def _waits_ns(sensor: SensorClock, line: Times, due: Times) -> Times:
+    """Time by which each point packet leaves later, because the field of view has a gap between its first and its last firing; 0 for almost all.
+
+    Such a packet comes late by the gap before the next packet, and the one before it does not.
+
+    Args:
+        sensor: Clock of the sensor.
+        line: ``int64[n]``, times of the host's clock.
+        due: ``int64[n]``, deadlines without these waits.
+    """
+    late, gap = line - due, np.append(np.diff(due) - round(sensor.cycle_ns), sensor.gap_ns)
+    late_before = np.concatenate(([0], late[:-1]))
+    waits = (gap > _GAP_NS) & (2 * late_before < gap) & (2 * np.abs(late - gap) < gap)
+    if waits.any():
+        sensor.gap_ns = int(gap[waits][-1])
+    return np.where(waits, gap, 0)
+
+
 def _find_leaps(step: Times, line_step: Times, late_ns: int | None) -> npt.NDArray[np.bool_]:
-    """Find the steps of a sensor's clock that are leaps.
+    """Find the steps of a sensor's clock that are leaps forward.
 
     A step much longer than the host's is no leap if the host was as late before: then packets were lost while it caught up.
 
     Args:
-        step: ``int64[n]``, steps of the sensor's clock.
+        step: ``int64[n]``, steps of the sensor's clock; the host's where it leapt back.
         line_step: ``int64[n]``, steps of the host's clock.
         late_ns: Delay of the host at the packet before the first; None if unknown.
     """
-    leapt = step < -_BACKWARD_NS
-    late = (late_ns or 0) + np.cumsum(np.where(leapt, 0, line_step - step))
-    for row in np.flatnonzero(~leapt & (step - line_step > _LEAP_NS)).tolist():
+    leapt = np.zeros(step.size, np.bool_)
+    late = (late_ns or 0) + np.cumsum(line_step - step)
+    for row in np.flatnonzero(step - line_step > _LEAP_NS).tolist():
         punctual_ns = late[:row].min(initial=0) if late_ns is None else 0
         if late[row] < punctual_ns - _LEAP_NS:
             leapt[row] = True

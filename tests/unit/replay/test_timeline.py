@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hilsim.emulator.schedule import data_deadline_ns, packet_start_ns
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import LEAD_IN_NS, NO_STAMP, Recorded, Timeline, whole_cycles_ns
 from tests.depth import examples
+from tests.unit.emulator.test_segments import lidar
 from tests.unit.replay.streams import (
     BASE_NS,
     CAMERA,
@@ -117,6 +119,27 @@ def test_a_gap_of_seconds_is_kept():
     timeline, due, _ = placed(recording)
     assert abs(np.diff(due)[3999] - 8001 * CYCLE_NS) < 100_000
     assert timeline.clock_leaps == 0
+
+
+@pytest.mark.parametrize(("rate_rpm", "view"), [(300, (320, 41)), (600, (350, 10)), (600, (315, 45))])
+def test_a_packet_with_firings_before_and_after_the_gap_of_the_view_is_no_leap(rate_rpm, view):
+    plan = lidar(rotation_rate_rpm=rate_rpm, field_of_view_deg=view).plan
+    packets = range(1000)
+    start_ns, sent_ns = (np.array([of(plan, packet) for packet in packets]) for of in (packet_start_ns, data_deadline_ns))
+    assert np.diff(start_ns).max() > 70 * MS
+    at_ns = np.arange(0, int(sent_ns[-1]), 6_824_000)
+    data = Stream(sent_ns, BASE_NS + sent_ns, start_ns // 1000 * 1000 % HOUR_NS)
+    others = Stream(at_ns, BASE_NS + at_ns + LATENCY_NS, at_ns // 1000 * 1000 % HOUR_NS)
+    recorded, _ = in_file_order(data, others)
+    timeline = Timeline("device")
+    timeline.add_flow(SENSOR, DATA)
+    timeline.add_flow(POSITION, PacketKind.VELODYNE_POSITION)
+    due, stamp = placed_by(timeline, recorded)
+    own = recorded.flow == 0
+    assert timeline.clock_leaps == 0
+    assert np.abs(np.diff(stamp[own]) - np.diff(data.stamp_ns)).max() < AS_REGULAR_AS_STAMPS_NS
+    behind_ns = due[own] - sent_ns
+    assert np.ptp(behind_ns) < MS
 
 
 def test_stamps_run_on_through_the_end_of_the_hour():
