@@ -2,16 +2,18 @@
 
 import os
 import socket
+import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
 
-from hilsim.errors import ConfigError
+from hilsim.errors import ConfigError, PacketError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hilsim.pose_sources.snapshot import Snapshot
 
@@ -118,7 +120,26 @@ def _osi(kind: str, place: str, messages: str | None, origin: str, held: ExitSta
         found = datagrams(held.enter_context(_bound(place)), wanted or "GroundTruth")
     else:
         found = stream_messages(held.enter_context(_connected(place)), wanted or "GroundTruth")
-    return (osi_snapshot(each.content, each.kind, origin=chosen, where=each.where) for each in found)
+    snapshots = (partial(osi_snapshot, each.content, each.kind, origin=chosen, where=each.where) for each in found)
+    return (read() for read in snapshots) if kind == "osi" else accepted(snapshots)
+
+
+def accepted(snapshots: "Iterator[Callable[[], Snapshot]]") -> "Iterator[Snapshot]":
+    """Snapshots of messages from the network; those that are malformed are left out, counted, and reported at times."""
+    from hilsim.telemetry.rarely import Rarely  # noqa: PLC0415
+
+    rarely, refused = Rarely(), 0
+    for read in snapshots:
+        try:
+            snapshot = read()
+        except PacketError as error:
+            refused += 1
+            if rarely.may_report(time.monotonic()):
+                click.secho(f"note: refused: {error}", fg="yellow", err=True)
+        else:
+            yield snapshot
+    if refused:
+        click.secho(f"note: {refused} messages refused", fg="yellow", err=True)
 
 
 def _fmu(path: Path, held: ExitStack) -> "Iterator[Snapshot]":

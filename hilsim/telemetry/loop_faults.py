@@ -12,10 +12,9 @@ from typing import Any
 
 import structlog
 
-log = structlog.get_logger("hilsim")
+from hilsim.telemetry.rarely import Rarely
 
-PAUSE_S = 60.0
-"""Interval between log events about the same shortage."""
+log = structlog.get_logger("hilsim")
 
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -24,8 +23,7 @@ class LoopFaults:
     """An exception handler of an event loop."""
 
     def __init__(self) -> None:
-        self._logged_s: float | None = None
-        self._suppressed = 0
+        self._rarely = Rarely()
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log the error; connections that could not be accepted are logged once a minute."""
@@ -33,13 +31,9 @@ class LoopFaults:
         if not isinstance(error, OSError) or error.errno not in _SHORTAGES or "accept" not in str(context.get("message", "")):
             loop.default_exception_handler(context)
             return
-        now_s = time.monotonic()
-        if self._logged_s is not None and now_s - self._logged_s < PAUSE_S:
-            self._suppressed += 1
-            return
-        advice = "raise the limit of open files (LimitNOFILE), or close what holds them"
-        log.warning("connection.not_accepted", reason=error.strerror, suppressed=self._suppressed, advice=advice)
-        self._logged_s, self._suppressed = now_s, 0
+        if self._rarely.may_report(time.monotonic()):
+            advice = "raise the limit of open files (LimitNOFILE), or close what holds them"
+            log.warning("connection.not_accepted", reason=error.strerror, suppressed=self._rarely.suppressed, advice=advice)
 
 
 @contextmanager

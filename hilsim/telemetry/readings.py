@@ -331,7 +331,7 @@ class ExternalReading:
         Mapping[str, int],
         counter(
             "hilsim_external_refused_messages_total",
-            "Datagrams refused: malformed, from a second sender, or of objects of which too many wait",
+            "Datagrams refused: malformed, from a second sender, of objects of which too many wait, or of declarations that cannot be followed",
             labels=("reason",),
             samples=by_key,
         ),

@@ -21,6 +21,7 @@ from hilsim.errors import ConfigError, HilsimError
 from hilsim.external.specs import ExternalSpec
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.guarded import guarded
+from hilsim.telemetry.rarely import Rarely
 from hilsim.telemetry.readings import Reading
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class ExternalPoses(Part):
         self._received: ReceivedPoses | None = None
         self._signature = asset_signature(context.rig)
         self._reported = "waiting"
+        self._rarely = Rarely()
         external = context.rig.spec.external
         self._names = {each.id: each.shape.name for each in external.object} if external is not None else {}
 
@@ -131,7 +133,9 @@ class ExternalPoses(Part):
                 try:
                     await self._declare(payload)
                 except HilsimError as error:
-                    log.warning("external.declaration_refused", reasons=str(error).split("\n"))
+                    self._received.refused_declarations += 1
+                    if self._rarely.may_report(time.monotonic()):
+                        log.warning("external.declaration_refused", reasons=str(error).split("\n"), suppressed=self._rarely.suppressed)
 
     def _set_power(self, *, is_on: bool) -> None:
         sensors = {sensor.name for sensor in self.context.rig.spec.sensor}

@@ -43,11 +43,13 @@ class ReceivedPoses:
     Attributes:
         scheduling_mode: Scheduling that the thread obtained.
         misfit: Reason that no pose of the last seconds could be followed, empty where some could, or none came.
+        refused_declarations: Number of messages of objects that could not be a change.
     """
 
     def __init__(self, rig: Rig, spec: ExternalSpec, scenery: Scenery) -> None:
         """Build the bodies of a rig; nothing is opened."""
         self.scheduling_mode = self.misfit = ""
+        self.refused_declarations = 0
         self._judged = (0, 0, 0, 0)
         self._rig, self._spec = rig, spec
         moves_platform = rig.spec.platform.kind == "external"
@@ -194,6 +196,7 @@ class ReceivedPoses:
                 "malformed": loop[LoopCount.MALFORMED],
                 "second_sender": loop[LoopCount.STRANGERS],
                 "too_many": loop[LoopCount.UNDECLARED],
+                "declaration": self.refused_declarations,
             },
             lost_messages=loop[LoopCount.LOST],
             reordered_messages=loop[LoopCount.REORDERED],

@@ -335,11 +335,12 @@ def lines_only(document):
         ),
         (lambda document: document["accessors"][0].update(sparse={}), "must not have sparse accessors"),
         (lambda document: document["accessors"][0].update(count=900), "cannot be read as GLTF"),
+        (lambda document: document["accessors"][0].update(count=np.nan), "must hold a glTF document, got one of another shape: cannot convert"),
         (lambda document: document["asset"].update(version="1.0"), "glTF version must be 2, got 1.0"),
         (lambda document: document.update(buffers=[3]), "must hold a glTF document"),
         (lines_only, "must have at least one triangle, got 0"),
     ],
-    ids=["buffer", "extension", "sparse", "count", "version", "shape", "lines"],
+    ids=["buffer", "extension", "sparse", "count", "nan", "version", "shape", "lines"],
 )
 def test_a_gltf_that_cannot_be_read_whole_is_refused(tmp_path, gltf, change, message):
     gltf(change)

@@ -152,6 +152,7 @@ def ones():
             "must be north up with a pixel scale, got a transformation matrix",
         ),
         (lambda path: write_tiff(path, ones(), scale=(-1.0, 1.0, 0.0)), {}, r"pixel scale \(33550\) must be above 0"),
+        (lambda path: write_tiff(path, ones(), scale=None, extra={33550: (12, 2.0)}), {}, r"pixel scale \(33550\) must be"),
         (lambda path: write_tiff(path, ones(), tie=(0.0, 0.0)), {}, r"tie point \(33922\) must be six numbers"),
         (
             lambda path: write_tiff(path, ones(), keys=None, extra={34735: (3, (1, 1, 0, 5))}),
@@ -176,7 +177,7 @@ def ones():
         (lambda path: path.touch(), {}, "must not be empty"),
         (lambda _: None, {}, "no such file"),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_a_tiff_that_cannot_be_terrain_is_refused(tmp_path, write, rest, message):
     write(tmp_path / "a.tif")

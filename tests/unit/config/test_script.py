@@ -102,7 +102,7 @@ def test_all_faults_of_a_script_are_named_at_once(tmp_path):
 
 def test_lines_that_are_no_json_are_named_by_their_numbers(tmp_path):
     path = tmp_path / "script.jsonl"
-    path.write_text('{"at_s": 1.0, "kind": "remove", "name": "a"}\n{"at_s"\n\nnothing\n')
+    path.write_text('{"at_s": 1.0, "kind": "remove", "name": "a"}\n{"at_s"\n\n' + 5000 * "[" + "\n")
     with pytest.raises(ConfigError, match=r"script.jsonl:2: must be a JSON object, got .*\n.*script.jsonl:4: must be a JSON object, got"):
         load_script(path)
     with pytest.raises(ConfigError, match="must be a readable file of JSON lines, got No such file"):

@@ -65,6 +65,8 @@ def test_a_declaration_that_cannot_be_a_change_is_refused():
         ),
         ({"box": {"name": "a", "size_m": [1, 1, 1]}, "external_id": -1}, "external_id must be 0 to 4294967295, got -1"),
         ({"box": {"name": "a", "size_m": [1, 1, 1]}, "name": "b"}, "name of the object must be given"),
+        ({"box": {"name": "\n\x1b[2J", "size_m": [1, 1, 1]}}, r"name must have printable characters only, got '\\n\\x1b\[2J'"),
+        ({"like": "a", "name": "\u202ea", "external_id": 3}, r"name must have printable characters only, got '\\u202ea'"),
     ],
 )
 def test_faults_of_an_added_object_that_is_moved_are_named(keys, fault):

@@ -1,16 +1,19 @@
 """Poses from another simulator as a part: its life, what it reports, and what it refuses."""
 
+import asyncio
 import socket
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from hilsim.config.rig import load_rig
 from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.parts import RigClock, RigContext
 from hilsim.errors import ConfigError, LinkError
-from hilsim.external.messages import MessageKind, encode, poses_of
+from hilsim.external.messages import OBJECT_DTYPE, MessageKind, encode, poses_of
 from hilsim.telemetry.readings import Reading
 from tests.unit.external.test_specs import BOX, rig
 
@@ -51,6 +54,33 @@ def test_a_part_receives_reports_and_ends(tmp_path):
     part.stop()
     assert not (tmp_path / "poses").exists()
     assert (tmp_path / "keys").stat().st_size % 128 == 0 < (tmp_path / "keys").stat().st_size
+
+
+@pytest.mark.asyncio
+async def test_declarations_that_are_refused_are_counted_and_logged_once(tmp_path):
+    async def refuse(_):
+        raise ConfigError("no room")
+
+    context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL)), make_change=refuse)
+    part = ExternalPoses(context)
+    part.prepare()
+    part.open()
+    part.warm()
+    context.clock = RigClock(time.monotonic_ns(), 10**18)
+    part.start()
+    declared = np.zeros(1, OBJECT_DTYPE)
+    declared["id"], declared["shape"], declared["size_m"] = 8, 1, 1.0
+    try:
+        with capture_logs() as log, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+            link.connect(str(tmp_path / "poses"))
+            for number in range(3):
+                link.send(encode(MessageKind.OBJECTS, declared, time_ns=0, sequence=number))
+            async with part.serve(), asyncio.timeout(10.0):
+                while part.add_reading(Reading(), time.monotonic_ns()).external.refused_messages["declaration"] < 3:  # noqa: ASYNC110 - nothing tells of a count
+                    await asyncio.sleep(0.002)
+    finally:
+        part.stop()
+    assert [(each["event"], each["reasons"]) for each in log] == [("external.declaration_refused", ["no room"])]
 
 
 def test_poses_by_another_clock_than_the_declared_one_are_a_fault_until_some_can_be_followed(tmp_path):

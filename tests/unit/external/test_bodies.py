@@ -245,6 +245,14 @@ def test_a_gap_of_many_datagrams_is_counted_whole():
     assert bench.count("LOST") == 999 + 98 - 63  # those of the last 64 may still come
 
 
+def test_a_far_sequence_number_is_one_reordering_and_the_sender_goes_on():
+    bench = Bench()
+    for at, sequence in enumerate((0, 1, 2_000_000_000, 2, 3, 4)):
+        bench.send(pose(0, sequence=sequence), at * MS)
+    bench.run(10 * MS)
+    assert (bench.count("LOST"), bench.count("REORDERED")) == (0, 2)  # there, and back
+
+
 def test_a_pose_far_ahead_is_refused():
     bench = Bench(clock=ClockKind.MONOTONIC)
     bench.send(pose(10**9), 0)

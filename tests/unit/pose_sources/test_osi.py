@@ -4,10 +4,13 @@ import math
 import socket
 import struct
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
+from mcap.writer import CompressionType, Writer
 
+from hilsim.cli.poses import accepted
 from hilsim.errors import CaptureError, ConfigError, LinkError, PacketError
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from hilsim.pose_sources.osi import body_rates, osi_snapshot
@@ -166,9 +169,8 @@ def test_type_of_a_trace_is_in_its_name_or_given(tmp_path):
 
 
 def write_mcap(path, topics, **options):
-    writer_module = pytest.importorskip("mcap.writer")
     with path.open("wb") as file:
-        writer = writer_module.Writer(file, **options)
+        writer = Writer(file, **options)
         writer.start()
         for topic, schema, contents in topics:
             number = writer.register_schema(schema, "protobuf", b"")
@@ -188,6 +190,28 @@ def test_channel_of_an_mcap_file_is_found_by_its_schema(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(CaptureError, match="cannot be read"):
         list(read_trace(path))
+
+
+def test_an_mcap_file_whose_chunk_claims_much_memory_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "a.mcap"
+    write_mcap(path, [("truth", "osi3.GroundTruth", [GROUND_TRUTH])], compression=CompressionType.LZ4)
+    whole = bytearray(path.read_bytes())
+    at = 8
+    while whole[at] != 6:  # a chunk
+        at += 9 + int.from_bytes(whole[at + 1 : at + 9], "little")
+    whole[at + 25 : at + 33] = (1 << 40).to_bytes(8, "little")
+    path.write_bytes(whole)
+    with pytest.raises(CaptureError, match=rf"byte {at}: a chunk of an MCAP file must be at most 536,870,912 bytes, got 1,099,511,627,776"):
+        list(read_trace(path))
+
+
+def test_malformed_messages_of_a_live_source_are_left_out_counted_and_reported_once(capsys):
+    contents = (b"\x0b", GROUND_TRUTH, b"\x0c", b"\x0d", GROUND_TRUTH)
+    found = list(accepted(iter([partial(osi_snapshot, each, "GroundTruth") for each in contents])))
+    assert [each.time_ns for each in found] == [12_345_000_000] * 2
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("note: refused: OSI message: ")
+    assert last == "note: 3 messages refused"
 
 
 def test_datagrams_are_messages():
