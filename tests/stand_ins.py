@@ -29,7 +29,8 @@ STAND_INS = {
     "vls128_strongest.pcap": StandIn(sensor='profile = "vls128"', duration_s=0.35),
 }
 _NETWORK = '[sensor.network]\nsource = "192.168.1.201"\ndestination = "255.255.255.255"\nbroadcast = true\n'
-_ROOM = ROOM.replace('sub_rays = 1\nunit = "ideal"\n', "")  # a drawn unit, with a real one's anomalies
+_ROOM = ROOM.replace('sub_rays = 1\nunit = "ideal"\n', "").replace("[-10.5,", "[-310.5,")
+"""A drawn unit, with a real one's anomalies, before a wall that is out of its range: some firings are without a return."""
 _TIMEOUT_S = 300
 
 

@@ -141,6 +141,7 @@ def test_sdk2_returns_every_byte_of_every_point_of_a_recording(recorded):
     assert {int(info["serial"]) for info in judged.infos} == {55, 4165}
 
 
+@pytest.mark.extended
 def test_sdk2_returns_every_byte_of_a_recording_with_an_object_put_in(recorded, tmp_path):
     path, payloads = recorded
     rig, put_in = tmp_path / "overlaid.toml", tmp_path / "overlaid.pcap"

@@ -129,6 +129,7 @@ def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packet
     assert different <= 10 * stalls
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("clock", ["sender", "monotonic"])
 def test_a_recording_is_whole_with_a_sender_that_runs_before_the_rig_starts_and_after_it_ends(daemon, tmp_path, receiver, clock):
     port, front = free_port(), receiver()
@@ -207,6 +208,7 @@ def test_an_external_port_that_is_in_use_is_named(daemon, tmp_path, receiver):
     assert f"udp port 127.0.0.1:{taken.port}: the port must be free" in json.dumps(running.text())
 
 
+@pytest.mark.extended
 def test_objects_are_declared_and_removed_by_messages_and_their_script_gives_the_same_packets(daemon, tmp_path, receiver):
     port, front = free_port(), receiver()
     lidar = sensor("front", front.port, receiver().port)

@@ -174,6 +174,7 @@ def test_the_reader_of_a_pipe_may_end(bench, tmp_path):
     assert (done.stdout.strip(), done.stderr) == ("100000", "")
 
 
+@pytest.mark.extended
 def test_a_client_beyond_the_bound_is_refused(bench, tmp_path):
     with bench() as daemon:
         address = http_address(tmp_path / "log")
@@ -188,6 +189,7 @@ def test_a_client_beyond_the_bound_is_refused(bench, tmp_path):
     assert daemon.exit_code == 0
 
 
+@pytest.mark.extended
 def test_a_stream_ends_with_its_daemon(bench, tmp_path):
     with bench() as daemon:
         address = http_address(tmp_path / "log")

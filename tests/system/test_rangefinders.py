@@ -168,6 +168,7 @@ def test_each_rangefinder_says_where_the_walls_are_in_its_own_bytes(daemon, cabl
     assert turn[182] in (0, -1)
 
 
+@pytest.mark.extended
 def test_a_rangefinder_sees_objects_that_are_added_and_moved_at_rig_times_and_a_reload_ends_it(daemon, cable, tmp_path):
     line = cable("tfmini")
     fixed = PLACE.replace('kind = "vehicle"', 'kind = "fixed"\nposition_m = [0.0, 0.0, 1.5]')
@@ -341,6 +342,7 @@ def not_sent(said):
     return left_out + said["hilsim_link_silences_total"] * THROWN_AWAY
 
 
+@pytest.mark.extended
 def test_a_controller_receives_obstacles_and_distances_in_its_own_axes_at_their_rates(seeing):
     running, board = seeing
     board.run(6.0)
@@ -361,6 +363,7 @@ def test_a_controller_receives_obstacles_and_distances_in_its_own_axes_at_their_
     assert not_got(board) <= not_sent(figures(running))  # a board that is kept waiting gets fewer, and they are counted
 
 
+@pytest.mark.extended
 def test_a_board_that_does_not_read_for_a_while_gets_nothing_old_and_what_it_does_not_get_is_counted(seeing):
     running, board = seeing
     for _ in range(3):

@@ -165,6 +165,7 @@ def test_files_of_a_rotation_by_size_follow_each_other_without_a_gap(daemon, rig
     assert payloads(recorded(*files)[data.port]) == data.end()
 
 
+@pytest.mark.extended
 def test_a_rotation_by_time_keeps_the_newest_files_and_goes_on_in_the_next_run(daemon, rig, listeners, tmp_path):
     data, position = listeners(), listeners()
     scene = SCENE + '\n[record]\nfile = "drive.pcap"\nrotate_s = 0.5\nkeep = 3\n'
@@ -206,6 +207,7 @@ def disk(tmp_path):
     subprocess.run(["umount", str(directory)], check=True)
 
 
+@pytest.mark.extended
 def test_a_full_disk_stops_the_recording_with_an_error_and_not_the_stream(daemon, rig, listeners, disk):
     data, position = listeners(), listeners()
     running = daemon(rig(sensor_table("roof", data.port, position.port)), "--record", str(disk / "drive.pcap"))
@@ -236,6 +238,7 @@ def test_a_full_disk_stops_the_recording_with_an_error_and_not_the_stream(daemon
     assert received[: len(kept)] == kept
 
 
+@pytest.mark.extended
 def test_a_sensor_started_anew_is_recorded_under_its_new_ports_and_the_recording_itself_cannot_change(daemon, rig, listeners, tmp_path):
     data, position, moved = listeners(), listeners(), listeners()
     path = rig(sensor_table("roof", data.port, position.port))

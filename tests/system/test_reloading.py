@@ -103,6 +103,7 @@ def test_a_new_destination_gets_the_next_packet(reload_of, receiver):
     assert missing(stamps(before + first.drain() + after)) == 0
 
 
+@pytest.mark.extended
 def test_ten_refused_and_ten_accepted_changes_cost_an_unchanged_sensor_nothing(reload_of, receiver):
     steady, changing, position = receiver(), receiver(), receiver()
     table = sensor_table("steady", steady.port, position.port)

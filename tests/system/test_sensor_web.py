@@ -137,6 +137,7 @@ def test_another_destination_gets_the_packets(bench, receiver):
     assert client.json("settings.json")["host"]["dport"] == str(other.port)
 
 
+@pytest.mark.extended
 def test_a_reset_is_a_pause_after_which_saved_settings_are_back(bench):
     _, client, data, _, control = bench
     assert client.post("/cgi/setting", returns="Last")[0] == 204
@@ -231,6 +232,7 @@ def test_the_requests_of_three_clients_are_answered_as_they_expect(bench, sequen
     assert packets(data).size == 200
 
 
+@pytest.mark.extended
 def test_what_a_browser_or_a_wrong_client_sends_is_refused_and_the_stream_goes_on(bench):
     running, client, data, _, control = bench
     assert client.post("/cgi/setting", rpm=610)[0] == 400

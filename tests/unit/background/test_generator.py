@@ -208,6 +208,7 @@ def test_a_fault_in_a_worker_is_reported_as_in_this_process(day, tmp_path):
         made([*day[:2], broken], run=mapper(2, ""))
 
 
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_is_not_there_is_a_fault_of_the_address(day):
     pytest.importorskip("distributed")
@@ -323,8 +324,8 @@ STANDING = ("vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap", "vlp16_strongest_
 
 
 @pytest.mark.parametrize("name", STANDING)
-def test_real_sensors_that_stood_still_are_taken(capture, name):
-    found = made([capture(name)])
+def test_real_sensors_that_stood_still_are_taken(any_capture, name):
+    found = made([any_capture(name)])
     assert found.change.ratio < 0.02
     assert found.map.used.mean() > 0.4
 

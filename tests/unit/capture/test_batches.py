@@ -47,8 +47,8 @@ def assert_alike(path):
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_real_captures_hold_the_same_datagrams(capture, name):
-    assert len(assert_alike(capture(name))) > 300
+def test_real_captures_hold_the_same_datagrams(any_capture, name):
+    assert len(assert_alike(any_capture(name))) > 300
 
 
 def test_the_headers_of_plain_frames_lie_before_their_payloads_also_behind_an_unusual_record(tmp_path):

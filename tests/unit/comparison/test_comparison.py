@@ -222,6 +222,7 @@ def test_json_is_plain_and_holds_the_distributions(real, dual):
     assert by_name["azimuth.total_variation"]["verdict"] == "alike"
 
 
+@pytest.mark.extended
 def test_the_picture_is_written_for_streams_of_one_and_of_two_modes(real, dual, tmp_path):
     for number, other in enumerate((real, dual)):
         path = tmp_path / f"{number}.png"

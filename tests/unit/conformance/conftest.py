@@ -94,9 +94,9 @@ def spoil():
 
 
 @pytest.fixture
-def datagrams_of(capture, own):
-    """Datagrams of a real capture by its name, or of hilsim's own stream as "own"."""
-    return lambda name: list(own) if name == "own" else list(CaptureFile(capture(name)))
+def datagrams_of(any_capture, own):
+    """Datagrams of a capture by its name, or of hilsim's own stream as "own"."""
+    return lambda name: list(own) if name == "own" else list(CaptureFile(any_capture(name)))
 
 
 @pytest.fixture

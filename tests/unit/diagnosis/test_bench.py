@@ -52,6 +52,7 @@ def test_a_machine_that_carries_not_even_one_is_an_exit_code_of_1(measured, tmp_
     assert CliRunner().invoke(bench, [str(write_rig(tmp_path))]).exit_code == 1
 
 
+@pytest.mark.extended
 def test_a_program_reads_what_was_really_measured_and_sent(tmp_path):
     done = CliRunner().invoke(bench, [str(write_rig(tmp_path)), "--no-rays", "--seconds", "1", "--most", "1", "--json"])
     told = json.loads(done.stdout)

@@ -33,10 +33,8 @@ data_port = 2368
 
 # The wall, in a text: [[scene.box]]
 [["scene".'box']]
-name = '''
-wall
-[[scene.box]]
-'''
+name = \"\"\"wall \\
+[[scene.box]]\"\"\"
 size_m = [
     0.3,  # thin
     10.0,
@@ -109,7 +107,7 @@ def test_a_travel_is_saved_as_a_motion_and_a_stop_as_a_place(path):
     session = edit(path)
     session.travel("crate", [(0.0, 0.0, 0.5)], 1.0)
     session.move("walker", (1.0, 1.0, 0.85))
-    session.rename("wall\n[[scene.box]]\n", "fence")
+    session.rename("wall [[scene.box]]", "fence")
     session.save()
     made = tomllib.loads(path.read_text())["scene"]
     assert [way["position_m"] for way in made["box"][0]["motion"]["waypoints"]] == [[5.0, 0.0, 0.5], [0.0, 0.0, 0.5]]
@@ -128,13 +126,13 @@ def test_saving_again_and_again_follows_the_edits(path):
     session.undo(2)
     session.save()
     names = [box["name"] for box in tomllib.loads(path.read_text())["scene"]["box"]]
-    assert names == ["wall\n[[scene.box]]\n", "crate"]
+    assert names == ["wall [[scene.box]]", "crate"]
     assert session.is_saved
     session.redo(2)
     session.undo()
     session.move("walker", (2.0, 2.0, 2.0))
     session.save()
-    assert [box["name"] for box in tomllib.loads(path.read_text())["scene"]["box"]] == ["wall\n[[scene.box]]\n"]
+    assert [box["name"] for box in tomllib.loads(path.read_text())["scene"]["box"]] == ["wall [[scene.box]]"]
     assert edit(path).objects()["walker"].position_m == (2.0, 2.0, 2.0)
 
 
@@ -150,7 +148,7 @@ def test_a_file_without_edits_or_with_undone_ones_is_written_as_it_was(path):
 
 def test_line_ends_of_windows_stay(tmp_path):
     path = tmp_path / "rig.toml"
-    path.write_bytes(APART.replace("'''\nwall\n[[scene.box]]\n'''", '"wall"').replace("\n", "\r\n").encode())
+    path.write_bytes(APART.replace('"""wall \\\n[[scene.box]]"""', '"wall"').replace("\n", "\r\n").encode())
     session = edit(path)
     session.move("crate", (6.0, 1.0, 0.5))
     session.add("sphere", "ball", radius_m=0.25)

@@ -293,6 +293,7 @@ def test_the_first_message_after_a_silence_does_not_move_the_mapping():
     assert note_arrival(clock, 60_000 * MS, 60_004 * MS) - 60_000 * MS < 206_000
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("back_ms", [30, 300, 900])
 def test_a_sender_whose_clock_pauses_or_is_set_back_is_followed_again_after_two_seconds(back_ms):
     bench = Bench()

@@ -44,9 +44,9 @@ def test_sensor_model_mode_rate_and_packets_are_those_of_the_capture(flows, name
 
 
 @pytest.mark.parametrize("name", VELODYNE)
-def test_the_checker_says_the_same(flows, capture, name):
+def test_the_checker_says_the_same(flows, any_capture, name):
     _, data, position = flows(name)
-    (sensor,) = check(CaptureFile(capture(name))).sensors
+    (sensor,) = check(CaptureFile(any_capture(name))).sensors
     checked = sensor.summary
     assert (data.details.model, data.packets) == (checked.model, checked.data_packets)
     assert data.details.missing.packets == checked.lost_packets

@@ -164,6 +164,7 @@ def test_new_sender_begins_again_where_that_is_declared(rig, expected):
     assert again.count(True) == 1
 
 
+@pytest.mark.extended
 def test_declared_objects_are_seen_with_their_labels_until_they_are_removed(rig):
     session, partner = LockstepSession(maker(rig), {}), Partner()
     for message in partner.step(0, with_crate=True):

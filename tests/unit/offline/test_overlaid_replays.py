@@ -117,6 +117,7 @@ def velodyne_records(path):
     return packets, records[..., 0] | records[..., 1] << 8, records[..., 2]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("profile", "mode"), VELODYNES)
 def test_a_velodyne_recording_with_objects_put_in_is_the_recording_of_a_scene_with_them(profile, mode, tmp_path):
     sensor = SENSOR.format(profile=profile, mode=mode, sub_rays=1)

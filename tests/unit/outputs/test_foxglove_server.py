@@ -1,5 +1,6 @@
 """The live server of Foxglove's protocol: what a client gets that subscribes late, and a burst of packets."""
 
+import pytest
 import asyncio
 import threading
 import time
@@ -69,6 +70,7 @@ def test_a_client_that_subscribes_late_gets_the_whole_scene_as_it_is_then():
     assert [(entity.id, entity.triangles[0].pose.position.x) for entity in scene.entities] == [("wall", 0.0), ("cart", 5.0)]
 
 
+@pytest.mark.extended
 def test_a_burst_of_packets_far_beyond_the_backlog_reaches_a_client_that_reads():
     sent = []
 

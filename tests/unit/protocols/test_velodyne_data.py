@@ -83,8 +83,8 @@ def test_decoding_gives_back_what_was_encoded(seed):
 @pytest.mark.parametrize(
     ("name", "returns", "channels"), [("vlp16_strongest_gps.pcap", 1, 16), ("vlp16_dual.pcap", 2, 16), ("hdl32e_strongest.pcap", 1, 32)]
 )
-def test_a_real_packet_decoded_and_encoded_again_is_the_same_bytes(capture, name, returns, channels):
-    with capture(name).open("rb") as file:
+def test_a_real_packet_decoded_and_encoded_again_is_the_same_bytes(any_capture, name, returns, channels):
+    with any_capture(name).open("rb") as file:
         frames = [frame for _, frame in dpkt.pcap.Reader(file) if len(frame) == 1248][:50]
     payloads = np.frombuffer(b"".join(frame[42:] for frame in frames), np.uint8).reshape(-1, DATA_PACKET_SIZE)
     per_block = 32 // channels

@@ -108,8 +108,8 @@ def test_a_part_shorter_than_a_turn_has_no_cut(two_sensors):
 
 
 @pytest.mark.parametrize("name", ["vlp16_strongest_1200rpm.pcap", "hdl32e_strongest.pcap"])
-def test_real_captures_can_be_cut_closely(capture, name):
-    path = capture(name)
+def test_real_captures_can_be_cut_closely(any_capture, name):
+    path = any_capture(name)
     overview = look_over(path, spec_of())
     source, kind = overview.find_master("")
     cut = plan_cut(path, spec_of(), overview.first_ns, source, kind)

@@ -351,8 +351,8 @@ def test_stamps_that_wrap_within_the_loop_run_on(tmp_path):
     assert np.abs(np.diff(shown_ns(rows)) - CYCLE_NS).max() < 2000
 
 
-def test_a_real_capture_plays_every_payload_once_and_in_order(capture):
-    path = capture("vlp16_strongest_gps.pcap")
+def test_a_real_capture_plays_every_payload_once_and_in_order(any_capture):
+    path = any_capture("vlp16_strongest_gps.pcap")
     recorded = [datagram.payload for datagram in CaptureFile(path) if datagram.destination_port == 2368]
     reader = reader_of(path)
     rows = cues_of(reader)

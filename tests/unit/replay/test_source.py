@@ -462,8 +462,8 @@ def test_memory_stays_as_it_is_through_hours_of_looping(bench, tmp_path):
     assert len(looped.source._positions) < 300
 
 
-def test_a_real_capture_loops_without_a_starvation(bench, capture):
-    path = capture("vlp16_strongest_gps.pcap")
+def test_a_real_capture_loops_without_a_starvation(bench, any_capture):
+    path = any_capture("vlp16_strongest_gps.pcap")
     wanted = [datagram.payload for datagram in CaptureFile(path)]
     played = bench(path, loop="plain", loops=2, interval_scale=0.05, pace="capture").open().start().play()
     assert sorted(played.payloads) == sorted(wanted * 2)

@@ -129,6 +129,7 @@ def rig_deadlines(taken, epoch_ns):
     return [datagram.deadline_ns - epoch_ns for datagram in taken]
 
 
+@pytest.mark.extended
 def test_twenty_hand_overs_lose_no_packet_and_repeat_none(bench, lidar):
     at = bench(slots=4096)
     epoch_ns = time.monotonic_ns() + 100 * SECOND  # nothing can be late, however busy the machine is

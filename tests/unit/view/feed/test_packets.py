@@ -20,16 +20,16 @@ def test_packets_are_those_of_the_capture_with_their_headers(capture):
     assert (latest.take(), latest.dropped) == ([], 0)
 
 
-def test_the_oldest_packets_are_dropped_and_counted_where_none_takes_them(capture, monkeypatch):
+def test_the_oldest_packets_are_dropped_and_counted_where_none_takes_them(any_capture, monkeypatch):
     monkeypatch.setattr(module, "_MOST", 5)
-    packets = list(read_capture(capture("vlp16_strongest_gps.pcap")))[:8]
+    packets = list(read_capture(any_capture("vlp16_strongest_gps.pcap")))[:8]
     latest = LatestPackets()
     latest.add(packets)
     assert (latest.take(), latest.dropped) == (packets[3:], 3)
 
 
-def test_datagrams_whose_destination_is_not_known_are_left_out(capture):
-    (batch, *_) = CaptureBatches(capture("vlp16_strongest_gps.pcap"))
+def test_datagrams_whose_destination_is_not_known_are_left_out(any_capture):
+    (batch, *_) = CaptureBatches(any_capture("vlp16_strongest_gps.pcap"))
     latest = LatestPackets()
     latest.add_rows("a", batch._replace(header_size=0), np.arange(3))
     assert latest.take() == []
