@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 @click.argument("rigs", metavar="RIG...", nargs=-1, required=True, type=RigArgument())
 def warm(rigs: tuple[Path, ...]) -> None:
     """Compile the kernels that each RIG needs into the cache, so that its first start takes seconds: for images, services and tests."""
-    from hilsim.compilation.cache import cache_directory, refusals  # noqa: PLC0415 - imports Numba
+    from hilsim.compilation.cache import cache_directory, is_writable, refusals  # noqa: PLC0415 - imports Numba
+    from hilsim.daemon.precompile import discard_damaged, is_kept  # noqa: PLC0415 - likewise
 
     if cache_directory() is None:
         raise ConfigError("\n".join(("kernels must have a cache directory to be compiled ahead, got none", *refusals)))
+    if not is_writable() and not all(is_kept(loaded(path)) for path in rigs):
+        raise ConfigError(f"{cache_directory()} must be writable for kernels to be compiled ahead")
+    if damaged := discard_damaged():
+        click.echo(f"{cache_directory()}: {damaged} damaged kernels removed")
     failed = False
     for path in rigs:
         failed |= not asyncio.run(_warm(path))

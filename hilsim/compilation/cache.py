@@ -1,7 +1,8 @@
 """The cache of compiled kernels on disk: trusted directories, freshness of entries, and sharing between processes.
 
 A cache entry is a pickle with machine code, so any user who can write it can run code in this process. A directory is therefore used only if it belongs to this user alone
-(mode 0700) and only this user and root can replace it. Rejected directories are always listed in ``refusals``.
+(mode 0700) and only this user and root can replace it. Rejected directories are always listed in ``refusals``. One that this user cannot write, because it is
+root's or on a read-only file system, is used for reading.
 
 Numba's own freshness rules check the one file that contains a kernel, its time stamp and its installation directory. A kernel that
 inlines another one from a changed file would be outdated, and each clone or environment would compile anew. Here each module has a directory
@@ -12,6 +13,7 @@ in any installation.
 import fcntl
 import hashlib
 import inspect
+import logging
 import os
 import re
 import shutil
@@ -40,6 +42,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 _PRIVATE = 0o700
 
+_LOGGER = logging.getLogger(__name__)
+
 refusals: list[str] = []
 """Reasons that a directory is not used or an entry could not be written, one sentence each, appended as they occur."""
 
@@ -59,15 +63,26 @@ def candidates() -> list[Path]:
 
 @cache
 def cache_directory() -> Path | None:
-    """Directory for compiled kernels, or None when none is trusted and writable (kernels are then compiled at each start)."""
-    for place in candidates():
+    """Directory for compiled kernels, or None when none is trusted (kernels are then compiled at each start, which is logged)."""
+    places = candidates()
+    if not places:
+        refusals.append("kernels are kept nowhere: XDG_CACHE_HOME must name a directory for them, got none, and no HOME")
+    for place in places:
         directory = place / "kernels"
         reason = refusal(directory)
         if not reason:
             return directory.resolve()
         if reason not in refusals:
             refusals.append(reason)
+    _LOGGER.warning("%s; so all are compiled now, and at each start, which takes minutes", "; ".join(refusals))
     return None
+
+
+@cache
+def is_writable() -> bool:
+    """Whether kernels that are compiled can be kept for the next start."""
+    root = cache_directory()
+    return root is not None and root.stat().st_uid == os.geteuid() and os.access(root, os.W_OK)
 
 
 def refusal(directory: Path) -> str:
@@ -81,11 +96,12 @@ def refusal(directory: Path) -> str:
             if reason:
                 return f"kernels are not kept in {directory}: {reason}"
         found = place.stat()
-        if found.st_uid != os.geteuid():
-            return f"kernels are not kept in {directory}: it must belong to user {os.geteuid()}, got user {found.st_uid}"
         reason = _foreign_hands(place, found)
         if reason:
             return f"kernels are not kept in {directory}: {reason}, and be emptied"
+        if found.st_uid != os.geteuid() or not os.access(place, os.W_OK):
+            is_readable = os.access(place, os.R_OK | os.X_OK)
+            return "" if is_readable else f"kernels are not kept in {directory}: it must be readable by user {os.geteuid()}"
         place.chmod(_PRIVATE)  # older versions created it with the umask
         _lock_file(place).touch(mode=0o600)
     except OSError as error:
@@ -123,7 +139,7 @@ def claimed(what: str, wait_s: float | None = None) -> Iterator[None]:
     it, and the wait for one that does not continue (it may be stopped) is limited to ``wait_s`` (``CLAIM_S``).
     """
     root = cache_directory()
-    if root is None:
+    if root is None or not is_writable():
         yield
         return
     descriptor, place = _claims(root), _place(what)
@@ -139,7 +155,7 @@ def claimed(what: str, wait_s: float | None = None) -> Iterator[None]:
 def is_claimed(what: str) -> bool:
     """Whether another process is compiling it."""
     root = cache_directory()
-    if root is None:
+    if root is None or not is_writable():
         return False
     descriptor, place = _claims(root), _place(what)
     is_free = _taken(descriptor, place)
@@ -231,6 +247,11 @@ def make_directory(place: Path) -> None:
     if not place.is_dir():
         place.mkdir(mode=_PRIVATE, exist_ok=True)
         prune(place.parent)
+
+
+def module_directories() -> list[Path]:
+    """Directories of the kernels of all hilsim modules' current sources; empty without a cache."""
+    return [place for module in _sources() if (place := module_directory(module)) is not None]
 
 
 def prune(root: Path, *, keep_bytes: int = KEEP_BYTES, keep_per_module: int = KEEP_DIRECTORIES_PER_MODULE) -> None:

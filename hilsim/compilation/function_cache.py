@@ -12,8 +12,9 @@ from typing import Any, Self
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
-from hilsim.compilation.cache import cache_directory, locked, make_directory, module_directory, refusals
+from hilsim.compilation.cache import cache_directory, is_writable, locked, make_directory, module_directories, module_directory, refusals
 
+_CHECKSUM_SIZE = 16
 _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, ValueError, TypeError)
 
 
@@ -81,6 +82,46 @@ class _Index(IndexDataCacheFile):
         self._save_data(name, data)
         self._save_index(entries)
 
+    def _save_data(self, name: str, data: object) -> None:
+        """Numba's hook: write an entry behind a checksum of it."""
+        content = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(_checksum(content) + content)
+
+    def _load_data(self, name: str) -> Any:
+        """Numba's hook: read an entry.
+
+        Raises:
+            ValueError: its checksum is wrong. Unpickling such an entry may succeed, and LLVM then ends the process.
+        """
+        return pickle.loads(_checked(Path(self._data_path(name))))  # noqa: S301 - only this user can write it (hilsim.compilation.cache)
+
+
+def _checksum(content: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM_SIZE).digest()
+
+
+def _checked(path: Path) -> memoryview:
+    """Content of an entry whose checksum is right."""
+    stored = path.read_bytes()
+    content = memoryview(stored)[_CHECKSUM_SIZE:]
+    if stored[:_CHECKSUM_SIZE] != _checksum(content):
+        raise ValueError(f"{path.name} must have the checksum of its content")
+    return content
+
+
+def remove_damaged() -> int:
+    """Remove all damaged entries of the current sources from a cache that can be written; returns their number."""
+    damaged = 0
+    for entry in (entry for place in module_directories() for entry in place.rglob("*.nbc")) if is_writable() else ():
+        with suppress(FileNotFoundError):  # removed since
+            try:
+                _checked(entry)
+            except ValueError:
+                entry.unlink()
+                damaged += 1
+    return damaged
+
 
 def _text_of(key: object) -> str:
     """Digest of what a key looks like: equal keys have the same one, keys of different types hardly ever. An address in memory is no part of it."""
@@ -124,7 +165,7 @@ class KernelCache(FunctionCache):
     def save_overload(self, sig: object, data: object) -> None:
         """Store a compiled function; a full disk only costs a compilation at the next start."""
         root = cache_directory()
-        if root is None:
+        if root is None or not is_writable():
             return
         try:
             with locked(root):

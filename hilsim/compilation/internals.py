@@ -53,7 +53,7 @@ INTERNALS = (
         "numba.core.caching",
         "IndexDataCacheFile",
         {"__init__": ("self", "cache_path", "filename_base", "source_stamp"), "load": ("self", "key"), "save": ("self", "key", "data")},
-        ("_data_name", "_dump", "_load_data", "_load_index", "_save_data", "_save_index"),
+        ("_data_name", "_data_path", "_dump", "_load_data", "_load_index", "_open_for_write", "_save_data", "_save_index"),
     ),
     Internal("numba.core.caching", "CompileResultCacheImpl", {}, ("_locator_classes",)),
     Internal("numba.core.codegen", "JITCPUCodegen", {"set_env": ("self", "env_name", "env")}, ("_check_llvm_bugs", "_engine", "_library_class")),

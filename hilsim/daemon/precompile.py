@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import event
 
-from hilsim.compilation.cache import module_directory, module_is_compiled
+from hilsim.compilation.cache import is_writable, module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
@@ -95,12 +95,27 @@ def about(rig: Rig) -> int:
 
 
 def is_compiled(rig: Rig) -> bool:
-    """Whether the kernels for a rig's features have been compiled before, for this rig or one with more features; also True without a cache to store them."""
+    """Whether the kernels for a rig's features have been compiled before, for this rig or one with more features; also True where they cannot be kept."""
+    return not is_writable() or is_kept(rig)
+
+
+def is_kept(rig: Rig) -> bool:
+    """Whether the cache has the kernels for a rig's features."""
+    place, needs = _marks(), frozenset(kernel_needs(rig))
+    return place is not None and any(_includes(frozenset(mark.read_text(encoding="utf-8").splitlines()), needs) for mark in place.glob(f"{_MARK}*"))
+
+
+def discard_damaged() -> int:
+    """Remove damaged kernels from the cache, so that no rig's count as compiled; returns their number."""
     place = _marks()
-    if place is None:
-        return True
-    needs = frozenset(kernel_needs(rig))
-    return any(_includes(frozenset(mark.read_text(encoding="utf-8").splitlines()), needs) for mark in place.glob(f"{_MARK}*"))
+    if place is None or unknown_internals():
+        return 0
+    from hilsim.compilation.function_cache import remove_damaged  # noqa: PLC0415 - imports names that an unknown Numba may lack
+
+    damaged = remove_damaged()
+    for mark in place.glob(f"{_MARK}*") if damaged else ():
+        mark.unlink(missing_ok=True)
+    return damaged
 
 
 def _includes(compiled: frozenset[str], needs: frozenset[str]) -> bool:

@@ -14,7 +14,7 @@ from hilsim.compilation import cache as kernel_cache
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig
 from hilsim.daemon.notify import ServiceManager
-from hilsim.daemon.precompile import about, compile_kernels, is_compiled
+from hilsim.daemon.precompile import about, compile_kernels, is_compiled, is_kept
 from hilsim.daemon.stopping import Stopping
 
 log = structlog.get_logger("hilsim")
@@ -56,6 +56,8 @@ class Start:
             StoppedError: the daemon was stopped meanwhile; no child runs any more.
         """
         if is_compiled(rig):
+            if not kernel_cache.is_writable() and not is_kept(rig):
+                log.warning("kernels.not_kept", consequence="they are compiled now, and at each start, which takes minutes")
             return
         count, total = 0, about(rig)
 

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from ipaddress import ip_address
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -18,7 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from hilsim.limits import CONNECTIONS
 
 HELD_S = 10.0
-"""When all connections are in use, one older than this is closed for a new one."""
+"""When all connections have a whole request, one older than this is closed for a new one."""
 
 
 def is_addressed_here(host: str, names: Iterable[str]) -> bool:
@@ -48,27 +49,56 @@ class ClientFaults(logging.Filter):
 
 
 class BoundedConnections:
-    """Maker of the protocol of each connection, with a bounded number of simultaneous connections."""
+    """Maker of the protocol of each connection, with a bounded number of simultaneous connections.
 
-    def __init__(self, server: web.Server, held: Collection[asyncio.BaseProtocol] = ()) -> None:
-        """Bound the connections of ``server``; those in ``held`` are never closed for a new one."""
-        self._server = server
+    When all are in use, the oldest one without a whole request is closed for a new one, so that a client that sends its request at once is served whatever
+    number of others only hold connections.
+    """
+
+    def __init__(self, held: Collection[asyncio.BaseProtocol] = ()) -> None:
+        """Bound the connections of a server; those in ``held`` are never closed for a new one."""
         self._held = held
+        self._requests: dict[asyncio.BaseProtocol, web.Request] = {}
         self._begun_s: dict[asyncio.BaseProtocol, float] = {}
         self._coming: set[asyncio.BaseProtocol] = set()
 
-    def __call__(self) -> asyncio.BaseProtocol:
+    def of(self, server: web.Server | None) -> Callable[[], asyncio.BaseProtocol]:
+        """The maker for a server."""
+        if server is None:
+            raise AssertionError("a runner that was set up has a server")
+        return lambda: self._protocol(server)
+
+    def middleware(self) -> Any:
+        """Middleware of the server's application, by which it is known which connections have requests."""
+
+        @web.middleware
+        async def noted(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
+            self._requests[request.protocol] = request
+            try:
+                answer: web.StreamResponse = await handler(request)
+            finally:
+                self._requests.pop(request.protocol, None)
+            return answer
+
+        return noted
+
+    def _has_request(self, connection: asyncio.BaseProtocol) -> bool:
+        request = self._requests.get(connection)
+        return request is not None and request.content.is_eof()
+
+    def _protocol(self, server: web.Server) -> asyncio.BaseProtocol:
         """Protocol of a new connection, which is closed at once if there is no room."""
         now_s = time.monotonic()
-        there = self._coming.union(self._server.connections)
+        there = self._coming.union(server.connections)
         self._begun_s = {connection: begun_s for connection, begun_s in self._begun_s.items() if connection in there}
         if len(there) >= CONNECTIONS.bound:
-            closable = [connection for connection in self._server.connections if connection not in self._held]
-            oldest = min(closable, key=lambda connection: self._begun_s.get(connection, now_s), default=None)
-            if oldest is None or now_s - self._begun_s.get(oldest, now_s) < HELD_S:
+            closable = [connection for connection in server.connections if connection not in self._held]
+            waiting = [connection for connection in closable if not self._has_request(connection)]
+            oldest = min(waiting or closable, key=lambda connection: self._begun_s.get(connection, now_s), default=None)
+            if oldest is None or (not waiting and now_s - self._begun_s.get(oldest, now_s) < HELD_S):
                 return _Refused()
             oldest.force_close()
-        connection = self._server()
+        connection = server()
         self._begun_s[connection] = now_s
         self._coming.add(connection)
         asyncio.get_running_loop().call_soon(self._coming.discard, connection)  # before asyncio reports the connection to it and to the server

@@ -1,4 +1,4 @@
-"""HTTP/1.1 server with bounds: 64 connections, 8 KiB per line of a request's head, 64 lines, 5 s for the head."""
+"""HTTP/1.1 server with bounds: 64 connections, 8 KiB per line of a request's head, 64 lines, 5 s for the head and 5 s for the body."""
 
 import asyncio
 import logging
@@ -30,6 +30,8 @@ async def served(app: web.Application, listening: socket.socket, held: Collectio
         listening: Socket that listens.
         held: Connections that are never closed to make room for new ones.
     """
+    connections = BoundedConnections(held)
+    app.middlewares.insert(0, connections.middleware())
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -46,12 +48,27 @@ async def served(app: web.Application, listening: socket.socket, held: Collectio
     await runner.setup()
     listener: asyncio.Server | None = None
     try:
-        if runner.server is None:
-            raise AssertionError("a runner that was set up has a server")
-        connections = BoundedConnections(runner.server, held)
-        listener = await asyncio.get_running_loop().create_server(connections, sock=listening, backlog=BACKLOG)
+        listener = await asyncio.get_running_loop().create_server(connections.of(runner.server), sock=listening, backlog=BACKLOG)
         yield
     finally:
         if listener is not None:
             listener.close()
         await runner.cleanup()
+
+
+async def read_body(request: web.Request) -> bytes:
+    """Wait for the body of a request.
+
+    Raises:
+        HTTPBadRequest: the body ends before its length.
+        HTTPRequestEntityTooLarge: it is longer than the application allows.
+        HTTPRequestTimeout: it does not arrive in time.
+    """
+    try:
+        async with asyncio.timeout(REQUEST_S.bound):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text=f"a request must arrive within {REQUEST_S.text}\n") from None
+    except (web.RequestPayloadError, ConnectionError):
+        _LOGGER.debug("a body ended before its length, from %s", request.remote)
+        raise web.HTTPBadRequest(text="a body must be as long as its head says, and be HTTP\n") from None

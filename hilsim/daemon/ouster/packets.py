@@ -199,15 +199,12 @@ class RigPackets:
         """Keep saved settings and user data in the rig's file for them, if it names one.
 
         Raises:
-            ConfigError: the file cannot be written.
+            AssetError: the file cannot be written.
         """
         if self._saved_file is None:
             return
         document = {"config_params": dict(state.saved), **{name: getattr(state, name) for name in _KEPT}}
-        try:
-            await asyncio.to_thread(replace_file, self._saved_file, (json.dumps(document, indent=2) + "\n").encode())
-        except OSError as error:
-            raise ConfigError(f"{self._saved_file}: must be writable, got {error.strerror}") from error
+        await asyncio.to_thread(replace_file, self._saved_file, (json.dumps(document, indent=2) + "\n").encode())
 
     async def saved(self, state: ControlState) -> ControlState | None:
         """The state that a restart with the file of saved settings gives; None without a file.

@@ -18,7 +18,7 @@ from hilsim.limits import CONTROL_REQUESTS_A_SECOND, OUSTER_BODY_BYTES
 from hilsim.protocols.ouster.interface.answers import NOTHING, Answer, refusal
 from hilsim.protocols.ouster.interface.http import Request
 from hilsim.telemetry.allowance import Allowance
-from hilsim.telemetry.http_server import served
+from hilsim.telemetry.http_server import read_body, served
 
 _SERVER = "nginx"  # as a real unit names it
 
@@ -53,10 +53,12 @@ class HttpServer:
         if refused is not None:
             return _response(refused)
         try:
-            body = await request.read()
+            body = await read_body(request)
         except web.HTTPRequestEntityTooLarge:
             reason = f"body must be at most {OUSTER_BODY_BYTES.text}, got more"
             return _response(refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason))
+        except web.HTTPException as fault:
+            return _response(refusal(HTTPStatus(fault.status), (fault.text or "").strip()))
         asked = Request(method=request.method, path=request.path, query=dict(request.query), body=body, peer=request.remote or "")
         return _response(await self._sensor.request(asked))
 

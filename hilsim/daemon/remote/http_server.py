@@ -30,7 +30,7 @@ from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
 from hilsim.limits import CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, REQUEST_S, SUBSCRIBER_STALLED_S, TOKENLESS_STREAMS
 from hilsim.telemetry.allowance import Allowance
-from hilsim.telemetry.http_server import served
+from hilsim.telemetry.http_server import read_body, served
 from hilsim.telemetry.readings import HttpRefusal
 
 log = structlog.get_logger("hilsim")
@@ -317,13 +317,12 @@ async def _body(request: web.Request) -> bytes:
     if (request.content_length or 0) > CONTROL_REQUEST_BYTES.bound:
         raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG)
     try:
-        async with asyncio.timeout(REQUEST_S.bound):
-            body = await request.read()
-    except TimeoutError:
+        body = await read_body(request)
+    except web.HTTPRequestTimeout:
         raise _RefusedError(HttpRefusal.TOO_SLOW, _TOO_SLOW) from None
     except web.HTTPRequestEntityTooLarge:
         raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG) from None
-    except web.RequestPayloadError:
+    except web.HTTPBadRequest:
         raise _RefusedError(HttpRefusal.NOT_A_REQUEST, "a request must be a JSON object, got a body that is not HTTP") from None
     if len(body) > CONTROL_REQUEST_BYTES.bound:
         raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG)

@@ -203,16 +203,14 @@ class WebSensor:
         """Keep the present settings over a reset, and in a file over a restart if the rig names one.
 
         Raises:
-            ConfigError: the file cannot be written; nothing was saved.
+            AssetError: the file cannot be written; nothing was saved.
         """
-        settings = self.settings()
-        if self._saved_file is not None:
-            try:
+        async with self._changing:  # two that write one file at once would take it from each other
+            settings = self.settings()
+            if self._saved_file is not None:
                 text = json.dumps(settings_document(settings), indent=2) + "\n"
                 await asyncio.to_thread(replace_file, self._saved_file, text.encode())
-            except OSError as error:
-                raise ConfigError(f"{self._saved_file}: must be writable, got {error.strerror}") from error
-        self._saved = settings
+            self._saved = settings
 
     async def load_saved(self) -> None:
         """Take over the settings of the file of saved ones, if there is one; a file that cannot be used is logged, as a unit whose memory is lost starts."""

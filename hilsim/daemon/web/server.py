@@ -20,7 +20,7 @@ from hilsim.errors import HilsimError
 from hilsim.limits import CONTROL_REQUESTS_A_SECOND, SENSOR_FORM_BYTES
 from hilsim.protocols.velodyne.web_interface import FORM_PATHS
 from hilsim.telemetry.allowance import Allowance
-from hilsim.telemetry.http_server import served
+from hilsim.telemetry.http_server import read_body, served
 
 log = structlog.get_logger("hilsim")
 
@@ -97,10 +97,10 @@ class SensorServer:
         """Keys and values of a form.
 
         Raises:
-            HTTPRequestEntityTooLarge: the body is too long.
+            HTTPException: the body is too long, too slow or not whole.
             ValueError: it is no form.
         """
-        body = await request.read()
+        body = await read_body(request)
         return parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=_MOST_KEYS)
 
     async def _form(self, request: web.Request) -> web.Response:
@@ -112,10 +112,11 @@ class SensorServer:
         return web.Response(status=_NO_CONTENT)
 
     async def _save(self, request: web.Request) -> web.Response:
-        await request.read()
+        await read_body(request)
         try:
             await self._sensor.save()
         except HilsimError as error:
+            log.warning("sensor.web.not_saved", reason=str(error))
             return web.Response(status=500, text=f"{error}\n")
         return web.Response(status=_NO_CONTENT)
 

@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,15 +45,57 @@ def test_changed_sources_are_compiled_anew(tmp_path: Path, two_copies: list[Path
     assert run(_LEAP_DAY, two_copies[1], tmp_path / "cache").stdout.strip() == "False"
 
 
-def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copies: list[Path]) -> None:
+def cut(content: bytes) -> bytes:
+    return content[:100]
+
+
+def flipped(content: bytes) -> bytes:
+    return bytes(byte ^ (place % 997 == 500) for place, byte in enumerate(content))
+
+
+def damage(entries: Iterable[Path], how: Callable[[bytes], bytes]) -> int:
+    return len([entry.write_bytes(how(entry.read_bytes())) for entry in entries])
+
+
+@pytest.mark.parametrize("how", [cut, flipped])
+def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copies: list[Path], how: Callable[[bytes], bytes]) -> None:
     run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
-    for entry in (tmp_path / "cache").rglob("*civil_date*.nbc"):
-        entry.write_bytes(entry.read_bytes()[:100])
+    assert damage((tmp_path / "cache").rglob("*civil_date*.nbc"), how)
     told = _LEAP_DAY + "; import hilsim.compilation.cache as c; print(c.refusals)"
     lines = run(told, two_copies[0], tmp_path / "cache").stdout.splitlines()
     assert lines[0] == "False"
     assert "cannot be read" in lines[1]
     assert run(_LEAP_DAY, two_copies[0], tmp_path / "cache").stdout.strip() == "True"
+
+
+def test_damaged_entries_are_found_without_loading_them(tmp_path: Path, two_copies: list[Path]) -> None:
+    run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
+    count = damage((tmp_path / "cache").rglob("*civil_date*.nbc"), flipped)
+    find = "from hilsim.compilation.function_cache import remove_damaged; print(remove_damaged())"
+    assert [int(run(find, two_copies[0], tmp_path / "cache").stdout) for _ in range(2)] == [count, 0]
+    assert [run(_LEAP_DAY, two_copies[0], tmp_path / "cache").stdout.strip() for _ in range(2)] == ["False", "True"]
+
+
+def test_a_directory_that_cannot_be_written_is_read(tmp_path: Path, two_copies: list[Path]) -> None:
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*")}
+
+    run(_LEAP_DAY, two_copies[0], tmp_path / "cache")
+    before = files()
+    read_only = f"import os; access = os.access; os.access = lambda path, mode: mode != os.W_OK and access(path, mode); {_LEAP_DAY}"
+    assert run(read_only, two_copies[0], tmp_path / "cache").stdout.strip() == "True"
+    with (two_copies[1] / "hilsim" / "protocols" / "nmea.py").open("a") as source:
+        source.write("\n# another version\n")
+    assert run(read_only, two_copies[1], tmp_path / "cache").stdout.strip() == "False"
+    assert files() == before
+
+
+def test_without_a_place_for_kernels_that_is_said_before_they_are_compiled(tmp_path: Path, two_copies: list[Path]) -> None:
+    result = run("import os; del os.environ['XDG_CACHE_HOME'], os.environ['HOME']; " + _LEAP_DAY, two_copies[0], tmp_path / "cache")
+    assert result.stderr == (
+        "kernels are kept nowhere: XDG_CACHE_HOME must name a directory for them, got none, and no HOME;"
+        " so all are compiled now, and at each start, which takes minutes\n"
+    )
 
 
 @pytest.mark.extended

@@ -1,11 +1,11 @@
 """The live server of Foxglove's protocol: what a client gets that subscribes late, and a burst of packets."""
 
-import pytest
 import asyncio
 import threading
 import time
 
 import numpy as np
+import pytest
 
 from hilsim.api.packet import Packet
 from hilsim.assembly.shapes import Shape

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.errors import TransmitError
@@ -283,34 +284,74 @@ async def test_our_own_faults_are_logged(caplog):
 
 
 @pytest.mark.asyncio
-async def test_a_connection_too_many_is_closed_and_the_others_stay(reading):
-    async with serve_metrics(reading, ANY_PORT) as (host, port):
-        held = [await asyncio.open_connection(host, port) for _ in range(CONNECTIONS.bound)]
-        assert (await said(host, port, b"GET / HTTP/1.1\r\n")).startswith(b"HTTP/1.1 503 ")
-        held[0][1].write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert await held[0][0].readline() == b"HTTP/1.1 200 OK\r\n"
-        held.pop()[1].close()
-        await answered(host, port)
-        for _, writer in held:
-            writer.close()
-
-
-async def answered(host, port):
-    """Until a request gets through."""
-    async with asyncio.timeout(10):
-        while True:
-            with contextlib.suppress(ConnectionError):
-                if (await said(host, port, ASK)).startswith(b"HTTP/1.1 200 "):
-                    return
-            await asyncio.sleep(0.01)
-
-
-@pytest.mark.asyncio
-async def test_connections_that_are_held_for_long_give_way(reading, monkeypatch):
-    monkeypatch.setattr(guard, "HELD_S", 0.0)
+async def test_the_oldest_connection_without_a_request_gives_way_and_the_others_stay(reading):
     async with serve_metrics(reading, ANY_PORT) as (host, port):
         held = [await asyncio.open_connection(host, port) for _ in range(CONNECTIONS.bound)]
         assert (await said(host, port, ASK)).startswith(b"HTTP/1.1 200 ")
         assert await held[0][0].read() == b""
+        held[1][1].write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert await held[1][0].readline() == b"HTTP/1.1 200 OK\r\n"
         for _, writer in held:
             writer.close()
+
+
+@pytest.mark.asyncio
+async def test_a_flood_of_connections_without_requests_leaves_scrapes_answered(reading):
+    async with serve_metrics(reading, ANY_PORT) as (host, port):
+        held = []
+        for _ in range(10):
+            held += await asyncio.gather(*(asyncio.open_connection(host, port) for _ in range(CONNECTIONS.bound // 2)))
+            assert (await said(host, port, ASK)).startswith(b"HTTP/1.1 200 ")
+        for _, writer in held:
+            writer.close()
+
+
+@pytest.mark.parametrize(("held_s", "first"), [(60.0, b"HTTP/1.1 503 "), (0.0, b"HTTP/1.1 200 ")])
+@pytest.mark.asyncio
+async def test_connections_with_requests_give_way_only_after_a_time(monkeypatch, held_s, first):
+    monkeypatch.setattr(guard, "HELD_S", held_s)
+    under_way, all_are, done = [], asyncio.Event(), asyncio.Event()
+
+    async def slow(request):
+        under_way.append(request)
+        if len(under_way) <= CONNECTIONS.bound:
+            if len(under_way) == CONNECTIONS.bound:
+                all_are.set()
+            await done.wait()
+        return web.Response()
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", slow)])
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host, port = listening.getsockname()
+        async with http_server.served(app, listening):
+            held = [await asyncio.open_connection(host, port) for _ in range(CONNECTIONS.bound)]
+            for _, writer in held:
+                writer.write(ASK)
+            await asyncio.wait_for(all_are.wait(), 30)
+            assert (await said(host, port, ASK)).startswith(first)
+            done.set()
+            for _, writer in held:
+                writer.close()
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 100", "Transfer-Encoding: chunked"])
+@pytest.mark.asyncio
+async def test_a_body_that_ends_early_or_is_slow_is_refused_without_a_traceback(monkeypatch, caplog, head):
+    async def echo(request):
+        return web.Response(body=await http_server.read_body(request))
+
+    monkeypatch.setattr(http_server, "REQUEST_S", replace(http_server.REQUEST_S, bound=0.2))
+    app = web.Application()
+    app.add_routes([web.post("/", echo)])
+    ask = f"POST / HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n5\r\nhal".encode()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host, port = listening.getsockname()
+        async with http_server.served(app, listening):
+            assert (await said(host, port, ask)).startswith(b"HTTP/1.1 408 ")
+            cut = [await asyncio.open_connection(host, port) for _ in range(20)]
+            for _, writer in cut:
+                writer.write(ask)
+                writer.close()
+                await writer.wait_closed()
+    assert caplog.text == ""
