@@ -10,6 +10,7 @@ import hilsim
 from hilsim.capture.batches import PcapPieces
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
+from hilsim.view.feed import daemon_feed
 from hilsim.view.feed.capture_feed import CaptureFeed
 from hilsim.view.feed.listen_feed import ListenFeed
 
@@ -136,6 +137,40 @@ def test_a_stream_in_pieces_has_the_datagrams_of_the_file(capture, size):
     assert found == expected[: len(found)]
     assert len(found) >= (len(expected) if size > 1 else 40)
     assert pieces.skipped == 0
+
+
+class Packets:
+    """Source of the bytes of a capture."""
+
+    def __init__(self, data):
+        self._data = [data, b""]
+
+    def read(self, timeout_s):
+        return self._data.pop(0) if self._data else b""
+
+    def close(self):
+        self._data.clear()
+
+    __enter__, __exit__ = lambda self: self, lambda self, *error: None
+
+
+def test_a_daemons_scans_with_packets_that_were_left_out_are_dropped_as_a_whole_and_counted(capture, monkeypatch):
+    data = capture.read_bytes()
+    ends = [24]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + 16 + int.from_bytes(data[ends[-1] + 8 : ends[-1] + 12], "little"))
+    begin, end = ends[200], ends[450]
+    source = Packets(data[:begin] + data[end : end + 8] + bytes(4) + (250).to_bytes(4, "little") + data[end:])
+    monkeypatch.setattr(daemon_feed, "open_packets", lambda *address, **token: source)
+    monkeypatch.setattr(daemon_feed.DaemonFeed, "_look_at_rig", lambda self: None)
+    feed = daemon_feed.DaemonFeed("/nowhere")
+    try:
+        await_true(lambda: feed.lost_packets)
+        await_true(lambda: feed.shown_scans >= 6)
+        assert np.ptp([scan.points.size for scan in feed.scans_since(SOURCE, 0)]) < 20
+        print(feed.lost_packets, feed.lost_scans, feed.shown_scans, [scan.stamp_ns for scan in feed.scans_since(SOURCE, 0)])
+    finally:
+        feed.close()
 
 
 def test_what_is_no_capture_is_refused():
