@@ -8,14 +8,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import structlog
+
 from hilsim.errors import CaptureError, PacketError
 from hilsim.limits import OUSTER_METADATA_BYTES
 from hilsim.protocols.ouster.headers import HeaderField
 from hilsim.protocols.ouster.lidar import lidar_layout
 from hilsim.protocols.ouster.metadata import SensorMetadata
-from hilsim.protocols.ouster.metadata_reading import read_metadata
+from hilsim.protocols.ouster.metadata_reading import UnknownProfileError, read_metadata
 from hilsim.protocols.ouster.profiles import HeaderKind
 from hilsim.protocols.ouster.recognition import describe_fits, header_kind, read_header_field
+
+log = structlog.get_logger("hilsim")
 
 _COMPRESSIONS = (".gz", ".zst")
 _NUMBER = re.compile(r"[._]\d+")
@@ -50,6 +54,17 @@ def load_metadata(path: Path) -> SensorMetadata:
         raise CaptureError(f"{path}: {error}") from error
 
 
+def _of_known_profile(path: Path) -> SensorMetadata | None:
+    """Read a metadata file; None, with a line in the log, for a lidar profile that is not described here: its packets are counted, as without metadata."""
+    try:
+        return load_metadata(path)
+    except CaptureError as error:
+        if not isinstance(error.__cause__, UnknownProfileError):
+            raise
+        log.warning("metadata.profile_unknown", reason=str(error))
+        return None
+
+
 class OusterMetadata:
     """Metadata by which the Ouster packets of a stream are read."""
 
@@ -68,7 +83,7 @@ class OusterMetadata:
             CaptureError: a file beside the capture is no metadata.
         """
         if self._sensors is None:
-            self._sensors = tuple(map(load_metadata, metadata_beside(self._capture or Path())))
+            self._sensors = tuple(sensor for path in metadata_beside(self._capture or Path()) if (sensor := _of_known_profile(path)) is not None)
         return self._sensors
 
     def identify(self, payload: bytes) -> "Identity":

@@ -2,6 +2,8 @@
 
 import socket
 import time
+from itertools import chain, repeat
+from unittest.mock import MagicMock, Mock
 
 import numpy as np
 import pytest
@@ -139,30 +141,18 @@ def test_a_stream_in_pieces_has_the_datagrams_of_the_file(capture, size):
     assert pieces.skipped == 0
 
 
-class Packets:
-    """Source of the bytes of a capture."""
-
-    def __init__(self, data):
-        self._data = [data, b""]
-
-    def read(self, timeout_s):
-        return self._data.pop(0) if self._data else b""
-
-    def close(self):
-        self._data.clear()
-
-    __enter__, __exit__ = lambda self: self, lambda self, *error: None
-
-
 def test_a_daemons_scans_with_packets_that_were_left_out_are_dropped_as_a_whole_and_counted(capture, monkeypatch):
     data = capture.read_bytes()
     ends = [24]
     while ends[-1] < len(data):
         ends.append(ends[-1] + 16 + int.from_bytes(data[ends[-1] + 8 : ends[-1] + 12], "little"))
     begin, end = ends[300], ends[550]
-    source = Packets(data[:begin] + data[end : end + 8] + bytes(4) + (250).to_bytes(4, "little") + data[end:])
-    monkeypatch.setattr(daemon_feed, "open_packets", lambda *address, **token: source)
-    monkeypatch.setattr(daemon_feed.DaemonFeed, "_look_at_rig", lambda self: None)
+    gap = data[end : end + 8] + bytes(4) + (250).to_bytes(4, "little")
+    source = MagicMock()
+    source.read.side_effect = chain([data[:begin] + gap + data[end:]], repeat(b""))
+    source.__enter__.return_value = source
+    monkeypatch.setattr(daemon_feed, "open_packets", Mock(return_value=source))
+    monkeypatch.setattr(daemon_feed.DaemonFeed, "_look_at_rig", Mock())
     feed = daemon_feed.DaemonFeed("/nowhere")
     try:
         await_true(lambda: feed.lost_packets)
