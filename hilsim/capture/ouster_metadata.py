@@ -3,8 +3,9 @@
 Files beside a capture are read only when the capture has an Ouster packet, because a file of that name may hold anything else.
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from hilsim.errors import CaptureError, PacketError
 from hilsim.limits import OUSTER_METADATA_BYTES
 from hilsim.protocols.ouster.headers import HeaderField
 from hilsim.protocols.ouster.lidar import lidar_layout
-from hilsim.protocols.ouster.metadata import SensorMetadata
+from hilsim.protocols.ouster.metadata import SensorMetadata, metadata_document
 from hilsim.protocols.ouster.metadata_reading import UnknownProfileError, read_metadata
 from hilsim.protocols.ouster.profiles import HeaderKind
 from hilsim.protocols.ouster.recognition import describe_fits, header_kind, read_header_field
@@ -34,6 +35,31 @@ def metadata_beside(capture: Path) -> tuple[Path, ...]:
     except OSError:  # a pipe, or a folder that may not be listed
         return ()
     return tuple(other for other in found if other.stem == stem or _NUMBER.fullmatch(other.stem[len(stem) :]))
+
+
+def write_beside(capture: Path, sensors: Sequence[SensorMetadata]) -> None:
+    """Write the metadata of a capture's sensors into the files of ``metadata_beside``, in place of those of a former capture of that name.
+
+    Nothing is written beside a pipe or a device, and for no sensors.
+
+    Raises:
+        CaptureError: a file of that name is no metadata, which is kept, or one cannot be written.
+    """
+    if not sensors or not capture.is_file():
+        return
+    for former in metadata_beside(capture):
+        try:
+            load_metadata(former)
+        except CaptureError as error:
+            raise CaptureError(f"{former} must be metadata of a former capture, which those of this one replace, or not be there: {error}") from error
+        former.unlink()
+    names = [".json"] if len(sensors) == 1 else [f".{number}.json" for number in range(1, len(sensors) + 1)]
+    for name, sensor in zip(names, sensors, strict=True):
+        path = capture.with_suffix(name)
+        try:
+            path.write_text(json.dumps(metadata_document(sensor), indent=1) + "\n")
+        except OSError as error:
+            raise CaptureError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def load_metadata(path: Path) -> SensorMetadata:
