@@ -44,6 +44,11 @@ class Submesh(NamedTuple):
     is_centred: bool = False
 
 
+def has_y_up(spec: MeshSpec, path: Path) -> bool:
+    """Whether the y axis of a mesh file is upright, not its z axis."""
+    return spec.up == "y" or (spec.up == "auto" and path.suffix.lower() in _Y_UP)
+
+
 def load_mesh(spec: MeshSpec, directory: Path, materials: dict[str, Material]) -> tuple[Mesh, tuple[str, ...]]:
     """Mesh of a file or of an object of the library, made by ``mesh_of``.
 
@@ -83,7 +88,7 @@ def mesh_of(
     triangles = np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=False)])
     with np.errstate(over="ignore", invalid="ignore"):  # overflow is rejected below
         vertices = np.concatenate([part.vertices for part in parts]) * spec.scale
-    if spec.up == "y" or (spec.up == "auto" and path.suffix.lower() in _Y_UP):
+    if has_y_up(spec, path):
         vertices = vertices @ _Z_FROM_Y_UP.T
     _check_rows(path, vertices, triangles)
     check_extent(path, vertices, triangles, lambda row: _vertex_name(parts, row))

@@ -121,10 +121,11 @@ class PcapPieces:
 
     Attributes:
         skipped: Frames passed over that are no whole UDP datagrams over IPv4 without options, such as fragments.
+        lost: Packets missing before the latest batch, and earlier, that the sender of the stream reported by records without bytes.
     """
 
     def __init__(self) -> None:
-        self.skipped = 0
+        self.skipped = self.lost = 0
         self._rest = b""
         self._fraction_ns = 0
         self._last_ns = 0
@@ -156,8 +157,11 @@ class PcapPieces:
                 kept = int.from_bytes(data[at + 8 : at + 12].tobytes(), "little")
                 if kept > LARGEST_FRAME:
                     raise CaptureError(f"a frame of a stream of packets must be at most {LARGEST_FRAME} bytes, got {kept}")
+                if kept:
+                    self.skipped += 1
+                else:
+                    self.lost += int.from_bytes(data[at + 12 : at + 16].tobytes(), "little")
                 at += RECORD_HEADER_SIZE + kept
-                self.skipped += 1
         self._rest = self._rest[at:]
 
 

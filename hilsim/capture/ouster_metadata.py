@@ -3,19 +3,24 @@
 Files beside a capture are read only when the capture has an Ouster packet, because a file of that name may hold anything else.
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import structlog
 
 from hilsim.errors import CaptureError, PacketError
 from hilsim.limits import OUSTER_METADATA_BYTES
 from hilsim.protocols.ouster.headers import HeaderField
 from hilsim.protocols.ouster.lidar import lidar_layout
-from hilsim.protocols.ouster.metadata import SensorMetadata
-from hilsim.protocols.ouster.metadata_reading import read_metadata
+from hilsim.protocols.ouster.metadata import SensorMetadata, metadata_document
+from hilsim.protocols.ouster.metadata_reading import UnknownProfileError, read_metadata
 from hilsim.protocols.ouster.profiles import HeaderKind
 from hilsim.protocols.ouster.recognition import describe_fits, header_kind, read_header_field
+
+log = structlog.get_logger("hilsim")
 
 _COMPRESSIONS = (".gz", ".zst")
 _NUMBER = re.compile(r"[._]\d+")
@@ -30,6 +35,31 @@ def metadata_beside(capture: Path) -> tuple[Path, ...]:
     except OSError:  # a pipe, or a folder that may not be listed
         return ()
     return tuple(other for other in found if other.stem == stem or _NUMBER.fullmatch(other.stem[len(stem) :]))
+
+
+def write_beside(capture: Path, sensors: Sequence[SensorMetadata]) -> None:
+    """Write the metadata of a capture's sensors into the files of ``metadata_beside``, in place of those of a former capture of that name.
+
+    Nothing is written beside a pipe or a device, and for no sensors.
+
+    Raises:
+        CaptureError: a file of that name is no metadata, which is kept, or one cannot be written.
+    """
+    if not sensors or not capture.is_file():
+        return
+    for former in metadata_beside(capture):
+        try:
+            load_metadata(former)
+        except CaptureError as error:
+            raise CaptureError(f"{former} must be metadata of a former capture, which those of this one replace, or not be there: {error}") from error
+        former.unlink()
+    names = [".json"] if len(sensors) == 1 else [f".{number}.json" for number in range(1, len(sensors) + 1)]
+    for name, sensor in zip(names, sensors, strict=True):
+        path = capture.with_suffix(name)
+        try:
+            path.write_text(json.dumps(metadata_document(sensor), indent=1) + "\n")
+        except OSError as error:
+            raise CaptureError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def load_metadata(path: Path) -> SensorMetadata:
@@ -50,6 +80,17 @@ def load_metadata(path: Path) -> SensorMetadata:
         raise CaptureError(f"{path}: {error}") from error
 
 
+def _of_known_profile(path: Path) -> SensorMetadata | None:
+    """Read a metadata file; None, with a line in the log, for a lidar profile that is not described here: its packets are counted, as without metadata."""
+    try:
+        return load_metadata(path)
+    except CaptureError as error:
+        if not isinstance(error.__cause__, UnknownProfileError):
+            raise
+        log.warning("metadata.profile_unknown", reason=str(error))
+        return None
+
+
 class OusterMetadata:
     """Metadata by which the Ouster packets of a stream are read."""
 
@@ -68,7 +109,7 @@ class OusterMetadata:
             CaptureError: a file beside the capture is no metadata.
         """
         if self._sensors is None:
-            self._sensors = tuple(map(load_metadata, metadata_beside(self._capture or Path())))
+            self._sensors = tuple(sensor for path in metadata_beside(self._capture or Path()) if (sensor := _of_known_profile(path)) is not None)
         return self._sensors
 
     def identify(self, payload: bytes) -> "Identity":

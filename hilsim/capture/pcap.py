@@ -276,13 +276,11 @@ def pcap_records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.ui
         step_ns: Unit of the stamps: 1 for nanoseconds, 1000 for microseconds.
     """
     count, capacity = frames.shape
-    table = np.empty((count, RECORD_HEADER_SIZE + capacity), dtype=np.uint8)
     header = np.empty((count, 4), dtype="=u4")  # in the byte order that dpkt chose for the file: the machine's
     header[:, 0] = host_stamp_ns // NS_PER_S
     header[:, 1] = host_stamp_ns % NS_PER_S // step_ns
     header[:, 2] = sizes
     header[:, 3] = sizes
-    table[:, :RECORD_HEADER_SIZE] = header.view(np.uint8)
-    table[:, RECORD_HEADER_SIZE:] = frames
-    used = np.arange(table.shape[1]) < (RECORD_HEADER_SIZE + sizes)[:, None]
-    return table[used].tobytes()
+    head, data = memoryview(header.tobytes()), memoryview(np.ascontiguousarray(frames).reshape(-1))
+    starts = [(row * RECORD_HEADER_SIZE, row * capacity, size) for row, size in enumerate(sizes.tolist())]
+    return b"".join(part for at, begin, size in starts for part in (head[at : at + RECORD_HEADER_SIZE], data[begin : begin + size]))

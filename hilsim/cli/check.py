@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,14 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
         click.echo(json.dumps(effective(checked), indent=2))
         return
     click.echo("\n".join(_lines(effective(checked))))
-    for note in (*(scenery.notes if scenery else ()), *_rover_notes(checked), *map(_gazebo_note, lidars), *_machine_notes(checked)):
+    for note in (
+        *(scenery.notes if scenery else ()),
+        *_mesh_notes(checked, scenery),
+        *_address_notes(checked),
+        *_rover_notes(checked),
+        *map(_gazebo_note, lidars),
+        *_machine_notes(checked),
+    ):
         click.secho(f"note: {note}", fg="yellow", err=True)
     if is_scenery:
         click.secho(f"note: {rig} has no lidar: it cannot run by itself, but only as the scene of a rig ([scene] sdf)", fg="yellow", err=True)
@@ -78,6 +86,41 @@ def _rover_notes(rig: "Rig") -> list[str]:
             f"{file.path}: {tally.scans} good scans" + (f", {tally.damaged} lines left out: {'; '.join(tally.faults)}" if tally.damaged else "")
         )
     return notes
+
+
+def _mesh_notes(rig: "Rig", scenery: "Scenery | None") -> list[str]:
+    """Size in the world of each mesh that does not move, and the axis of its file that is upright there."""
+    from hilsim.assets.meshes import has_y_up  # noqa: PLC0415
+    from hilsim.geometry.poses import Pose  # noqa: PLC0415
+    from hilsim.geometry.rotations import matrix_from_quaternion  # noqa: PLC0415
+
+    placed = {each.name: each for each in scenery.objects if isinstance(each.placement, Pose)} if scenery is not None else {}
+    notes = []
+    for spec in rig.spec.scene.mesh:
+        if (found := placed.get(spec.name)) is not None and isinstance(found.placement, Pose):
+            vertices = found.mesh.vertices_m @ matrix_from_quaternion(found.placement.orientation).T
+            x_m, y_m, z_m = vertices.max(axis=0) - vertices.min(axis=0)
+            axis = "y" if has_y_up(spec, rig.directory / spec.file) else "z"
+            notes.append(f'{spec.file}: {x_m:.3g} m along x, {y_m:.3g} along y, {z_m:.3g} high; {axis} of the file is upright (up = "{spec.up}")')
+    return notes
+
+
+def _address_notes(rig: "Rig") -> list[str]:
+    """Source addresses that this host lacks, and those that several sensors have."""
+    from hilsim.diagnosis.addresses import examine_addresses  # noqa: PLC0415
+
+    by_source = defaultdict(list)
+    for sensor in rig.spec.sensor:
+        by_source[sensor.network.source].append(sensor.name)
+    missing = [each for each in examine_addresses(rig) if each.verdict == "bad" and each.subject.startswith("address of ")]
+    return [
+        *(f"{each.fact}, so hilsim run fails here: {each.advice}" for each in missing),
+        *(
+            f"{' and '.join(names)} send from one address, {source}, by which tools tell sensors apart: give each its own (network.source)"
+            for source, names in by_source.items()
+            if len(names) > 1
+        ),
+    ]
 
 
 def _gazebo_note(lidar: "GazeboLidar") -> str:

@@ -46,7 +46,7 @@ _PACE_INTERVAL_S = 0.5
 _GOOD_NEWS = ("rays.restored", "rendering.on_device")
 _POLL_S = 0.002
 _PLAYED_POLL_S = 0.05
-_FIRST_START = "compiles kernels, once: a minute, with a vehicle or on a busy machine more"
+_FIRST_START = "compiles kernels that the cache lacks: half a minute, with a vehicle or on a busy machine more"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +105,8 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
     console.step("reading the rig")
     rig = source.load()
     say_hosts(rig)
+    if rig.spec.metrics.enabled:
+        listen(rig.spec.metrics).close()  # a port that is in use is reported before the slow part of a start
     log.info("daemon.preparing", rig=shown(rig), first_start=_FIRST_START)
     running = RunningRig(rig=rig, say=_say)
     async with _signal_requests() as requests:

@@ -65,8 +65,10 @@ class Start:
             nonlocal count
             count = now
 
-        log.info("kernels.compiling", kernels_about=total, advice="once for this version of hilsim; a minute or two on two idle cores")
-        with self._steps(lambda: f"compiling kernels, once: {count} of about {max(total, count)}") as waiting:
+        log.info(
+            "kernels.compiling", kernels_at_most=total, advice="those that the cache lacks; all take half a minute on two idle cores, once a version"
+        )
+        with self._steps(lambda: f"compiling kernels, once: {count} of at most {max(total, count)}") as waiting:
             failed = await self._until(asyncio.ensure_future(compile_kernels(rig, counted)), waiting)
         if failed:
             log.warning("kernels.child_failed", exit_codes=list(failed), consequence="the daemon compiles missing kernels itself")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hilsim.assembly.build import network_stack, sensor_flows
+from hilsim.assembly.ouster import ouster_metadata
 from hilsim.assembly.recorded_units import has_overlay
+from hilsim.capture.ouster_metadata import write_beside
 from hilsim.capture.pcap import Stamps
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
@@ -83,7 +85,7 @@ def record(
 
     Args:
         rig: The rig.
-        path: PCAP file, replaced when the recording is complete; until then, and after an exception, the packets are in ``part_path(path)``.
+        path: PCAP file, with the metadata of Ouster sensors beside it (``NAME.json``), replaced when the recording is complete; until then, and after an exception, the packets are in ``part_path(path)``.
         duration_ns: End of the recording in rig time.
         utc_epoch_ns: UTC of rig time 0.
         batch_ms: Length of one rendering step; does not affect the bytes.
@@ -130,6 +132,7 @@ def record(
             written += int(batch.size.sum())
             done_ns = min(done_ns + step_ms * MILLISECOND_NS, duration_ns)
             progress(done_ns)
+    write_beside(path, ouster_metadata(rig))
     notes = (
         *(scenery.notes if scenery else ()),
         *(f"{name}: {source.note}" for name, source in sources if source.note),

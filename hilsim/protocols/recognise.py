@@ -1,6 +1,7 @@
 """Recognition of packets by the bytes of their UDP payload; ports and addresses are configurable and prove nothing."""
 
 from enum import StrEnum
+from typing import Any
 
 from hilsim.protocols.cepton.stdv import read_stdv_header
 from hilsim.protocols.ouster.recognition import is_imu_packet, is_lidar_packet
@@ -12,10 +13,16 @@ _BLOCK_FLAGS = frozenset((b"\xff\xee", b"\xff\xdd", b"\xff\xcc", b"\xff\xbb"))
 """Flags of a first block: HDL-64E's lower bank has FF DD, VLS-128's banks have all four."""
 
 
+def is_first_hdl_64e(upper: Any, lower: Any) -> Any:
+    """Whether blocks of the upper and the lower bank are those of a packet of an HDL-64E of the first generation, which has a text in place of a stamp."""
+    return (upper == 9) & (lower == 3)
+
+
 class PacketKind(StrEnum):
     """Kind of a payload; the value is its name in messages."""
 
     VELODYNE_DATA = "Velodyne data"
+    VELODYNE_HDL_64E = "data of a Velodyne HDL-64E of the first generation"
     VELODYNE_POSITION = "Velodyne position"
     CEPTON_STDV = "Cepton STDV points"
     CEPTON_STDT = "Cepton STDT points"
@@ -37,7 +44,8 @@ def recognise(payload: bytes) -> PacketKind:
     (``ouster.recognition``).
     """
     if len(payload) == DATA_PACKET_SIZE and payload[:2] in _BLOCK_FLAGS:
-        return PacketKind.VELODYNE_DATA
+        banks = payload[1:1200:100]
+        return PacketKind.VELODYNE_HDL_64E if is_first_hdl_64e(banks.count(0xEE), banks.count(0xDD)) else PacketKind.VELODYNE_DATA
     if len(payload) == POSITION_PACKET_SIZE and not any(payload[334:]) and int.from_bytes(payload[198:202], "little") < HOUR_US:
         return PacketKind.VELODYNE_POSITION
     if read_stdv_header(payload) is not None:

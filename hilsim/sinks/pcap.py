@@ -11,8 +11,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.capture.ouster_metadata import metadata_beside, write_beside
 from hilsim.capture.pcap import PcapWriter, Stamps
 from hilsim.errors import CaptureError, require
+from hilsim.protocols.ouster.metadata import SensorMetadata
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.network_stack import NetworkStacks
 
@@ -117,8 +119,9 @@ class PcapSeriesSink:
         written: Datagrams stored in files.
     """
 
-    def __init__(self, spec: RecordSpec, directory: Path) -> None:
-        """Files by ``spec``, relative to ``directory``; nothing is made before ``open``."""
+    def __init__(self, spec: RecordSpec, directory: Path, metadata: Sequence[SensorMetadata] = ()) -> None:
+        """Files by ``spec``, relative to ``directory``, each with the ``metadata`` of Ouster sensors beside it; nothing is made before ``open``."""
+        self._metadata = metadata
         self.path = self._named = directory / spec.file
         self.written = 0
         self._spec = spec
@@ -227,8 +230,10 @@ class PcapSeriesSink:
         self._begin()
         if self._spec.keep:
             for _, path in self._existing()[: -self._spec.keep]:
+                beside = metadata_beside(path) if self._metadata else ()
                 try:
-                    path.unlink()
+                    for file in (path, *beside):
+                        file.unlink()
                 except OSError as error:
                     raise CaptureError(f"{path}: cannot be deleted: {error.strerror}") from error
 
@@ -241,6 +246,7 @@ class PcapSeriesSink:
             if self.path.is_file():
                 self.path.unlink()
             raise
+        write_beside(self.path, self._metadata)
         self._writer = writer
         self._bytes = _FILE_HEADER_SIZE
 

@@ -1,5 +1,6 @@
 """PCAP streams as a sink: copies of what was sent for clients that come and go, each with bounded memory."""
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -45,24 +46,40 @@ class StreamClient:
         self._most_bytes = most_bytes
         self._chunks: deque[memoryview] = deque()
         self._changing = threading.Lock()
-        self._waiting_bytes = self._sent = self._lost = 0
+        self._waiting_bytes = self._sent = self._lost = self._gap = 0
+        self._is_full = False
 
-    def put(self, records: bytes, ends: Sequence[int]) -> None:
+    def put(self, records: bytes, ends: Sequence[int], missed: int = 0) -> None:
         """Append the records that have room, whole ones and the oldest, and count the others.
+
+        Once one is lost, the following are lost, too, until the client has taken all that waits: what it gets has few gaps, which are long.
+        A record without bytes stands in each gap; its original length is the number of lost packets.
 
         Args:
             records: Records of some packets.
             ends: End of each record, as an offset in ``records``.
+            missed: Packets before these that no client can get.
         """
         with self._changing:
-            fitting = int(np.searchsorted(ends, self._most_bytes - self._waiting_bytes, side="right"))
-            self._sent += fitting
-            self._lost += len(ends) - fitting
+            self._gap += missed
+            room = 0 if self._is_full and self._chunks else self._most_bytes - self._waiting_bytes
+            fitting = int(np.searchsorted(ends, room, side="right"))
             if fitting:
-                self._chunks.append(memoryview(records)[: ends[fitting - 1]])
-                self._waiting_bytes += ends[fitting - 1]
+                if self._gap:
+                    self._append(memoryview(_gap_record(records, self._gap)))
+                    self._gap = 0
+                self._append(memoryview(records)[: ends[fitting - 1]])
+            self._sent += fitting
+            lost = len(ends) - fitting
+            self._is_full = lost > 0
+            self._lost += lost
+            self._gap += lost
         if fitting:
             self._wake()
+
+    def _append(self, chunk: memoryview) -> None:
+        self._chunks.append(chunk)
+        self._waiting_bytes += len(chunk)
 
     def take(self) -> memoryview | None:
         """Take the oldest records, or None where none wait."""
@@ -143,15 +160,15 @@ class PcapStreams:
     def open(self, flows: Sequence[SinkFlow]) -> None:
         """Nothing is opened before a client comes."""
 
-    def write(self, batch: SentBatch) -> None:
-        """Put frames into the queue of each client."""
+    def write(self, batch: SentBatch, missed: int = 0) -> None:
+        """Put frames into the queue of each client; ``missed`` packets before them are not in any batch."""
         clients = self._clients
         if clients and batch.size.size:
             self._learn(batch)
             records = pcap_records(batch.stamp_ns, batch.frames, batch.size)
             ends = np.cumsum(batch.size.astype(np.int64) + RECORD_HEADER_SIZE).tolist()
             for client in clients:
-                client.put(records, ends)
+                client.put(records, ends, missed)
         self.written += batch.size.size
 
     def close(self) -> None:
@@ -167,6 +184,11 @@ class PcapStreams:
             self._flows[number] = flow
             if (key := _addresses(batch.frames[row, : batch.size[row]].tobytes())) is not None:
                 self.addresses = {**self.addresses, flow.name: key}
+
+
+def _gap_record(following: bytes, lost: int) -> bytes:
+    """Record that stands for lost packets, with the stamp of the following record."""
+    return following[:8] + bytes(4) + lost.to_bytes(4, sys.byteorder)
 
 
 def _addresses(frame: bytes) -> FlowKey | None:

@@ -41,6 +41,7 @@ FAULTS = {
     "gazebo_ended": "Publishing a lidar to Gazebo's subscribers has failed",
     "recording_ended": "The recording has ended early",
     "recording_incomplete": "Sent packets are missing from the recording",
+    "follower_slow": "A program that follows the sent packets, such as a view, reads too slowly; the packets themselves left",
     "clock_stepped": "The host's UTC differs from the UTC in packets",
     "flight_ended": "The thread that flies the vehicle has ended",
     "poses_ended": "The thread that receives poses from another simulator has ended",

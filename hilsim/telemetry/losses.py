@@ -33,6 +33,7 @@ JUDGED = frozenset(
         "udp_dropped",
         "queue_dropped",
         "recording_incomplete",
+        "follower_slow",
         "clock_stepped",
         "cycles_missed",
         "scans_missed",
@@ -75,6 +76,9 @@ def own_counters(reading: Reading) -> dict[Count, int]:
         counted[Count(lidar.lidar, "skipped scans")] = lidar.skipped_scans
     if reading.recording is not None:
         counted[Count(DAEMON, "unrecorded")] = reading.recording.unrecorded_packets
+    if reading.packet_streams is not None:
+        counted[Count(DAEMON, "followed")] = reading.packet_streams.sent_packets
+        counted[Count(DAEMON, "not followed")] = sum(reading.packet_streams.lost_packets.values())
     return dict(counted)
 
 
@@ -110,6 +114,11 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
     found.extend(_of_udp(by_subject))
     if reading.recording is not None and reading.recording.running and (missing := by_subject[DAEMON]["unrecorded"]):
         found.append(_fault("recording_incomplete", DAEMON, f"{missing} packets are missing from the recording", Level.DEGRADED))
+    if lost := by_subject[DAEMON]["not followed"]:
+        text = (
+            f"programs that follow the packets, such as a view, did not get {lost} of {lost + by_subject[DAEMON]['followed']}: they read too slowly"
+        )
+        found.append(_fault("follower_slow", DAEMON, text, Level.DEGRADED))
     if reading.utc_offset_s is not None and abs(reading.utc_offset_s) > STEPPED_S:
         text = f"the host's clock was stepped by {reading.utc_offset_s:+.3f} s, and packets have the UTC from before: restart to apply the new one"
         found.append(Fault(key="clock_stepped", text=text, level=Level.DEGRADED))

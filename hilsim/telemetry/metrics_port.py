@@ -33,4 +33,4 @@ def metrics_url(port: socket.socket) -> str:
 def _reason(error: OSError) -> str:
     """The system's error text, without the address that Python adds to some."""
     words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-    return f"{words} (another daemon? metrics.port = 0 takes any free port)" if error.errno == errno.EADDRINUSE else words
+    return f"{words} (another daemon? --set metrics.port=0 takes any free port)" if error.errno == errno.EADDRINUSE else words

@@ -10,6 +10,8 @@ from hilsim.testing.lidars import Lidar, lidar
 if TYPE_CHECKING:
     from hilsim.testing.virtual import VirtualLidar
 
+__tracebackhide__ = True  # pytest leaves these frames out of a test's traceback
+
 
 class LidarFactory:
     """Factory of lidars.

@@ -28,6 +28,8 @@ _RECEIVE_BUFFER_BYTES = 4 << 20
 _LARGEST_PAYLOAD = 65_535
 _PCAP_MB, _PCAP_FILES = 100, 2
 
+__tracebackhide__ = True  # pytest leaves these frames out of a test's traceback
+
 
 class _WarmDaemon(Daemon):
     """A daemon that starts in a fraction of a second, forked from a warm process."""
@@ -171,14 +173,14 @@ class Lidar:
             time.sleep(_POLL_S)
 
     def report(self) -> str:
-        """Report for a failed test: destination, packets sent, and faults."""
+        """Report for a failed test: destination, packets sent, and the metrics that are not 0."""
         lines = [f"{self.model} {self.name}: {self.address} to {self.host}:{self.port}"]
         lines += [f"sent: {path}" for path in self.recorded]
         try:
             metrics = self.metrics()
         except (DaemonError, TransmitError) as error:
             return "\n".join([*lines, str(error)])
-        told = [f"{sample} {value:g}" for sample, value in metrics.items() if sample.startswith("hilsim_") and "_bucket" not in sample]
+        told = [f"{sample} {value:g}" for sample, value in metrics.items() if value and sample.startswith("hilsim_") and "_bucket" not in sample]
         return "\n".join([*lines, *told])
 
     def close(self) -> None:

@@ -21,6 +21,8 @@ _WITH_POSITIONS = ("velodyne", "ouster")
 _LATE_LIMIT_US = 500_000.0
 """Late limit: for a test on a stalled machine, a late packet is better than none."""
 
+__tracebackhide__ = True  # pytest leaves these frames out of a test's traceback
+
 
 def _wall(x_m: float, y_m: float, length_m: float, width_m: float, material: str) -> dict[str, Any]:
     return {"position_m": [x_m, y_m, 0.5], "size_m": [length_m, width_m, 5.0], "material": material}

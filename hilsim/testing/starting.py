@@ -21,6 +21,8 @@ _STARTER = "import gc, sys; gc.disable(); from hilsim.testing.starter import mai
 _POLL_S = 0.01
 _END_S = 15.0
 
+__tracebackhide__ = True  # pytest leaves these frames out of a test's traceback
+
 
 class WarmStarter:
     """The process from which daemons are forked."""

@@ -134,8 +134,9 @@ class Head:
         is_unseen = self.seen.is_unseen(end_before, azimuth[:, 0])
         is_dark = is_unseen & self.seen.has_turned
         is_unbroken = leap_before == 0.0
-        own_us = _own_cycle_us(step_us[knows & is_unbroken & ~is_dark], cycle_us)
-        rate, cycle_us, cycle_before = rate * cycle_us / own_us, own_us, cycle_before * own_us / cycle_us
+        own_us = _own_cycle_us(step_us[knows & is_unbroken & ~is_dark], cycle_us, scatters=tolerance_us > STEP_TOLERANCE_US)
+        rate, cycle_before, sequence_us = rate * cycle_us / own_us, cycle_before * own_us / cycle_us, sequence_us * own_us / cycle_us
+        cycle_us = own_us
 
         turned = stamped - stamped_before
         due = rate * step_us
@@ -234,12 +235,18 @@ class Head:
         ), knows
 
 
-def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float) -> float:
-    """Cycle of the packets by their stamps, if it differs from the model's (which a rule of the stamps reports)."""
+def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float, *, scatters: bool) -> float:
+    """Cycle of the packets by their stamps: long pauses are multiples of it, and a clock's deviation adds up in them.
+
+    The model's, if there are too few steps, or if stamps that scatter do not contradict it. Another cycle than the model's is reported by a rule of the stamps.
+    """
     if len(step_us) <= _FEWEST_FOR_CYCLE:
         return cycle_us
     median_us = float(np.median(step_us))
-    return cycle_us if median_us <= 0.0 or is_whole(np.array([median_us]), cycle_us)[0] else median_us
+    if median_us > 0.0 and not is_whole(np.array([median_us]), cycle_us)[0]:
+        return median_us
+    near = step_us[np.abs(step_us - cycle_us) < STEP_TOLERANCE_US]
+    return cycle_us if scatters or len(near) <= _FEWEST_FOR_CYCLE else float(np.mean(near))
 
 
 def is_whole(

@@ -26,6 +26,7 @@ class LivePackets:
         """Create the only consumer of the transmitter's ``queue``; nothing is opened before ``open``."""
         self._sent = SentQueue(queue)
         self._streams = PcapStreams()
+        self._missed = 0
         self._wanted = threading.Event()
         self._changing = threading.Lock()
         self._ending = threading.Event()
@@ -107,4 +108,6 @@ class LivePackets:
         while count == ROWS:
             batch = self._sent.take()
             count = batch.size.size
-            self._streams.write(batch)
+            if count:
+                missed, self._missed = self._sent.missed - self._missed, self._sent.missed
+                self._streams.write(batch, missed)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
+from hilsim.assembly.ouster import ouster_metadata
 from hilsim.config.rig import Rig
 from hilsim.config.sinks import PCAP_SINK, SinkSetting, sink_kind
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
@@ -36,7 +37,7 @@ class SinkKind(NamedTuple):
 def pcap_sinks(rig: Rig) -> NamedSinks:
     """Make the sinks of ``[record]``, which write PCAP files."""
     if rig.spec.record.file:
-        yield PCAP_SINK, PcapSeriesSink(rig.spec.record, rig.directory)
+        yield PCAP_SINK, PcapSeriesSink(rig.spec.record, rig.directory, ouster_metadata(rig))
 
 
 def plugin_sinks(rig: Rig) -> NamedSinks:

@@ -34,9 +34,17 @@ def read_bits(records: npt.NDArray[np.uint8], bit: int, bits: int) -> npt.NDArra
     Returns:
         ``uint64[...]``.
     """
-    first, shift = bit >> 3, bit & 7
-    value = np.zeros(records.shape[:-1], np.uint64)
-    for byte in range((shift + bits + 7) >> 3):
-        value |= records[..., first + byte].astype(np.uint64) << np.uint64(8 * byte)
+    first, shift, size = bit >> 3, bit & 7, records.shape[-1]
+    needed = (shift + bits + 7) >> 3
+    width = 1 << (needed - 1).bit_length()
+    if width <= size and records.strides[-1] == 1:  # one number instead of its bytes
+        begin = min(first, size - width)
+        value = records[..., begin : begin + width].view(f"<u{width}")[..., 0].astype(np.uint64)
+        shift += 8 * (first - begin)
+    else:
+        value = np.zeros(records.shape[:-1], np.uint64)
+        for byte in range(needed):
+            value |= records[..., first + byte].astype(np.uint64) << np.uint64(8 * byte)
     value >>= np.uint64(shift)
-    return value & np.uint64((1 << bits) - 1)
+    value &= np.uint64((1 << bits) - 1)
+    return value

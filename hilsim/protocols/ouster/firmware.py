@@ -50,6 +50,10 @@ class Footer(IntEnum):
     CRC = 3
 
 
+CALIBRATED = Firmware(2, 1)
+"""First version whose LEGACY profile has calibrated reflectivity, of 8 bits; before, 16 bits that are not calibrated (captures of 1.x, 2.0 and 2.1)."""
+
+
 def find_firmware(image_rev: str) -> Firmware:
     """Version in an image's name, as ``ousteros-image-prod-aries-v2.5.2+20230714195410``.
 

@@ -261,7 +261,10 @@ def _read_pixels(body: npt.NDArray[np.uint8], profile: Profile, layout: LidarLay
     records = body[:, :, layout.first_pixel : layout.first_pixel + layout.channels * layout.pixel_size]
     records = records.reshape(len(body), COLUMNS_PER_PACKET, layout.channels, layout.pixel_size)
     for kind, number, bit, bits, dropped, _ in layout.pixel_fields.tolist():
-        pixels[kind][:, number] = read_bits(records, bit, bits) << np.uint64(dropped)
+        values = read_bits(records, bit, bits) << np.uint64(dropped)
+        if kind == FieldKind.REFLECTIVITY and bits > 8:
+            values = np.minimum(np.log2(1.0 + values) * 16.0, 255.0)
+        pixels[kind][:, number] = values
     return pixels
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hilsim.errors import require
-from hilsim.protocols.ouster.firmware import NEWEST, Firmware, Footer, find_firmware, footer_of
+from hilsim.protocols.ouster.firmware import CALIBRATED, NEWEST, Firmware, Footer, find_firmware, footer_of
 from hilsim.protocols.ouster.geometry import Beams, Transform
 from hilsim.protocols.ouster.imu import ACCEL_GYRO_NMEA, LEGACY_IMU
-from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, PROFILES, HeaderKind, Profile
+from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, EARLY_LEGACY, PROFILES, HeaderKind, Profile
 
 GROUPS = (
     "sensor_info",
@@ -143,6 +143,8 @@ class SensorMetadata:
     def profile(self) -> Profile:
         """Lidar profile, with the sensor's packet header."""
         profile = PROFILES[self.lidar_profile]
+        if profile.header is HeaderKind.NONE and self.firmware < CALIBRATED:
+            return EARLY_LEGACY
         return profile if self.header is None else profile.with_header(self.header)
 
     @property

@@ -31,6 +31,8 @@ _SOME_BEAMS = Beams(
     elevation_deg=(0.0,), azimuth_deg=(0.0,), beam_to_lidar=offset_transform(0.0, 0.0, 0.0), lidar_to_sensor=offset_transform(0.0, 0.0, 0.0)
 )
 _SOME_MODE = "4096x5"
+_OLD_IMAGE = "v1.13.0"
+"""Image of a file without one: clients of that time wrote only the beams, or a part of the configuration."""
 _SOME_IMAGE, _SOME_FIRMWARE = "v2.5.0", Firmware(2, 5)
 
 Check = Callable[[Any], bool]
@@ -62,6 +64,10 @@ def _list_of(check: Check, count: int | None = None) -> Check:
 def _shown(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 3]}..."
+
+
+class UnknownProfileError(PacketError):
+    """Metadata of a lidar profile that is not described here."""
 
 
 class _Reader:
@@ -168,7 +174,7 @@ def _lidar_mode(reader: _Reader) -> str:
 
 def _firmware(reader: _Reader) -> tuple[str, Firmware]:
     """Name of the image, and its version; that of ``build_rev`` if the file has no image."""
-    image = reader.text("sensor_info", "image_rev") or reader.text("sensor_info", "build_rev")
+    image = reader.text("sensor_info", "image_rev") or reader.text("sensor_info", "build_rev") or _OLD_IMAGE
     try:
         return str(image), find_firmware(str(image))
     except ValueError as error:
@@ -248,7 +254,8 @@ def read_metadata(text: str | bytes) -> SensorMetadata:
     try:
         sensor = SensorMetadata(**taken)
     except ValueError as error:
-        raise PacketError(f"Ouster metadata: {'; '.join([*reader.faults, str(error)])}") from error
+        kind = PacketError if taken["lidar_profile"] in PROFILES else UnknownProfileError
+        raise kind(f"Ouster metadata: {'; '.join([*reader.faults, str(error)])}") from error
     if reader.faults:
         raise PacketError(f"Ouster metadata: {'; '.join(reader.faults)}")
     return sensor

@@ -16,7 +16,8 @@ class Pixels(NamedTuple):
     Attributes:
         range_mm: ``int32[return, column, channel]``, millimetres from the beam's origin; 0: no return.
         flags: ``uint8[return, column, channel]``.
-        reflectivity: ``uint8[return, column, channel]``, calibrated: to 100 percent of a Lambertian surface, above it logarithmic.
+        reflectivity: ``uint8[return, column, channel]``, calibrated: to 100 percent of a Lambertian surface, above it logarithmic. Of LEGACY packets before firmware 2.1,
+            whose 16 bits are not calibrated: 16 times the logarithm to base 2 of the value and 1, at most 255.
         signal: ``uint16[return, column, channel]``, photons.
         near_ir: ``uint16[1, column, channel]``, photons of ambient light.
         window: ``uint8[1, column, channel]``, since firmware 3.2.

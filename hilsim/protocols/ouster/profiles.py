@@ -176,7 +176,7 @@ _ALL = (
         fields=(
             Field(_RANGE, 0, 0, 0, 20),
             Field(_FLAGS, 0, 0, 28, 4),
-            Field(_REFLECTIVITY, 0, 1, 0, 8),  # 16 bits until firmware 2.0
+            Field(_REFLECTIVITY, 0, 1, 0, 8),  # 16 bits before firmware 2.1: EARLY_LEGACY
             Field(_SIGNAL, 0, 1, 16, 16),
             Field(_NEAR_IR, 0, 2, 0, 16),
         ),
@@ -215,3 +215,9 @@ _ALL = (
 )
 PROFILES: Mapping[str, Profile] = MappingProxyType({profile.name: profile for profile in _ALL})
 """Profiles by ``udp_profile_lidar``."""
+
+EARLY_LEGACY = replace(
+    PROFILES["LEGACY"],
+    fields=tuple(field._replace(width=16) if field.kind is _REFLECTIVITY else field for field in PROFILES["LEGACY"].fields),
+)
+"""LEGACY before firmware 2.1."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import structlog
@@ -18,6 +18,7 @@ from hilsim.capture.batches import DatagramArrays, PcapPieces
 from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.daemon.remote.packet_client import PacketSource, open_packets
 from hilsim.errors import ConfigError, HilsimError, require
+from hilsim.limits import PACKET_STREAM_BYTES
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
 from hilsim.scans.streams import SensorStreams
 from hilsim.view.feed.answers import requested
@@ -34,6 +35,8 @@ log = structlog.get_logger("hilsim")
 _AGAIN_S = 1.0
 """Time between attempts to connect, and between two looks at the rig and the health."""
 _READ_S = 0.25
+_BATCH_S = 0.05
+"""Time for which packets gather, as long as a daemon lets them gather: decoding many at once takes a quarter of the processor time."""
 _KEY_BYTES, _KEY_BEGIN = 12, 16
 """Addresses and ports of a datagram, and where they begin before its payload: after them come 4 bytes of length and checksum."""
 _NOT_FOUND = (
@@ -47,6 +50,14 @@ _BACKLOG = 4
 _Pose = tuple[tuple[float, float, float], tuple[float, float, float, float]]
 
 
+class _Before(NamedTuple):
+    """Latest scan of a sensor: its stamp, the time from the one before it, and the gaps of the stream up to it."""
+
+    stamp_ns: int
+    period_ns: int
+    gaps: int
+
+
 class DaemonFeed(StoredFeed):
     """A daemon as a feed. It connects again when the daemon has been restarted.
 
@@ -54,6 +65,7 @@ class DaemonFeed(StoredFeed):
         title: Name of the rig, once it is known, and the address.
         series: Series of the daemon's figures.
         notes: Reasons why poses or ground truth are missing, and why there is no connection; empty if all is well.
+        lost_packets: Packets that the daemon had to leave out, because this process read too slowly.
     """
 
     def __init__(
@@ -100,6 +112,9 @@ class DaemonFeed(StoredFeed):
         self._mirror: RigMirror | None = None
         self._mirroring = threading.Lock()
         self._names: dict[bytes, str] = {}
+        self.lost_packets = 0
+        self._gaps = 0
+        self._before: dict[str, _Before] = {}
         self._status: dict[str, object] | None = None
         self._health: dict[str, Any] = {}
         self._ending = threading.Event()
@@ -179,11 +194,26 @@ class DaemonFeed(StoredFeed):
             self._ending.wait(_AGAIN_S)
 
     def _read(self, source: PacketSource) -> None:
-        """Decode packets until the connection ends."""
-        pieces = PcapPieces()
-        while not self._ending.is_set() and (data := source.read(_READ_S)) != b"":
+        """Decode packets until the connection ends; scans of which the daemon left packets out are dropped as a whole."""
+        pieces, lost = PcapPieces(), 0
+        while not self._ending.is_set() and (data := self._gathered(source)) != b"":
             for batch in pieces.add(data or b""):
+                if pieces.lost > lost:
+                    self.lost_packets += pieces.lost - lost
+                    lost = pieces.lost
+                    self._gaps += 1
+                    self._streams.reset()
                 self._sort(batch)
+
+    def _gathered(self, source: PacketSource) -> bytes | None:
+        """Read what comes within ``_BATCH_S``; returns as ``PacketSource.read``."""
+        first = source.read(_READ_S)
+        if not first:
+            return first
+        pieces, until_s = [first], time.monotonic() + _BATCH_S
+        while (left_s := until_s - time.monotonic()) > 0 and sum(map(len, pieces)) < PACKET_STREAM_BYTES.bound and (more := source.read(left_s)):
+            pieces.append(more)
+        return b"".join(pieces)
 
     def _sort(self, batch: DatagramArrays) -> None:
         """Give datagrams to the decoders of their sensors."""
@@ -207,7 +237,19 @@ class DaemonFeed(StoredFeed):
             pose = mirror.mounted(sensor, body)
         return ((0.0, 0.0, 0.0), IDENTITY_WXYZ) if pose is None else (pose.position_m, pose.orientation)
 
+    def _count(self, scan: Scan) -> None:
+        """Count a scan, and those that are missing before it where packets were left out."""
+        before = self._before.get(scan.sensor, _Before(scan.stamp_ns, 0, self._gaps))
+        step_ns = scan.stamp_ns - before.stamp_ns
+        self.shown_scans += 1
+        if before.gaps == self._gaps:
+            before = before._replace(period_ns=step_ns)
+        elif before.period_ns > 0:
+            self.lost_scans += max(round(step_ns / before.period_ns) - 1, 0)
+        self._before[scan.sensor] = before._replace(stamp_ns=scan.stamp_ns, gaps=self._gaps)
+
     def _take_scan(self, scan: Scan, packets: ScanPackets) -> None:
+        self._count(scan)
         if self._labels_s:
             self._to_label.append((scan, packets))
             self._come.set()

@@ -17,6 +17,10 @@ from hilsim.view.feed.store import ScanStore
 class StoredFeed:
     """Scans of the streams of a feed, as far as they are stored; the part that is the same for every source."""
 
+    shown_scans: int = 0
+    """Scans that were stored, where lost ones are counted, too."""
+    lost_scans: int = 0
+    """Scans that were not stored, because this process took packets too slowly."""
     _store: ScanStore
     _streams: SensorStreams
     _packets: LatestPackets | None

@@ -323,6 +323,10 @@ class Page:
             lines.append(f"colours: {limits}")
         if self._map is not None:
             lines.append(f"cells of {self._map.cell_m:g} m")
+        if lost := getattr(self._feed, "lost_scans", 0):
+            lines.append(
+                f"**{lost:,} of {lost + getattr(self._feed, 'shown_scans', 0):,} scans are not shown**: this page's process has too little time for all"
+            )
         if self._hidden_models:
             lines.append(f"{self._hidden_models} meshes are too large to be shown")
         text = "  \n".join([*lines, plain(self._feed.title)])

@@ -64,6 +64,15 @@ def test_files_beside_a_capture_are_read_only_when_a_packet_asks_for_them(tmp_pa
         metadata.identify(lidar_packet())
 
 
+def test_a_file_beside_a_capture_with_an_unknown_profile_is_passed_over(tmp_path):
+    document = metadata_document(sensor())
+    document["lidar_data_format"]["udp_profile_lidar"] = "RNG15_RFL8_NIR8_ZONE16"
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    assert OusterMetadata(capture=tmp_path / "x.pcap").identify(lidar_packet()).metadata is None
+    with pytest.raises(CaptureError, match="udp_profile_lidar must be one of"):
+        given_metadata([tmp_path / "x.json"])
+
+
 def test_files_that_are_given_take_the_place_of_those_beside_the_capture(tmp_path):
     written(tmp_path / "x.json", sensor())
     given = written(tmp_path / "other.json", sensor(serial="100000000001"))

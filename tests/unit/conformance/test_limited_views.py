@@ -62,6 +62,21 @@ def test_nothing_is_found_wrong_or_missing(profile, mode, rate_rpm, view, durati
     assert (seen.missing.packets, seen.clock.jumps, seen.clock.repeated) == (0, 0, 0)
 
 
+@pytest.mark.parametrize(("rate_rpm", "view"), [(300, (320, 41)), (600, (350, 10))])
+def test_long_pauses_by_a_clock_that_is_137_ppm_off_are_whole_cycles(rate_rpm, view):
+    sensor = {
+        "name": "a",
+        "profile": "vlp16",
+        "unit": "ideal",
+        "clock": {"stamp_ppm": 137.0},
+        "rotation_rate_rpm": rate_rpm,
+        "field_of_view_deg": list(view),
+    }
+    result = checked(list(hilsim.Emulator({"name": "view", "scene": SCENE, "sensor": [sensor]}).packets(0.0, 4.0)))
+    assert {finding.rule for finding in result.findings} <= {"time.drift"}
+    assert result.summary.lost_packets == 0
+
+
 @pytest.mark.parametrize(("view", "rate_rpm"), BANKS_AT_RATES)
 def test_nothing_is_found_wrong_or_missing_where_packets_have_one_azimuth(view, rate_rpm):
     packets = limited("vls128", "dual", rate_rpm, view, 210.0 / rate_rpm)  # three turns and a half

@@ -85,6 +85,16 @@ def name_product(product, mode=0x37):
     return change
 
 
+def test_an_hdl64e_of_the_first_generation_is_one_warning(judge, single, spoil):
+    def change(data):
+        data["blocks"]["flag"][:, 3::4] = 0xDDFF
+        data["product"] = np.arange(len(data)) % 9 + 0x30
+
+    verdict = judge(spoil(single, change))
+    assert {(finding.rule, finding.severity) for finding in verdict.findings} == {("factory.product", "warning")}
+    assert all(finding.message == "not checked further: an HDL-64E by its blocks' flags" for finding in verdict.findings)
+
+
 @pytest.mark.parametrize(
     ("product", "mode", "name"),
     [

@@ -16,6 +16,7 @@ from tests.unit.replay.streams import data_packet, position_packet, stdv_packet
         (b"\xff\xdd" + bytes(1204), PacketKind.VELODYNE_DATA),
         (b"\xff\xcc" + bytes(1204), PacketKind.VELODYNE_DATA),
         (b"\xff\xbb" + bytes(1204), PacketKind.VELODYNE_DATA),
+        (b"".join(flag + bytes(98) for flag in 3 * [*3 * [b"\xff\xee"], b"\xff\xdd"]) + b"V1.2 \x07", PacketKind.VELODYNE_HDL_64E),
         (position_packet(3_599_999_999), PacketKind.VELODYNE_POSITION),
         (position_packet(5, b""), PacketKind.VELODYNE_POSITION),
         (stdv_packet(5), PacketKind.CEPTON_STDV),

@@ -1,11 +1,13 @@
 """Streams of sent packets to clients: whole packets in bounded memory."""
 
 import io
+import struct
 
 import dpkt
 import numpy as np
 import pytest
 
+from hilsim.capture.batches import PcapPieces
 from hilsim.capture.pcap import pcap_file_header
 from hilsim.errors import ConfigError
 from hilsim.limits import PACKET_STREAMS
@@ -14,6 +16,7 @@ from hilsim.sinks.pcap_streams import PcapStreams, StreamClient
 
 SIZE = 100
 RECORD = 16 + SIZE
+ONE = struct.pack("<4I", 0, 0, SIZE, SIZE) + bytes(SIZE)
 
 
 def batch(numbers):
@@ -31,6 +34,31 @@ def taken(client):
     while (chunk := client.take()) is not None:
         capture += chunk
     return [(round(stamp_s * 1_000_000_000), int.from_bytes(frame[:8], "little")) for stamp_s, frame in dpkt.pcap.Reader(io.BytesIO(capture))]
+
+
+def records(client):
+    """Stamps, bytes and original lengths of the records that wait, by the reader of views."""
+    capture, found, at = b"".join(iter(client.take, None)), [], 0
+    while at < len(capture):
+        seconds, ns, kept, length = struct.unpack_from("<4I", capture, at)
+        found.append((seconds * 1_000_000_000 + ns, kept, length))
+        at += 16 + kept
+    pieces = PcapPieces()
+    assert (list(pieces.add(pcap_file_header() + capture)), pieces.lost) == ([], sum(length for _, kept, length in found if not kept))
+    return found
+
+
+def test_after_a_loss_a_client_gets_nothing_until_it_has_read_what_waits():
+    client = StreamClient(1, lambda: None, most_bytes=4 * RECORD)
+    for number in range(6):
+        client.put(ONE, [RECORD])
+        if number == 4:
+            assert client.take() is not None
+    assert client.reading() == (1, 4, 2, 3 * RECORD)
+    assert len(records(client)) == 3
+    client.put(ONE, [RECORD], missed=3)
+    client.put(ONE, [RECORD])
+    assert [length for _, kept, length in records(client) if not kept] == [2 + 3]
 
 
 def test_a_client_gets_the_packets_from_its_coming_on():
@@ -53,7 +81,9 @@ def test_a_slow_client_loses_whole_packets_and_no_other_client_does():
     assert slow.reading() == (9, 3, 2, 3 * RECORD)
     assert [number for _, number in taken(slow)] == [1, 2, 3]
     streams.write(batch([6, 7]))
-    assert [number for _, number in taken(slow)] == [6, 7]
+    gap, *rest = records(slow)
+    assert gap == (6 * 1_000_000_007, 0, 2)
+    assert [stamp_ns // 1_000_000_007 for stamp_ns, *_ in rest] == [6, 7]
     assert [number for _, number in taken(fast)] == [1, 2, 3, 4, 5, 6, 7]
     assert (streams.sent, streams.lost) == (5 + 7, 2)
 

@@ -5,7 +5,7 @@ import pytest
 from hilsim.telemetry.faults import FAULTS, Fault, Level, worst_level
 from hilsim.telemetry.history import Count
 from hilsim.telemetry.losses import JUDGED, judge, kernel_counters, own_counters
-from hilsim.telemetry.readings import GazeboReading, Reading, RecordingReading, RoverReading
+from hilsim.telemetry.readings import GazeboReading, PacketStreamReading, Reading, RecordingReading, RoverReading, StreamLoss
 from tests.unit.telemetry.conftest import LATE, SILENT, make_reading
 
 QUIET = Reading()
@@ -118,6 +118,12 @@ def test_packets_missing_from_a_recording_that_runs_are_degraded():
         ("recording_incomplete", "daemon"): ("degraded", "4 packets are missing from the recording in the last 10 s")
     }
     assert found(("daemon", "unrecorded", 4), reading=ended) == {}
+
+
+def test_packets_that_a_slow_follower_lost_are_degraded():
+    reading = Reading(packet_streams=PacketStreamReading(sent_packets=90, lost_packets={StreamLoss.SLOW_CLIENT: 8, StreamLoss.QUEUE_FULL: 2}))
+    text = "programs that follow the packets, such as a view, did not get 10 of 100: they read too slowly in the last 10 s"
+    assert [(fault.key, fault.level, fault.text) for fault in judge(own_counters(reading), reading)] == [("follower_slow", Level.DEGRADED, text)]
 
 
 @pytest.mark.parametrize(("offset_s", "keys"), [(0.0, []), (0.0009, []), (-0.5, ["clock_stepped"]), (3600.0, ["clock_stepped"])])

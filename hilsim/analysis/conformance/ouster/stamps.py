@@ -35,6 +35,7 @@ class StampsTopic:
 
     def __init__(self) -> None:
         self.grid_ns = 0
+        self._double_ns = 0
         self._packets = 0
         self._steps = np.zeros(3)  # count, sum and sum of squares of the steps within packets
         self._nominal_ns = float("nan")
@@ -44,6 +45,7 @@ class StampsTopic:
         """Judge a block."""
         stamp_ns, metadata = block.stamp_ns, block.metadata
         self._packets += len(stamp_ns)
+        self._double_ns = int(np.spacing(float(stamp_ns.max())))
         self.grid_ns = int(np.gcd.reduce(np.append(stamp_ns.ravel(), self.grid_ns)))
         step = np.diff(stamp_ns, axis=1)
         self._steps += (step.size, float(step.sum()), float((step.astype(np.float64) ** 2).sum()))
@@ -108,7 +110,7 @@ class StampsTopic:
             log.skip(COLUMN_CONSTANT, self._packets, COLUMN_CONSTANT.packets, "lidar packets")
         else:
             most = max(self._expected_grid_ns, _REV_6_NS)
-            if self.grid_ns > most:
+            if self.grid_ns > most and self.grid_ns != self._double_ns:  # some firmware passes PTP time through a double
                 log.report(STAMP_COARSE, f"stamps must use a grid of {most} ns at most, got multiples of {self.grid_ns} ns only")
             if self.spread_ns < _LEAST_SPREAD_NS:
                 log.report(

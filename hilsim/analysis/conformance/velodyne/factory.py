@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.protocols.recognise import is_first_hdl_64e
 from hilsim.protocols.velodyne.data import Product, ReturnMode
 from hilsim.protocols.velodyne.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, Model, identify_model, vls_128_variant
 
@@ -42,6 +43,7 @@ def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
 def _name_unchecked(product: int, flags: npt.NDArray[np.int64]) -> str:
     """Name with article of a sensor whose packets are not checked, empty for others."""
     is_64 = (flags[:, ::2] == _UPPER_BANK).all(axis=1) & (flags[:, 1::2] == _LOWER_BANK).all(axis=1)
+    is_64 |= is_first_hdl_64e((flags == _UPPER_BANK).sum(axis=1), (flags == _LOWER_BANK).sum(axis=1))
     if float(is_64.mean()) > 0.5:
         return "an HDL-64E by its blocks' flags"  # its last two bytes contain its state in turn, not the model
     name = None if product == Product.VLS_128 else OTHER_PRODUCTS.get(product)

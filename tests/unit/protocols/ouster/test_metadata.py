@@ -2,10 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from hilsim.errors import PacketError
 from hilsim.protocols.ouster.firmware import Firmware, Footer
+from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
 from hilsim.protocols.ouster.metadata import GROUPS, LIDAR_MODES, metadata_document
 from hilsim.protocols.ouster.metadata_reading import read_metadata
 from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
@@ -153,6 +155,16 @@ def changed(group, **values):
 def test_a_wrong_value_is_named_with_its_key(given, fault):
     with pytest.raises(PacketError, match=f"^Ouster metadata: {fault}"):
         read(given)
+
+
+def test_a_file_without_an_image_is_of_an_early_firmware_whose_reflectivity_has_16_bits():
+    early = read(flat(image_rev=""))
+    layout = lidar_layout(early.profile, early.beams.channels, early.footer)
+    payload = np.zeros((1, layout.size), np.uint8)
+    payload[0, layout.first_column + layout.first_pixel + 4 :][: 2 * layout.pixel_size : layout.pixel_size] = (255, 3)
+    payload[0, layout.first_column + layout.first_pixel + 5 :][: 2 * layout.pixel_size : layout.pixel_size] = (255, 0)
+    assert early.firmware < Firmware(2, 1)
+    assert decode_lidar_packets(payload, early.profile, layout).pixels.reflectivity[0, 0, 0].tolist() == [255, 32]
 
 
 def test_all_faults_are_reported_at_once():

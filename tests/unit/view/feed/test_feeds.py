@@ -2,6 +2,8 @@
 
 import socket
 import time
+from itertools import chain, repeat
+from unittest.mock import MagicMock, Mock
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import hilsim
 from hilsim.capture.batches import PcapPieces
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
+from hilsim.view.feed import daemon_feed
 from hilsim.view.feed.capture_feed import CaptureFeed
 from hilsim.view.feed.listen_feed import ListenFeed
 
@@ -136,6 +139,28 @@ def test_a_stream_in_pieces_has_the_datagrams_of_the_file(capture, size):
     assert found == expected[: len(found)]
     assert len(found) >= (len(expected) if size > 1 else 40)
     assert pieces.skipped == 0
+
+
+def test_a_daemons_scans_with_packets_that_were_left_out_are_dropped_as_a_whole_and_counted(capture, monkeypatch):
+    data = capture.read_bytes()
+    ends = [24]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + 16 + int.from_bytes(data[ends[-1] + 8 : ends[-1] + 12], "little"))
+    begin, end = ends[300], ends[550]
+    gap = data[end : end + 8] + bytes(4) + (250).to_bytes(4, "little")
+    source = MagicMock()
+    source.read.side_effect = chain([data[:begin] + gap + data[end:]], repeat(b""))
+    source.__enter__.return_value = source
+    monkeypatch.setattr(daemon_feed, "open_packets", Mock(return_value=source))
+    monkeypatch.setattr(daemon_feed.DaemonFeed, "_look_at_rig", Mock())
+    feed = daemon_feed.DaemonFeed("/nowhere")
+    try:
+        await_true(lambda: feed.lost_packets)
+        await_true(lambda: feed.shown_scans >= 5)
+        assert np.ptp([scan.points.size for scan in feed.scans_since(SOURCE, 0)]) < 20
+        assert (feed.lost_packets, feed.lost_scans, feed.losses()[SOURCE].lost) == (250, 4, 0)
+    finally:
+        feed.close()
 
 
 def test_what_is_no_capture_is_refused():
