@@ -324,8 +324,8 @@ STANDING = ("vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap", "vlp16_strongest_
 
 
 @pytest.mark.parametrize("name", STANDING)
-def test_real_sensors_that_stood_still_are_taken(any_capture, name):
-    found = made([any_capture(name)])
+def test_real_sensors_that_stood_still_are_taken(capture, name):
+    found = made([capture(name)])
     assert found.change.ratio < 0.02
     assert found.map.used.mean() > 0.4
 

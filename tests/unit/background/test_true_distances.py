@@ -56,8 +56,8 @@ CAPTURES = [
 
 
 @pytest.mark.parametrize(("name", "model", "seconds", "hits", "cells"), CAPTURES)
-def test_a_real_capture_maps_to_the_median_of_each_cell_of_one_surface(any_capture, name, model, seconds, hits, cells):
-    path = any_capture(name)
+def test_a_real_capture_maps_to_the_median_of_each_cell_of_one_surface(capture, name, model, seconds, hits, cells):
+    path = capture(name)
     formed = mapped(path, SurfaceRule(), stretch=Stretch(duration_s=seconds))
     errors = np.array(list(_errors_mm(path, formed, model, seconds, hits)))
     assert errors.size > cells

@@ -100,6 +100,12 @@ def datagrams_of(any_capture, own):
 
 
 @pytest.fixture
+def real_units(capture):
+    """Skips where the captures of real units are not at hand."""
+    capture("vlp16_strongest_gps.pcap")
+
+
+@pytest.fixture
 def mutate(datagrams_of):
     """Datagrams of a stream whose data (or position) payloads, as ``uint8[n, size]``, a function has written to."""
 

@@ -92,10 +92,12 @@ def test_a_sentence_of_another_minute_is_an_error_in_lock(mutate, judge, name, s
     assert "nmea.time" in verdict.errors
 
 
+@pytest.mark.usefixtures("real_units")
 def test_a_sentence_of_another_minute_is_nothing_where_no_lock_is_claimed(mutate, judge):
     assert judge(mutate("hdl32e_strongest.pcap", add_time(420), size=512)).errors == set()
 
 
+@pytest.mark.usefixtures("real_units")
 @pytest.mark.parametrize(("name", "hours"), [*((name, 1) for name in SPEAKING), ("own", 3), ("hdl32e_strongest.pcap", -7)])
 def test_a_sentence_of_another_hour_than_the_captures_is_a_warning(mutate, judge, name, hours):
     verdict = judge(mutate(name, add_time(3600 * hours), size=512))
