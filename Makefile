@@ -10,7 +10,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run view test test-all test-deep mutants kernels judges fuzz test-service test-lowest kernels-as-python lint docs bench clean
+.PHONY: run view test test-all test-deep mutants kernels judges fuzz test-service test-lowest kernels-as-python kernels-checked lint docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -87,6 +87,7 @@ test-all: $(VENV)/installed-test
 	$(STEP) tests $(BIN)/python -m pytest -q -m "not alone and not service"
 	$(STEP) alone $(BIN)/python -m pytest -q -n0 -m alone
 	$(STEP) as-python $(MAKE) --no-print-directory kernels-as-python
+	$(STEP) checked $(MAKE) --no-print-directory kernels-checked
 	$(STEP) deep $(MAKE) --no-print-directory test-deep
 	$(STEP) service $(MAKE) --no-print-directory test-service
 	$(STEP) lowest $(MAKE) --no-print-directory test-lowest
@@ -106,6 +107,12 @@ mutants: $(VENV)/installed-test
 kernels-as-python: $(VENV)/installed-test
 	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q -n0 -m "not alone" $(KERNEL_TESTS)
 	$(BIN)/python -m coverage report --skip-covered --include='hilsim/geometry/*,hilsim/vehicle/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*' --fail-under=95
+
+# Kernels that check the bounds of their arrays: what counts packets, copies them and changes what sends them. The cache has them beside those without checks.
+CHECKED_TESTS := $(addprefix tests/unit/,transmit sinks replay external daemon/test_follower.py daemon/test_live_packets.py) \
+	$(addprefix tests/unit/emulator/,test_segments.py test_retime.py test_insertion.py test_clock_changes.py)
+kernels-checked: $(VENV)/installed-test
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q --timeout=3000 $(CHECKED_TESTS)
 
 # Corrupted inputs for every parser: 10^6 each. FUZZ='--seconds 3600' takes an hour in all, FUZZ='--target npz --seed 7' one of them with others.
 fuzz: $(VENV)/installed-test

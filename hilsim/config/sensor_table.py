@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
@@ -17,6 +18,14 @@ from hilsim.transmit.hosts import is_host, is_ipv4
 def _is_mac(text: str) -> bool:
     try:
         parse_mac(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_network(text: str) -> bool:
+    try:
+        IPv4Network(text)
     except ValueError:
         return False
     return True
@@ -86,6 +95,8 @@ class SensorWebSpec:
         saved_file: File, relative to the rig, that keeps saved settings until the next start; empty: they last as long as the daemon.
         commands_port: TCP port of an Ouster for commands in words. 0: any free one.
         discovery: Whether an Ouster announces itself by mDNS on the network of its address (extra ``ouster``).
+        destinations: Networks such as ``192.168.1.0/24`` that clients may have packets sent to, besides the rig's destination; by default any address, as of
+            a real sensor.
     """
 
     port: int = 80
@@ -94,6 +105,7 @@ class SensorWebSpec:
     saved_file: str = ""
     commands_port: int = COMMANDS_PORT
     discovery: bool = False
+    destinations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require(
@@ -102,7 +114,12 @@ class SensorWebSpec:
             (self.commands_port != self.port or not self.port, f"commands_port must not be that of port, got {self.port} for both"),
             (self.serial.isprintable() and len(self.serial) <= 64, f"serial must be at most 64 printable characters, got {self.serial[:80]!r}"),
             (0.0 <= self.boot_s <= 120.0, f"boot_s must be 0 to 120, got {self.boot_s}"),
+            *((_is_network(each), f'destinations must be IPv4 networks like "192.168.1.0/24", got "{each}"') for each in self.destinations),
         )
+
+    def permits(self, address: str) -> bool:
+        """Whether clients may have packets sent to an IPv4 address."""
+        return not self.destinations or any(IPv4Address(address) in IPv4Network(each) for each in self.destinations)
 
 
 @dataclass(frozen=True, kw_only=True)

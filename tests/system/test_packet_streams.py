@@ -106,8 +106,9 @@ def test_the_stream_has_the_bytes_of_the_recording_over_both_transports(bench, t
 
 def test_frames_are_whole_across_changes_of_destination(bench, tmp_path, receiver):
     ports, log = [receiver().port for _ in range(8)], tmp_path / "log"
-    os1 = ouster(*ports[:2]).replace("roof", "os")
-    with bench(more=WEB + os1), open_packets(str(tmp_path / "control")) as follower:
+    limit = 'destinations = ["127.0.0.0/30"]\n'
+    os1 = ouster(*ports[:2], limit).replace("roof", "os")
+    with bench(more=WEB + limit + os1), open_packets(str(tmp_path / "control")) as follower:
         velodyne, page = (re.search(rf'"event": "sensor\.{kind}".*"address": "(http://[^"]+)"', log.read_text())[1] for kind in ("web", "ouster"))
         whole = read_for(follower, 0.2)
         for change in range(50):
@@ -116,6 +117,10 @@ def test_frames_are_whole_across_changes_of_destination(bench, tmp_path, receive
             body = json.dumps({"udp_port_lidar": third, "udp_port_imu": fourth}).encode()
             assert Client(page).post("/api/v1/sensor/config?reinit=False&persist=False", body=body) == (204, "")
             whole += read_for(follower, 0.02)
+        refused = "must be in 127.0.0.0/30 (sensor.web.destinations of the rig), got 127.0.0.9"
+        assert Client(velodyne).post("/cgi/setting/host", addr="127.0.0.9") == (400, f"host {refused}\n")
+        status, answer = Client(page).post("/api/v1/sensor/config?persist=false", body=b'{"udp_dest": "127.0.0.9"}')
+        assert (status, f"udp_dest {refused}" in answer) == (400, True)
     (tmp_path / "whole.pcap").write_bytes(whole)
     recorded, followed = (list(CaptureFile(tmp_path / name)) for name in ("drive.pcap", "whole.pcap"))
     assert len(recorded) == int(re.search(r'"recording\.ended".*"packets": (\d+), "unrecorded_packets": 0', log.read_text())[1])

@@ -24,11 +24,14 @@ def redirect(context: RigContext, sensor: SensorSpec, setting: LidarSetting, add
         key: Name of the setting, for errors.
 
     Raises:
-        ConfigError: the sensor sends whole frames, or a socket cannot be opened; the destinations are as they were.
+        ConfigError: ``sensor.web.destinations`` does not permit it, the sensor sends whole frames, or a socket cannot be opened; the destinations are as
+            they were.
     """
     transmitter, rows = context.transmitter, {name: row for row, name in dict(context.rows).items()}
-    retargets = []
-    for of, port in zip(sensor_flows(sensor, setting), ports, strict=True):
+    flows, retargets = sensor_flows(sensor, setting), []
+    if sensor.web is not None and address != flows.data.flow.destination and not sensor.web.permits(address):
+        raise ConfigError(f"{key} must be in {' or '.join(sensor.web.destinations)} (sensor.web.destinations of the rig), got {address}")
+    for of, port in zip(flows, ports, strict=True):
         row = rows[of.flow.name]
         former = transmitter.flows[row]
         if not isinstance(former.socket, SocketSpec):

@@ -24,6 +24,7 @@ def rig(directory, profile, web="", network="", ouster=""):
         ("vlp16", "discovery = true", r"web\.discovery and web\.commands_port must not be given for a VLP-16: an Ouster has them"),
         ("vlp16", "commands_port = 7000", r"web\.discovery and web\.commands_port must not be given for a VLP-16"),
         ("os1-32", "commands_port = 70000", "commands_port must be 0 to 65535, got 70000"),
+        ("vlp16", 'destinations = ["10.0.0.1/8"]', 'destinations must be IPv4 networks like "192.168.1.0/24", got "10.0.0.1/8"'),
         ("os1-32", "port = 7501", "commands_port must not be that of port, got 7501 for both"),
     ],
 )
