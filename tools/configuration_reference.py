@@ -9,6 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
 from hilsim.emulator.families.registry import FAMILIES
+from hilsim.scene.materials import MaterialSpec
+from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.vehicle.specs import VehicleSpec
 
@@ -65,6 +67,8 @@ def _describe(kind: type[Any], path: str, lines: list[str], seen: dict[type, str
         cells = (f"`{field.name}`", _type_text(hint), _default_text(field, kind), attributes.get(field.name, "") + _described_at(hint, seen))
         lines.append(f"| {' | '.join(cells)} |")
     lines.append("")
+    if kind is MaterialSpec:
+        lines += ["Built-in materials: " + ", ".join(f"`{name}`" for name in sorted(BUILT_IN_MATERIALS)) + ".", ""]
     for nested, inner_path in inner:
         _describe(nested, inner_path, lines, seen)
 

@@ -39,6 +39,7 @@ from hilsim.geometry.poses import Pose, mounting
 from hilsim.limits import INSERTED_OBJECTS
 from hilsim.scene.materials import Material
 from hilsim.scene.object_specs import ObjectSpec
+from hilsim.scene.specs import material_hint
 from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.weather import WeatherSpec
@@ -216,7 +217,7 @@ class RigState:
         materials = scene.material_table()
         for name in spec.material_names():
             if name not in materials:
-                raise ConfigError(f"material must be built in or in the rig's materials, got {name!r}")
+                raise ConfigError(f"material must be built in or in the rig's materials, got {name!r}{material_hint(name, materials)}")
         assets = Assets(directory=self.rig.directory, materials=materials)
         return placed_object(spec, assets.shape(spec), scene.origin_m, spec.name)
 

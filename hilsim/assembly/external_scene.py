@@ -13,6 +13,7 @@ from hilsim.external.recording import load_recording
 from hilsim.external.specs import ExternalSpec
 from hilsim.geometry.live_keys import KEYS, NO_LIVE_KEYS, LiveKeys, LivePlacement, build_live_keys
 from hilsim.geometry.poses import mounting
+from hilsim.scene.specs import material_hint
 from hilsim.scene.world import SceneObject
 from hilsim.vehicle.live import SLOTS, STATE_SIZE, LivePose, build_live_pose, write_state
 
@@ -115,7 +116,9 @@ def _objects(rig: Rig, spec: ExternalSpec, taken: set[str]) -> tuple[SceneObject
         if shape.name in taken:
             faults.append(f'{where}: name must be new, got "{shape.name}", which an object of the scene has')
         unknown = [name for name in shape.material_names() if name not in assets.materials]
-        faults += [f"{where}: material must be built in or in the rig's materials, got {name!r}" for name in unknown]
+        faults += [
+            f"{where}: material must be built in or in the rig's materials, got {name!r}{material_hint(name, assets.materials)}" for name in unknown
+        ]
         if not faults:
             mesh = assets.shape(shape).placed(mounting(shape.position_m, shape.rotation_deg))
             objects.append(SceneObject(mesh=mesh, placement=LivePlacement(number, each.speed_max_mps), label=shape.label, name=shape.name))

@@ -114,7 +114,7 @@ def _address_notes(rig: "Rig") -> list[str]:
         by_source[sensor.network.source].append(sensor.name)
     missing = [each for each in examine_addresses(rig) if each.verdict == "bad" and each.subject.startswith("address of ")]
     return [
-        *(f"{each.fact}, so hilsim run fails here: {each.advice}" for each in missing),
+        *dict.fromkeys(f"{each.fact}, so hilsim run fails here: {each.advice}" for each in missing),
         *(
             f"{' and '.join(names)} send from one address, {source}, by which tools tell sensors apart: give each its own (network.source)"
             for source, names in by_source.items()
@@ -150,7 +150,7 @@ def _say_cost(rig: "Rig", scenery: "Scenery", *, is_wanted: bool) -> None:
 
     if not is_wanted and not is_compiled(rig):
         click.secho(
-            "note: the cost of rendering is unknown, because no kernels are compiled yet (--cost compiles them, which takes a minute or more)",
+            "note: the cost of rendering is unknown, because not all kernels of this rig are compiled yet (--cost compiles them)",
             fg="yellow",
             err=True,
         )

@@ -19,7 +19,9 @@ class PlatformSpec:
             ``vehicle`` (the vehicle of ``[vehicle]``), or ``external`` (moved by another simulator, see ``[external]``).
         position_m: Position of a fixed platform in the world; of an external one before its first pose.
         rotation_deg: Roll, pitch and yaw of a fixed platform; of an external one before its first pose.
-        file: Trajectory file (CSV or TUM), relative to the rig.
+        file: Trajectory file, relative to the rig. A ``.csv`` has a header with, in any order, ``time_s`` (or ``time_ns``), ``x_m``, ``y_m``, ``z_m`` and
+            ``qw``, ``qx``, ``qy``, ``qz`` or ``roll_deg``, ``pitch_deg``, ``yaw_deg``; without a header the columns are time_s, x, y, z, qw, qx, qy, qz.
+            A ``.tum`` or ``.txt`` has ``time x y z qx qy qz qw``, separated by blanks. Poses are the body's (x forward, y left, z up) in the world.
         loop: Whether to repeat the trajectory; its first and last pose must be equal.
         disturbance: Disturbance between platform and sensors.
     """

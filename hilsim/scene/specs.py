@@ -6,7 +6,9 @@ the scene's, with one it follows the waypoints.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Literal
 
 from hilsim.errors import require
@@ -47,6 +49,13 @@ Those added here are hilsim's defaults for typical surfaces at 905 nm, not measu
 behind it. Glass has the weak diffuse reflection of a dirty pane.
 Transmission 85 %: as quoted from the HDL-64E manual by BLAINDER; porosities are recommended, unproven.
 """
+
+
+def material_hint(name: str, known: Iterable[str]) -> str:
+    """Suggestion for an unknown material, as the end of a sentence: a similar one, and all others."""
+    names = sorted(known)
+    near = "".join(f'did you mean "{other}"? ' for other in get_close_matches(name, names, 1))
+    return f" ({near}known are {', '.join(names)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +133,7 @@ class SceneSpec:
             ),
             SHAPES_TRIANGLES.rule(self._shape_triangles()),
             *(
-                (name in known, f"{place}: material must be built in or in materials, got {name!r}")
+                (name in known, f"{place}: material must be built in or in materials, got {name!r}{material_hint(name, known)}")
                 for place, item in self.objects()
                 for name in item.material_names()
             ),

@@ -56,6 +56,17 @@ def colours(part: Part, quantity: str, colour_map: str) -> tuple[Bytes, str]:
     return table[np.clip(scaled, 0, table.shape[0] - 1).astype(np.uint8)], f"{low:g} to {high:g} {UNITS[quantity]}".strip()
 
 
+def key_of(quantity: str, colour_map: str, sensors: int) -> Bytes:
+    """Picture of what colours mean, ``uint8[12, 240, 3]``: a colour map from low to high, or the colour of each sensor in their order; grey for other classes."""
+    if quantity == "sensor" and sensors:
+        row = np.repeat(_class_colours()[np.arange(sensors) % (_class_colours().shape[0] - 1) + 1], -(-240 // sensors), axis=0)[:240]
+    elif quantity in _CLASSES:
+        row = np.full((240, 3), _GREY, np.uint8)
+    else:
+        row = _table(colour_map)[np.linspace(0, 255, 240).astype(np.uint8)]
+    return np.repeat(row[np.newaxis], 12, axis=0)
+
+
 def mapped(values: npt.NDArray[np.float32]) -> Bytes:
     """Colours of numbers by the first colour map, from their second to their 98th percentile: ``uint8[n, 3]``."""
     low, high = (float(limit) for limit in np.percentile(values, (2.0, 98.0))) if values.size else (0.0, 1.0)

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from hilsim.view.page.colours import MAPS, QUANTITIES
+from hilsim.view.page.colours import MAPS, QUANTITIES, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,11 +33,13 @@ class Controls:
             changed: Called when points must be drawn anew.
             cleared: Called when the picked points shall be forgotten.
         """
+        self._shown_key = ("", "")
         self._server = server
         self._changed = changed
         gui = server.gui
         with gui.add_folder("Points", order=10.0):
             self.info: Any = gui.add_markdown("waiting for the first scan")
+            self._key: Any = gui.add_image(key_of(QUANTITIES[0], MAPS[0], 0), label="colours", format="png", visible=False)
             self._quantity = gui.add_dropdown("colour by", QUANTITIES, initial_value="intensity")
             self._map = gui.add_dropdown("colour map", MAPS, initial_value=MAPS[0])
             self._size = gui.add_slider("point size in m", *_SIZES_M)
@@ -46,7 +48,7 @@ class Controls:
             self._paused = gui.add_checkbox("pause the view", initial_value=False)
         self._sensors_folder = gui.add_folder("Sensors", order=30.0)
         self._sensors: dict[str, Any] = {}
-        with gui.add_folder("Scene", order=35.0):
+        with gui.add_folder("Scene", order=35.0, expand_by_default=False):
             self._parts = {name: gui.add_checkbox(name, initial_value=True) for name in SCENE_PARTS}
         with gui.add_folder("Picked point", order=40.0):
             self.picked: Any = gui.add_markdown("click a point")
@@ -60,6 +62,14 @@ class Controls:
     def _on_update(self, event: object) -> None:
         del event
         self._changed()
+
+    def show_key(self, limits: str, sensors: list[str]) -> None:
+        """Show what the colours mean: the range of a measure, or the sensors."""
+        text = limits or (", ".join(sensors) if self.quantity == "sensor" else "a colour each; grey: unknown")
+        shown = f"{self.quantity}: {text}", self.colour_map
+        if shown != self._shown_key:
+            self._shown_key = shown
+            self._key.image, self._key.label, self._key.visible = key_of(self.quantity, self.colour_map, len(sensors)), shown[0], True
 
     def add_sensor(self, name: str) -> None:
         """Add the switch of a sensor."""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from hilsim.errors import HilsimError
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.rotations import roll_pitch_yaw_rad
 from hilsim.limits import VIEW_TRIANGLES
+from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.view.page.strips import plain
 
 if TYPE_CHECKING:
@@ -92,24 +93,26 @@ class SceneEditor:
             self._on_ground = gui.add_checkbox("snap to the ground", initial_value=True)
             self._grid = gui.add_number("grid in m", 0.0, min=0.0, max=1000.0, step=0.1)
             self._kind = gui.add_dropdown("new object", (*_SHAPES, *CATALOGUE), initial_value="box")
+            self._scale = gui.add_number("size of a new shape", 1.0, min=0.01, max=1000.0, step=0.1)
+            self._material = gui.add_dropdown("its material", tuple(sorted(BUILT_IN_MATERIALS)), initial_value="concrete")
             self._button("add", self.add)
             self._button("copy", self.copy)
-            self._button("delete", self.delete)
+            self._button("delete", self.delete, "red")
             self._button("undo", self.undo)
             self._button("redo", self.redo)
             self._clicks = gui.add_checkbox("clicks are waypoints", initial_value=False)
             self._speed = gui.add_number("speed in m/s", 1.5, min=0.1, max=100.0, step=0.1)
             self._loop = gui.add_checkbox("in a loop", initial_value=False)
             self._button("travel", self.travel)
-            self._button("save", self.save)
+            self._button("save", self.save, "green")
             self._file = gui.add_text("file", "")
-            self._button("save as", self.save_as)
+            self._button("save as", self.save_as, "green")
         self._choice.on_update(lambda event: self._by_browser(event, lambda: self.select(str(self._choice.value))))
         for handle in (self._position, self._rotation):
             handle.on_update(lambda event: self._by_browser(event, self._place))
 
-    def _button(self, label: str, action: Callable[[], None]) -> None:
-        self._server.gui.add_button(label).on_click(lambda _: self._jobs.put(action))
+    def _button(self, label: str, action: Callable[[], None], colour: Literal["red", "green"] | None = None) -> None:
+        self._server.gui.add_button(label, color=colour).on_click(lambda _: self._jobs.put(action))
 
     def _by_browser(self, event: Any, action: Callable[[], None]) -> None:
         if event.client is not None:  # the editor itself sets the values, too
@@ -160,7 +163,9 @@ class SceneEditor:
         if kind in CATALOGUE:
             self._session.add_from_library(kind, position_m=(4.0, 0.0, 0.0))
         elif kind in _SHAPES:
-            self._session.add(kind, position_m=(4.0, 0.0, 0.0), **_SHAPES[kind])
+            scale, material = float(self._scale.value), str(self._material.value)
+            sizes = {key: (np.array(value) * scale).tolist() for key, value in _SHAPES[kind].items()}
+            self._session.add(kind, position_m=(4.0, 0.0, 0.0), **sizes, **({} if material == "concrete" else {"material": material}))
         else:
             raise ValueError(f'new object must be one of {", ".join((*_SHAPES, *CATALOGUE))}, got "{kind[:80]}"')
         self._done(1)
@@ -344,6 +349,8 @@ class SceneEditor:
                 shape.mesh.vertices_m.astype(np.float32),
                 shape.mesh.triangles.astype(np.uint32),
                 color=colour,
+                cast_shadow=False,
+                receive_shadow=False,
             )
             node.on_click(partial(self._click_object, name))
             self._nodes[name] = mesh, node
@@ -370,7 +377,7 @@ class SceneEditor:
         if not vertices:
             return False
         joined = np.concatenate(vertices).astype(np.float32), np.concatenate(triangles).astype(np.uint32)
-        return self._server.scene.add_mesh_simple("/edit/fixed", *joined, color=_FIXED, opacity=0.5)
+        return self._server.scene.add_mesh_simple("/edit/fixed", *joined, color=_FIXED, opacity=0.5, cast_shadow=False, receive_shadow=False)
 
     def _draw_selected(self, shape: "Shape | None") -> None:
         if self._gizmo is not None and (shape is None or self._gizmo[0] != self.selected):

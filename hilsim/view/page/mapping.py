@@ -46,7 +46,7 @@ class MapLayer:
         self._is_changed = False
         self._lock = threading.Lock()
         gui = server.gui
-        with gui.add_folder("Map of returns", order=45.0):
+        with gui.add_folder("Map of returns", order=45.0, expand_by_default=False):
             self.info: Any = gui.add_markdown("off")
             self._is_on: Any = gui.add_checkbox("let a map grow", initial_value=False)
             self._cell: Any = gui.add_number("cell in m", _CELL_M, min=_CELLS_M[0], max=_CELLS_M[1], step=0.05)

@@ -47,6 +47,7 @@ _FAR_M = 1000.0
 """A sensor farther than this from the world's origin becomes the page's origin: float32 resolves 0.1 mm there."""
 _SCREENSHOT_HEIGHT, _SCREENSHOT_WIDTH = 1080, 1920
 _SCREENSHOT_S = 60.0
+_GREEN = (120, 220, 120)
 _ORANGE = (255, 140, 0)
 
 
@@ -128,6 +129,7 @@ class Page:
         self._lock = threading.RLock()
         server.gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False)
         server.gui.main_panel.dock_right()
+        server.scene.configure_default_lights(cast_shadow=False)  # shadows draw the scene three more times: without a GPU that is a second a frame
         self.controls = Controls(server, self._change, self.clear_picked)
         self.cameras = Cameras(self._poses)
         self._replays = ReplayControls(server, feed, control)
@@ -319,8 +321,7 @@ class Page:
     def _describe(self, total: int, limits: str) -> None:
         count = f"{self.shown.size:,}" if self.shown.size == total else f"{self.shown.size:,} of {total:,}"
         lines = [f"{count} points of {len(self._sensors)} sensor{'s' if len(self._sensors) != 1 else ''}"]
-        if limits:
-            lines.append(f"colours: {limits}")
+        self.controls.show_key(limits, [sensor.name for sensor in self._sensors.values()])
         if self._map is not None:
             lines.append(f"cells of {self._map.cell_m:g} m")
         if lost := getattr(self._feed, "lost_scans", 0):
@@ -347,6 +348,8 @@ class Page:
                 color=model.colour,
                 flat_shading=True,
                 side="double",
+                cast_shadow=False,
+                receive_shadow=False,
                 wxyz=model.wxyz,
                 position=np.asarray(model.position_m, np.float64) - self.origin_m,
             )
@@ -361,9 +364,12 @@ class Page:
                 continue
             segments = track_segments(np.array(sensor.positions, np.float32))
             sensor.drawn_positions = len(sensor.positions)
-            sensor.track = self._server.scene.add_line_segments(
-                f"/tracks/{sensor.index}", segments, (120, 220, 120), thickness=2.0, thickness_units="screen"
-            )
+            colour = np.broadcast_to(np.array(_GREEN, np.uint8), segments.shape)
+            if sensor.track is not None:  # a new node would make browsers link a shader anew
+                with self._server.atomic():
+                    sensor.track.points, sensor.track.colors = segments, colour
+                continue
+            sensor.track = self._server.scene.add_line_segments(f"/tracks/{sensor.index}", segments, colour, thickness=2.0, thickness_units="screen")
 
     # -- picking ---------------------------------------------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def test_check_compiles_nothing_by_default(tmp_path, monkeypatch):
 
     done = CliRunner().invoke(check, [str(write_rig(tmp_path))])
 
-    assert "the cost of rendering is unknown, because no kernels are compiled yet" in done.stderr
+    assert "the cost of rendering is unknown, because not all kernels of this rig are compiled yet" in done.stderr
     assert "needs" not in CliRunner().invoke(check, [str(write_rig(tmp_path)), "--no-cost"]).stderr
 
 
