@@ -164,8 +164,10 @@ class SceneEditor:
             self._session.add_from_library(kind, position_m=(4.0, 0.0, 0.0))
         elif kind in _SHAPES:
             scale, material = float(self._scale.value), str(self._material.value)
-            sizes = {key: (np.array(value) * scale).tolist() for key, value in _SHAPES[kind].items()}
-            self._session.add(kind, position_m=(4.0, 0.0, 0.0), **sizes, **({} if material == "concrete" else {"material": material}))
+            keys: dict[str, Any] = {key: (np.array(value) * scale).tolist() for key, value in _SHAPES[kind].items()}
+            if material != "concrete":
+                keys["material"] = material
+            self._session.add(kind, position_m=(4.0, 0.0, 0.0), **keys)
         else:
             raise ValueError(f'new object must be one of {", ".join((*_SHAPES, *CATALOGUE))}, got "{kind[:80]}"')
         self._done(1)
