@@ -4,15 +4,15 @@ Results are bit-identical in all cases: captures, and the parts of one that thre
 and merging does not depend on the order.
 """
 
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hilsim.background.job import MapJob, MappedCapture, map_capture
+from hilsim.background.processes import process_pool
 from hilsim.errors import ConfigError, HilsimError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def map_here(job: MapJob, paths: Sequence[Path], advance: Advance, threads: int 
 def map_in_processes(job: MapJob, paths: Sequence[Path], advance: Advance, workers: int) -> Iterator[MappedCapture]:
     """Map captures in ``workers`` new processes, which are independent of this one's threads; with fewer captures each process has threads."""
     threads = max(workers // len(paths), 1)
-    with ProcessPoolExecutor(min(workers, len(paths)), mp_context=multiprocessing.get_context("spawn")) as pool:
+    with process_pool(min(workers, len(paths))) as pool:
 
         def submit(job: MapJob, path: Path) -> Future[MappedCapture | HilsimError]:
             return pool.submit(_mapped, job, path, threads)

@@ -24,6 +24,7 @@ Location = tuple[int | str, ...]
 
 _PASSES = 20
 _GONE = object()
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ENTRY = re.compile(r"\[[0-9]+\]")
 
 
@@ -55,7 +56,11 @@ def collect_faults(kind: type[T], table: dict[str, Any]) -> tuple[T | None, list
     adapter = adapter_of(kind)
     complete = getattr(kind, "completed", None)
     filled, contradictions = complete(table) if complete else (table, [])
-    remaining = json.loads(json.dumps(filled, default=str))
+    text = json.dumps(filled, default=str, ensure_ascii=False)
+    lone = _SURROGATE.search(text)
+    if lone:
+        return None, [f"texts must be Unicode, got the lone surrogate {lone[0]!r}"]
+    remaining = json.loads(text)
     removed: set[Location] = set()
     faults: dict[str, None] = dict.fromkeys(contradictions)
     for _ in range(_PASSES):

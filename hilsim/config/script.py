@@ -15,7 +15,7 @@ from hilsim.config.parse import adapter_of, collect_faults, parse_table
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError, require
 from hilsim.limits import SCRIPT_BYTES, SCRIPT_CHANGES
-from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, finite, printable
+from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, finite
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
@@ -115,7 +115,8 @@ class AddChange(ChangeSpec):
         count = len(given) + bool(self.like)
         yield count == 1, f"one of mesh, plane, box, cylinder, sphere, cone, capsule, ellipsoid and like must be given, got {count}"
         yield all(shape.name.strip() for shape in given) and bool(self.like) == bool(self.name.strip()), "name of the object must be given"
-        yield printable("name", self.name)
+        names = [self.name, *(shape.name for shape in given)]  # a client chooses them, and terminals show them
+        yield all(map(str.isprintable, names)), f"name must have printable characters only, got {''.join(names)[:80]!r}"
         yield 0 <= self.external_id < 1 << 32, f"external_id must be 0 to {(1 << 32) - 1}, got {self.external_id}"
         yield not self.like or self.external_id > 0, "external_id must be given with like"
         is_free = all(shape.motion is None and not shape.stand_on_ground for shape in given)

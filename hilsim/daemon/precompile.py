@@ -7,12 +7,10 @@ has put into the cache on disk are only loaded. Children end with their parent, 
 """
 
 import asyncio
-import ctypes
 import gc
 import hashlib
 import os
 import pickle
-import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
@@ -24,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import event
 
+from hilsim.background.processes import end_with_parent
 from hilsim.compilation.cache import is_writable, module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig, takes_timed_changes
@@ -41,7 +40,6 @@ _GC_THRESHOLD = 500_000
 """Threshold of garbage collection: a tenth of the compile time was collection without result (bench: 30.6 to 27.3 s of a processor)."""
 _CHILD = "import gc, importlib, sys; gc.disable(); importlib.import_module(sys.argv[1]).main(sys.argv[2], int(sys.argv[3]))"
 """Command of a child; collection is off during imports, which make no garbage either."""
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TOLD = b"."
 """Byte that a child writes for each compiled kernel."""
 _MARK = "features-"
@@ -284,9 +282,7 @@ class _Teller(event.Listener):  # type: ignore[misc]
 
 def main(task: str, parent: int) -> None:
     """Main function of a child: end with the parent, read the rig, compile."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent ended before the line above
-        sys.exit(1)
+    end_with_parent(parent)
     rig = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from the parent process
     gc.set_threshold(_GC_THRESHOLD)
     gc.enable()

@@ -1,16 +1,19 @@
 """Data sets: many recordings of rigs, each with its labels, by several processes or a Dask cluster, with the same bytes whatever renders them."""
 
+import fcntl
 import itertools
-import multiprocessing
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from hilsim.background.pool import dask_client
+from hilsim.background.processes import process_pool
 from hilsim.config.changes import Changes
 from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.places import rig_path
@@ -23,7 +26,7 @@ from hilsim.outputs.sources import rig_events
 _STARTS = 3
 """Times that processes are started anew when one of them was killed."""
 _RETRIES = 3
-_PART = ".part"
+_PART, _LOCK = ".part", "lock"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,22 +150,53 @@ def recordings_of(spec: DatasetSpec, directory: Path) -> list[Recording]:
 def render(recording: Recording, directory: Path) -> str:
     """Render a recording into a directory, where it gets its name when it is complete; returns that name.
 
+    While another process renders it, this one waits, and renders it only if the other one did not complete it.
+
     Raises:
         HilsimError: it cannot be rendered or written.
         OSError: it cannot be written.
     """
     target = recording.target(directory)
-    part = target.with_name(target.name + _PART)
-    if part.is_dir():
-        shutil.rmtree(part)
-    rig = load_rig(recording.rig, Changes(settings=recording.settings))
-    with_packets = recording.format in {"mcap", "ros2"}
-    info, events = rig_events(rig, recording.duration_s, with_packets=with_packets, threads=1, classes=recording.classes)
-    with completed(make_output(recording.format, part, info), part) as output:
-        for event in events:
-            output.write(event)
-    part.rename(target)
+    with _reserved(target) as part:
+        if not target.exists():
+            rig = load_rig(recording.rig, Changes(settings=recording.settings))
+            with_packets = recording.format in {"mcap", "ros2"}
+            info, events = rig_events(rig, recording.duration_s, with_packets=with_packets, threads=1, classes=recording.classes)
+            with completed(make_output(recording.format, part, info), part) as output:
+                for event in events:
+                    output.write(event)
+            part.rename(target)
     return recording.name
+
+
+@contextmanager
+def _reserved(target: Path) -> Iterator[Path]:
+    """Path at which this process alone writes what becomes ``target``, with nothing at it: in a folder with a lock, which is removed at the end."""
+    folder = target.with_name(f".{target.name}{_PART}")
+    lock = _lock_in(folder)
+    try:
+        for former in folder.iterdir():
+            if former.is_dir():
+                shutil.rmtree(former)
+            elif former.name != _LOCK:
+                former.unlink()
+        yield folder / target.name
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
+
+
+def _lock_in(folder: Path) -> IO[bytes]:
+    """The locked file in a folder that is made; one that another process removes with its folder is not used."""
+    while True:
+        folder.mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):
+            lock = (folder / _LOCK).open("wb")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if (folder / _LOCK).stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                    return lock
+            lock.close()
 
 
 def render_all(recordings: Sequence[Recording], directory: Path, *, workers: int, cluster: str = "") -> Iterator[str]:
@@ -201,7 +235,7 @@ def render_all(recordings: Sequence[Recording], directory: Path, *, workers: int
 
 def _in_processes(waiting: Sequence[Recording], directory: Path, workers: int) -> Iterator[str]:
     """Render in processes, until all are complete or one process is killed."""
-    with ProcessPoolExecutor(min(workers, len(waiting)), mp_context=multiprocessing.get_context("spawn")) as pool:
+    with process_pool(min(workers, len(waiting))) as pool:
         futures = [pool.submit(_rendered, each, directory.absolute()) for each in waiting]
         try:
             for future in as_completed(futures):

@@ -54,11 +54,6 @@ def tessellation(radius_m: float, tolerance_m: float, count: Callable[[float, fl
             yield SHAPE_TRIANGLES.rule(count(radius_m, tolerance_m), "triangles (a larger tolerance_m needs fewer)")
 
 
-def printable(name: str, value: str) -> Rule:
-    """Rule for a text that terminals and pages show."""
-    return value.isprintable(), f"{name} must have printable characters only, got {value[:80]!r}"
-
-
 def _named(name: str, value: str) -> Rule:
     return bool(value.strip()), f"{name} must not be empty"
 
@@ -170,7 +165,6 @@ class ObjectSpec:
         yield finite("position_m", self.position_m)
         yield finite("rotation_deg", self.rotation_deg)
         yield _named("material", self.material)
-        yield printable("name", self.name)
         yield 0 <= self.label <= LARGEST_LABEL, f"label must be 0 to {LARGEST_LABEL}, got {self.label}"
         yield self.motion is None or not self.stand_on_ground, "stand_on_ground must be of an object without a motion"
 

@@ -1,6 +1,9 @@
 """Messages of the browser that the gate passes on to viser."""
 
+from dataclasses import MISSING, fields
 from enum import Enum
+from functools import cache
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -55,4 +58,22 @@ def judged(message: bytes) -> Verdict:
         return Verdict.MALFORMED
     if head.type not in _PERMITTED or not (head.updates or {}).keys() <= _UPDATABLE:
         return Verdict.NOT_PERMITTED
+    try:
+        _decoder(head.type).decode(message)
+    except (msgspec.MsgspecError, RecursionError):
+        return Verdict.MALFORMED
     return Verdict.PASSED
+
+
+@cache
+def _decoder(kind: str) -> msgspec.msgpack.Decoder[Any]:
+    """Decoder of a type of message by viser's own definition, which raises a ``KeyError`` or a ``TypeError`` where a key is missing or too many."""
+    from viser import _messages  # noqa: PLC0415 - slow to import
+
+    message = getattr(_messages, kind)
+    hints = get_type_hints(message)
+    keys: list[Any] = [("type", str)]
+    for field in fields(message):
+        hint = float if hints[field.name] is int else hints[field.name]  # a browser's numbers are float64
+        keys.append((field.name, hint) if field.default is MISSING else (field.name, hint, field.default))
+    return msgspec.msgpack.Decoder(msgspec.defstruct(kind, keys, kw_only=True, forbid_unknown_fields=True))

@@ -14,7 +14,7 @@ from hilsim.assembly.build import build_scenery
 from hilsim.assembly.shapes import SceneHistory, Shape
 from hilsim.config.hosts import resolved
 from hilsim.config.rig import Rig, rig_of_table
-from hilsim.config.script import Script, parse_change
+from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, Script, TravelChange, WeatherChange, parse_change
 from hilsim.emulator.families.ouster import OusterFamily
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Cause, Truth, packets_with_truth
@@ -28,6 +28,8 @@ _FIRST_FLIGHT_NS = 1_000_000_000
 _TRIED = (8, 40, 200)
 """Packets before the one due when it was sent that are rendered to find it: a packet may be late."""
 _MOST_RUNS = 8
+HISTORY_S = 60.0
+"""Time before the last change for which the scene is known as it was: scans are stored for less."""
 
 
 class Matched(NamedTuple):
@@ -223,10 +225,28 @@ def key_of(answer: Mapping[str, Any]) -> str:
 
 
 def _script(answer: Mapping[str, Any]) -> Script | None:
-    changes = [parse_change(table) for table in answer.get("changes", ())]
-    if not changes:
-        return None
-    return Script(Path(answer["path"]), tuple(sorted(changes, key=lambda change: change.at_ns or 0)))
+    changes = sorted((parse_change(table) for table in answer.get("changes", ())), key=lambda change: change.at_ns or 0)
+    return Script(Path(answer["path"]), lasting(changes)) if changes else None
+
+
+def lasting(changes: Sequence[ChangeSpec]) -> tuple[ChangeSpec, ...]:
+    """Changes in the order of their times, without those that a later one had superseded ``HISTORY_S`` before the last.
+
+    The rig is built again after each change, in a time and with memory that grow with their number. Objects that are added and removed remain: their ids count.
+    """
+    known_s = max((change.at_s or 0.0 for change in changes), default=0.0) - HISTORY_S
+    found: list[ChangeSpec] = []
+    superseded: set[str | None] = set()
+    for change in reversed(changes):
+        name = change.name if isinstance(change, MoveChange | TravelChange | RemoveChange) else None
+        is_passing = isinstance(change, MoveChange | TravelChange | WeatherChange)
+        if not (is_passing and name in superseded):
+            found.append(change)
+        if isinstance(change, AddChange):
+            superseded.discard(change.object_name)
+        elif (is_passing or isinstance(change, RemoveChange)) and max([change.at_s or 0.0, *change.late_s.values()]) < known_s:
+            superseded.add(name)
+    return tuple(reversed(found))
 
 
 def _rendered(lidar: LidarEmulator, first: int, at: int, payloads: Sequence[bytes]) -> Matched:

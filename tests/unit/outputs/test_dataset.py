@@ -47,6 +47,13 @@ def rendering(pid):
     return [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
+def is_alive(pid):
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # empty of one that has ended and is not awaited
+    except FileNotFoundError:
+        return False
+
+
 def digests(folder):
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -72,12 +79,17 @@ def test_a_run_whose_worker_is_killed_and_one_that_is_interrupted_come_to_the_sa
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     ran(spec, "-o", whole, "--workers", 1)
     command = [sys.executable, "-m", "hilsim", "dataset", str(spec), "-o", str(broken), "--workers", "2"]
-    with subprocess.Popen(command, start_new_session=True) as first:
+    with subprocess.Popen(command) as first:
         until_s = time.monotonic() + 120.0
         while not broken.exists() or not any(path.name.endswith(".part") for path in broken.iterdir()):
             assert time.monotonic() < until_s
             time.sleep(0.01)
-        os.killpg(first.pid, signal.SIGKILL)
+        workers = rendering(first.pid)
+        first.terminate()
+    while any(map(is_alive, workers)):
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+    assert len(workers) == 2
     assert digests(broken) != digests(whole)
     with subprocess.Popen(command) as second:
         killed = False

@@ -174,7 +174,15 @@ async def test_a_control_is_changed_by_its_value_only():
         assert slider.value == 7
 
 
-@pytest.mark.parametrize("message", [b"\xc1", b"", b"\x81\xa4type\x01", b"\x91" * 5000, msgspec.msgpack.encode({"type": "ViewerCameraMessage"})[:-3]])
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(b"\xc1", b"", b"\x81\xa4type\x01", b"\x91" * 5000, msgspec.msgpack.encode({"type": "ViewerCameraMessage"})[:-3]),
+        *map(msgspec.msgpack.encode, ({"type": "ViewerCameraMessage"}, {"type": "GuiUpdateMessage", "updates": {}})),
+        msgspec.msgpack.encode({"type": "TransformControlsUpdateMessage", "name": "a", "wxyz": [1, 0, 0, 0], "position": "b"}),
+        msgspec.msgpack.encode({"type": "GuiFormSubmitMessage", "uuid": "a", "more": 1}),
+    ],
+)
 async def test_a_malformed_message_ends_its_connection_only(message):
     async with opened() as (gate, server, _), admitted(gate) as client, stream(gate, client) as other:
         async with stream(gate, client) as connection:

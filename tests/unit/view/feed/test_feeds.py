@@ -11,10 +11,12 @@ import pytest
 import hilsim
 from hilsim.capture.batches import PcapPieces
 from hilsim.capture.pcap import CaptureFile
+from hilsim.config.script import parse_change
 from hilsim.errors import CaptureError
 from hilsim.view.feed import daemon_feed
 from hilsim.view.feed.capture_feed import CaptureFeed
 from hilsim.view.feed.listen_feed import ListenFeed
+from hilsim.view.feed.mirror import lasting
 
 SOURCE = "127.0.1.201"
 
@@ -166,3 +168,23 @@ def test_a_daemons_scans_with_packets_that_were_left_out_are_dropped_as_a_whole_
 def test_what_is_no_capture_is_refused():
     with pytest.raises(CaptureError, match="a stream of packets must be a PCAP of Ethernet frames"):
         list(PcapPieces().add(bytes(24)))
+
+
+def test_the_history_of_a_rig_that_is_edited_for_hours_has_what_still_lasts_and_the_last_minute():
+    moves = [parse_change({"kind": "move", "at_s": 0.2 * number, "name": "ab"[number % 2], "position_m": [number, 0, 0]}) for number in range(1000)]
+    assert lasting(moves) == tuple(moves[697:])  # the last move of each before the last minute, and those within it
+    box = {"box": {"name": "x", "size_m": [1, 1, 1]}}
+    move = {"kind": "move", "name": "x", "position_m": [1, 0, 0]}
+    rain = {"kind": "weather", "weather": {"rain_mm_per_h": 5.0}}
+    tables = (
+        {"kind": "add", **box},
+        move,
+        {"kind": "remove", "name": "x"},
+        {"kind": "add", **box},
+        move,
+        rain,
+        rain,
+        {**move, "name": "y", "at_s": 99.0},
+    )
+    changes = [parse_change({"at_s": float(at_s), **table}) for at_s, table in enumerate(tables)]
+    assert lasting(changes) == tuple(changes[number] for number in (0, 2, 3, 4, 6, 7))
