@@ -174,6 +174,9 @@ def _sentence(fault: Any, path: str, location: Location, kind: type[Any]) -> str
             text = f"{path} must be given"
         case "union_tag_not_found" | "union_tag_invalid":
             text = _kind_sentence(f"{path}.kind", fault["ctx"])
+        case "tuple_type" | "list_type":
+            count = _length_at(kind, location)
+            text = f"{path} must be a list{f' of {count} entries' if count else ''}, got {shown}"
         case "dataclass_type":
             text = f"{path or 'the file'} must be a table, got {shown}"
         case _:

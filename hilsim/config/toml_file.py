@@ -27,6 +27,12 @@ _BETWEEN_KEYS = re.compile(r"[,=\[\]{}\n]")
 _DIGITS = re.compile(rf"(?<![0-9_])[0-9_]{{{TOML_DIGITS.bound + 1},}}")
 _LARGEST, _SMALLEST = 2**63 - 1, -(2**63)
 
+_HINTS = {
+    "Cannot declare": "; tables of which there may be several are written [[sensor]], not [sensor]",
+    "Invalid value": '; texts have quotes, as name = "hall"',
+}
+"""Advice for errors of the parser, by words of them."""
+
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the table of a TOML file.
@@ -54,7 +60,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: must be TOML: {error}") from error
+        hint = next((advice for words, advice in _HINTS.items() if words in str(error)), "")
+        raise ConfigError(f"{path}: must be TOML: {error}{hint}") from error
     check_limits(table, str(path))
     return table
 

@@ -91,7 +91,7 @@ def describe(
         ("time", f"{int(point['time']) / 1e9:.6f} s"),
         ("object", "unknown" if instance < 0 else f"{instance}, {name}" if name else str(instance)),
         ("label", str(part.label[index]) if part.label[index] >= 0 else "unknown"),
-        ("position x, y, z", f"{x:.2f}, {y:.2f}, {z:.2f} m"),
+        ("position", f"{x:.2f}, {y:.2f}, {z:.2f} m (x, y, z)"),
     ]
     return Picked(world=world, sensor=int(part.sensor[index]), point=point.copy(), rows=tuple(rows))
 
