@@ -281,6 +281,6 @@ def pcap_records(host_stamp_ns: npt.NDArray[np.int64], frames: npt.NDArray[np.ui
     header[:, 1] = host_stamp_ns % NS_PER_S // step_ns
     header[:, 2] = sizes
     header[:, 3] = sizes
-    head, data = memoryview(header.tobytes()), memoryview(np.ascontiguousarray(frames).reshape(-1))
+    head, data = memoryview(header.tobytes()), np.ascontiguousarray(frames).reshape(-1).data
     starts = [(row * RECORD_HEADER_SIZE, row * capacity, size) for row, size in enumerate(sizes.tolist())]
     return b"".join(part for at, begin, size in starts for part in (head[at : at + RECORD_HEADER_SIZE], data[begin : begin + size]))
