@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata, load_metadata, metadata_beside
+from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata, load_metadata, metadata_beside, write_beside
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.protocols.ouster.metadata import metadata_document
@@ -62,6 +62,20 @@ def test_files_beside_a_capture_are_read_only_when_a_packet_asks_for_them(tmp_pa
     metadata = OusterMetadata(capture=tmp_path / "x.pcap")
     with pytest.raises(CaptureError, match=r"x\.json: Ouster metadata must be JSON"):
         metadata.identify(lidar_packet())
+
+
+def test_metadata_of_a_recording_replace_those_of_a_former_one_and_no_other_file(tmp_path):
+    capture, sensors = tmp_path / "x.pcap", [sensor(), sensor(serial="100000000001")]
+    write_beside(capture, sensors)
+    assert list(tmp_path.iterdir()) == []  # there is no capture yet
+    capture.touch()
+    for count in (2, 1):
+        write_beside(capture, sensors[:count])
+        assert list(OusterMetadata(capture=capture).sensors) == sensors[:count]
+    (tmp_path / "x.json").write_text('{"mine": 1}')
+    with pytest.raises(CaptureError, match=r"x\.json must be metadata of a former capture"):
+        write_beside(capture, sensors)
+    assert (tmp_path / "x.json").read_text() == '{"mine": 1}'
 
 
 def test_a_file_beside_a_capture_with_an_unknown_profile_is_passed_over(tmp_path):
