@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hilsim.background.job import MapJob, MappedCapture, map_capture
-from hilsim.background.processes import process_pool
 from hilsim.errors import ConfigError, HilsimError
+from hilsim.processes import process_pool
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -97,7 +97,7 @@ def run(
     gc.disable()  # until packets flow: garbage collection would take a fifth of the start, and find nothing
     click.get_current_context().call_on_close(gc.enable)  # if it ends before that
     if end_with is not None:
-        from hilsim.daemon.companion import end_with_process  # noqa: PLC0415
+        from hilsim.processes import end_with_process  # noqa: PLC0415
 
         end_with_process(end_with)  # before slow imports
     person = sys.stderr.isatty() and not quiet

@@ -56,7 +56,7 @@ def view(
         raise click.BadParameter(f"must be a loopback address without --expose, got {at[0]}", param_hint="--at")
     require_view()
     if end_with is not None:
-        from hilsim.daemon.companion import end_with_process  # noqa: PLC0415
+        from hilsim.processes import end_with_process  # noqa: PLC0415
 
         end_with_process(end_with)
     os.nice(_NICE)  # packets come first

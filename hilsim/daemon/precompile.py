@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import event
 
-from hilsim.background.processes import end_with_parent
 from hilsim.compilation.cache import is_writable, module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import FAMILIES
+from hilsim.processes import end_with_parent
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 
 if TYPE_CHECKING:

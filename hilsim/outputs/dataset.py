@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Literal
 
 from hilsim.background.pool import dask_client
-from hilsim.background.processes import process_pool
 from hilsim.config.changes import Changes
 from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.places import rig_path
@@ -22,6 +21,7 @@ from hilsim.errors import ConfigError, HilsimError, require
 from hilsim.outputs.events import completed
 from hilsim.outputs.making import make_output
 from hilsim.outputs.sources import rig_events
+from hilsim.processes import process_pool
 
 _STARTS = 3
 """Times that processes are started anew when one of them was killed."""

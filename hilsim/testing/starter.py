@@ -36,12 +36,12 @@ from hilsim.assembly.rig_sources import MadeRig, RigFile, RigSource
 from hilsim.compilation.cache import cache_directory
 from hilsim.config.changes import Changes
 from hilsim.config.rig import Rig, rig_of_table
-from hilsim.daemon.companion import end_with_process
 from hilsim.daemon.precompile import is_compiled, kernel_needs
 from hilsim.daemon.ready_file import ReadyFile
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.service import Console, serve
 from hilsim.errors import HilsimError
+from hilsim.processes import end_with_process
 from hilsim.telemetry.logs import configure_logging
 from hilsim.testing.sensor_rig import sensor_rig
 

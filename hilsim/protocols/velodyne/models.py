@@ -99,7 +99,7 @@ VLP_16 = Model(
     floor_is_certain=True,
     farthest_raw=60_000,
     limit_raw=65_000,
-    position_rates_hz=((45.0, 62.0), (95.0, 165.0)),
+    position_rates_hz=((45.0, 62.0), (95.0, 104.0), (125.0, 165.0)),
     source="manual 63-9243 pages 49-62; floor 0.500 m and largest distance 109.85 m in public captures; position rate 1/14 by the manual, 135-150/s measured,"
     " 99.6/s at 300 rpm with a limited view",
 )

@@ -12,6 +12,7 @@ def blocks_of(payloads):
     return payloads[:, :1200].reshape(-1, 12, 100)
 
 
+@pytest.mark.usefixtures("real_units")
 def test_a_real_vls128_has_no_errors_and_one_dead_laser(datagrams_of, judge):
     """The unit of the capture: its laser 82 has no return in 6,579 firings, where its neighbours have one in each."""
     verdict = judge(datagrams_of(VLS128))
@@ -19,6 +20,7 @@ def test_a_real_vls128_has_no_errors_and_one_dead_laser(datagrams_of, judge):
     assert verdict.first("returns.dead_laser").message.startswith("laser 82 returned nothing in 6579 firings")
 
 
+@pytest.mark.usefixtures("real_units")
 def test_the_figures_of_a_real_vls128_are_those_measured_by_hand(datagrams_of, judge):
     (sensor,) = judge(datagrams_of(VLS128)).result.sensors
     assert sensor.summary.model == "VLS-128"
@@ -73,6 +75,7 @@ def test_a_spoiled_vls128_is_an_error(mutate, judge, change, rule):
     assert rule in judge(mutate(VLS128, change)).errors
 
 
+@pytest.mark.usefixtures("real_units")
 def test_a_vls128_that_loses_packets_has_no_errors(datagrams_of, judge):
     verdict = judge([datagram for number, datagram in enumerate(datagrams_of(VLS128)) if number % 10 and not 700 < number < 900])
     assert (verdict.errors, verdict.warnings) == (set(), {"time.lost", "returns.dead_laser"})

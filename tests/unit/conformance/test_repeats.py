@@ -59,6 +59,7 @@ def test_no_real_packet_comes_again(datagrams_of, judge, name):
     assert "stream.loop" not in judge(datagrams_of(name)).warnings
 
 
+@pytest.mark.usefixtures("real_units")
 def test_a_loop_whose_seam_lies_in_a_packet_with_a_field_of_view_gap_has_no_errors(datagrams_of, judge):
     datagrams = datagrams_of("vlp32c_strongest_fov.pcap")
     stamps = np.array([int.from_bytes(one.payload[1200:1204], "little") for one in datagrams])

@@ -1,21 +1,36 @@
-"""End the daemon when another process has ended in any way: for a child that must not outlive the process that started it.
+"""Processes that end with another process, however that ends.
 
-``prctl(PR_SET_PDEATHSIG)`` ends a child with the thread that made it, which may end long before its process, and knows only the parent. A pidfd
-(pidfd_open(2), Linux 5.3)
-becomes readable when the whole process has ended. Without pidfd, the process number is checked every half second.
+``prctl(PR_SET_PDEATHSIG)`` ends a child with the thread that made it, and knows only the parent: it is for children of a pool and of a compiler.
+A pidfd (pidfd_open(2), Linux 5.3) becomes readable when any whole process has ended; without it, the process number is checked every half second.
 """
 
+import ctypes
+import multiprocessing
 import os
 import select
 import signal
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 from hilsim.errors import ConfigError
 
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOOK_S = 0.5
 _GRACE_S = 10.0
 """Time allowed for a stop, which takes a fraction of a second, or some seconds while kernels are loaded."""
+
+
+def end_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends in any way, and end at once if that has happened."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # the parent ended before the line above
+        os._exit(1)
+
+
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """Pool of new processes, which are independent of this one's threads and end with it."""
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent, initargs=(os.getpid(),))
 
 
 def end_with_process(pid: int) -> None:
