@@ -92,6 +92,7 @@ def until(condition, timeout_s=20.0):
         time.sleep(0.02)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["udp", "unix"])
 def test_a_session_that_was_followed_live_and_its_recording_give_the_same_packets(daemon, tmp_path, receiver, kind):
     port = free_port()

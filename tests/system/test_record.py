@@ -116,6 +116,7 @@ def test_an_unwritable_recording_is_a_clear_error(two_sensors, tmp_path):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.extended
 def test_a_recording_that_is_broken_off_keeps_its_name_for_whole_ones_and_says_where_it_is(two_sensors, tmp_path):
     path, part = tmp_path / "long.pcap", tmp_path / "long.pcap.part"
     path.write_bytes(b"former")

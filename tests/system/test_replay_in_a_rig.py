@@ -115,6 +115,7 @@ def test_metrics_tell_what_is_replayed(daemon, rig, receiver, recording):
     assert not [name for name in values if 'fault="replay_failed"' in name]
 
 
+@pytest.mark.extended
 def test_a_rig_with_replays_is_recorded_offline_always_the_same(tmp_path, recording):
     text = ROOM + replay_table("front", recording, 2368, 8308, 'loop = "seamless"\noffset_s = 0.5')
     rig = write_rig(tmp_path, text)

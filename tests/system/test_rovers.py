@@ -244,6 +244,7 @@ def test_a_missing_resource_is_reported_before_anything_is_sent(rovers, daemon, 
         heard.take("pose", 1)
 
 
+@pytest.mark.extended
 def test_a_port_for_commands_that_is_taken_is_named(rovers, daemon, address):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind((address, 8002))
@@ -316,6 +317,7 @@ def record_offline(path, file, *more):
     return list(CaptureFile(file))
 
 
+@pytest.mark.extended
 def test_rovers_are_recorded_as_they_send_and_offline_are_the_same_bytes(rovers, daemon, station, tmp_path, address):
     heard, path, ready = station(1), rovers({1: 250}, noise=True), tmp_path / "ready.json"
     offline = record_offline(path, tmp_path / "offline.pcap", "--duration-s", "8")

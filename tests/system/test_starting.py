@@ -142,6 +142,7 @@ def test_the_first_packets_are_the_sensors_first_and_none_is_missing(daemon, rig
         assert set(steps_us.tolist()) <= {1327, 1328}
 
 
+@pytest.mark.extended
 def test_the_service_manager_is_asked_for_time_and_its_watchdog_left_alone_until_ready(daemon, rig, receiver, tmp_path):
     data, position = receiver(), receiver()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

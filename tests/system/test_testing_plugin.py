@@ -171,6 +171,7 @@ def test_the_truth_of_what_it_sees_can_be_had():
     assert set(truth["instance"].tolist()) >= {0, 1, 2, 3, 4, 5}
 
 
+@pytest.mark.extended
 def test_a_program_that_holds_the_port_is_heard_of_and_its_packets_are_counted():
     with hilsim.testing.lidar("vlp16") as sensor, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as driver:
         driver.bind(("0.0.0.0", sensor.port))  # noqa: S104 - as drivers do

@@ -156,6 +156,7 @@ def test_ground_truth_over_the_capture_is_refused(two_sensors, tmp_path):
     assert "must be another file than the capture" in result.stderr
 
 
+@pytest.mark.extended
 def test_without_pyarrow_the_error_says_what_to_install(two_sensors, tmp_path):
     (tmp_path / "pyarrow.py").write_text('raise ImportError("not here")\n')
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from hilsim.cli import main; main()"

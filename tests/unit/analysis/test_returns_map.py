@@ -53,6 +53,7 @@ def test_cells_hold_the_number_and_the_mean_of_their_returns(parts):
     assert grown.blocks == len(np.unique(expected_index // BLOCK_CELLS, axis=0))
 
 
+@pytest.mark.extended
 @compiled_only
 def test_a_million_returns_far_from_the_origin_keep_their_precision():
     far = np.array([431_500.0, 5_410_200.0, 280.0])

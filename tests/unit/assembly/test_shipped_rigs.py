@@ -47,6 +47,7 @@ def test_rigs_with_a_vehicle_are_shipped():
     assert {name_of(rig) for rig in WITH_VEHICLE} >= {"px4", "flight"}
 
 
+@pytest.mark.extended
 @compiled_only
 @pytest.mark.parametrize("rig", WITH_VEHICLE, ids=name_of)
 def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_is_and_lands_whatever_the_traffic(rig):

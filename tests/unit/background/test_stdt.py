@@ -157,6 +157,7 @@ def test_the_real_capture_becomes_stdv_packets_with_its_own_times(capture):
     np.testing.assert_allclose(behind_us, 128 * 8, atol=1.0)
 
 
+@pytest.mark.extended
 @needs_library
 @pytest.mark.parametrize(("sensor", "profile", "used"), [(NARROW, "hr80t-like", 0.75), (WIDE, "hr80w-like", 0.5)])
 def test_the_two_sensors_of_the_real_capture_have_maps(capture, sensor, profile, used):

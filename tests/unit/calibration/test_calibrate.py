@@ -61,6 +61,7 @@ def test_a_recording_gives_the_clock_and_the_encoder_of_the_unit_back(lidar, fou
     assert keys["mac"] == "60:76:88:10:00:aa"
 
 
+@pytest.mark.extended
 @compiled_only
 def test_a_recording_of_a_learned_unit_gives_it_back(found):
     unit = parse_table(UnitSpec, tomllib.loads(unit_toml(found, "0")), "unit.toml")
@@ -74,6 +75,7 @@ def test_a_recording_of_a_learned_unit_gives_it_back(found):
         assert again.learned.keys[name] == pytest.approx(found.learned.keys[name], abs=1.0)
 
 
+@pytest.mark.extended
 @compiled_only
 def test_a_recording_gives_the_byte_noise_of_the_unit_back_on_dark_surfaces_too():
     def known(byte):
@@ -89,6 +91,7 @@ def test_a_recording_gives_the_byte_noise_of_the_unit_back_on_dark_surfaces_too(
     np.testing.assert_allclose(sd, known(byte), rtol=0.15)
 
 
+@pytest.mark.extended
 @compiled_only
 def test_a_recording_gives_the_response_of_the_unit_to_range_back():
     known = ((3.0, 0.7), (8.0, 1.4))

@@ -10,6 +10,8 @@ from hilsim.analysis.comparison.comparison import Verdict, compare
 from hilsim.analysis.comparison.stream import gather
 from hilsim.capture.pcap import CaptureFile
 
+pytestmark = pytest.mark.extended
+
 GPS, DUAL, FAST = "vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap"
 FIELD, HDL, ALPHA = "vlp32c_strongest_fov.pcap", "hdl32e_strongest.pcap", "vls128_strongest.pcap"
 WITHOUT = Path(__file__).parent / "vlp16_without_byte_noise.pcap.gz"

@@ -121,6 +121,7 @@ def test_short_streams_are_judged_by_what_they_can_tell(streams, judge, count):
     assert judge(streams.vlp16(count)).errors == set()
 
 
+@pytest.mark.extended
 def test_noise_of_the_right_size_gives_findings_and_no_exception(streams, judge):
     generator = np.random.default_rng(9)
     data = generator.integers(0, 256, (1500, 1206), dtype=np.uint8).view(streams.PACKET)[:, 0]

@@ -52,6 +52,7 @@ def inspected(packets):
     return next(flow.details for flow in inspector.summary().sensors[0].flows if hasattr(flow.details, "missing"))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("profile", "mode", "rate_rpm", "view", "duration_s"), VIEWS)
 def test_nothing_is_found_wrong_or_missing(profile, mode, rate_rpm, view, duration_s):
     packets = limited(profile, mode, rate_rpm, view, duration_s)
@@ -77,6 +78,7 @@ def test_long_pauses_by_a_clock_that_is_137_ppm_off_are_whole_cycles(rate_rpm, v
     assert result.summary.lost_packets == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("view", "rate_rpm"), BANKS_AT_RATES)
 def test_nothing_is_found_wrong_or_missing_where_packets_have_one_azimuth(view, rate_rpm):
     packets = limited("vls128", "dual", rate_rpm, view, 210.0 / rate_rpm)  # three turns and a half
@@ -96,6 +98,7 @@ WANDERING_VIEWS = [
 ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("mode", "rate_rpm", "view", "duration_s"), WANDERING_VIEWS)
 def test_nothing_is_found_wrong_or_missing_where_stamps_wander(mode, rate_rpm, view, duration_s):
     packets = limited("vls128", mode, rate_rpm, view, duration_s, unit="drawn")

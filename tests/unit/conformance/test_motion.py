@@ -84,6 +84,7 @@ def drop_without_time(payloads):
     blocks[100:-30] = blocks[130:].copy()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(
     "change",

@@ -45,6 +45,7 @@ WEATHER = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", WEATHER)
 @pytest.mark.parametrize("return_mode", ["strongest", "dual"])
 def test_weather_over_open_ground_breaks_no_rule(judge, own_stream, kind, return_mode):

@@ -96,6 +96,7 @@ def expected_us(lidar, first, count):
     return np.array([(offset_ns + time + time * gain_ppb // SECOND_NS) // 1000 for time in device_ns.tolist()])
 
 
+@pytest.mark.extended
 @compiled_only
 @pytest.mark.parametrize(
     "clock",

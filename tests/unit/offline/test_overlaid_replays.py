@@ -137,6 +137,7 @@ def test_a_velodyne_recording_with_objects_put_in_is_the_recording_of_a_scene_wi
     assert (bytes_[is_added & is_right] <= 1).mean() > 0.95
 
 
+@pytest.mark.extended
 def test_objects_stay_in_place_in_the_recording_of_a_sensor_that_drove(tmp_path):
     (tmp_path / "drive.csv").write_text(
         "time_s,x_m,y_m,z_m,roll_deg,pitch_deg,yaw_deg\n"
@@ -157,6 +158,7 @@ def test_objects_stay_in_place_in_the_recording_of_a_sensor_that_drove(tmp_path)
     assert (new[:count] == old[:count])[~is_added].mean() > 0.995
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["strongest", "dual"])
 def test_a_cepton_recording_with_objects_put_in_is_the_recording_of_a_scene_with_them(mode, tmp_path):
     sensor = SENSOR.format(profile="hr80w-like", mode=mode, sub_rays=1)

@@ -81,6 +81,7 @@ def test_without_a_table_labels_are_the_data_sets_own_numbers(tmp_path):
     assert not (folder / "classes.yaml").exists()
 
 
+@pytest.mark.extended
 @compiled_only
 def test_the_table_of_a_specification_of_recordings_replaces_that_of_their_rigs(tmp_path):
     write_rig(tmp_path, RIG + CLASSES)

@@ -109,6 +109,7 @@ def test_a_turn_that_is_not_fired_all_round_leaves_the_rest_blank():
     np.testing.assert_allclose(fired, 0.5, atol=0.005)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("lost", [0, 20, 100])
 def test_the_missing_share_of_a_turn_is_reported_beside_the_picture(tmp_path, lost):
     packets = turning(32, 20, 6000)

@@ -101,6 +101,7 @@ def test_random_worlds_agree_with_the_reference(random_world, random_rays, seed)
     assert_agree(world, rays, cast(CPU, world, *rays), cast(ReferenceRenderer(), world, *rays))
 
 
+@pytest.mark.extended
 @given(st.integers(0, 10_000))
 @settings(max_examples=examples(12))
 def test_random_worlds_at_utm_coordinates_agree_with_the_reference(random_world, random_rays, seed):

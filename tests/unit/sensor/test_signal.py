@@ -213,6 +213,7 @@ def test_surfaces_that_are_too_far_apart_to_mix_and_too_near_for_two_echoes_give
     assert (hits.value[0, :, ENERGY] > 0.0).tolist() == [bool(energy) for energy in kept]
 
 
+@pytest.mark.extended
 @compiled_only
 def test_losses_have_their_shares():
     one, two = hits_at(3.0, 3.0), hits_at(3.0, 9.0)

@@ -108,9 +108,7 @@ def test_the_default_is_loopback():
 async def test_a_port_in_use_is_named(reading):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        expected = (
-            rf"metrics address must be free and local, got 127.0.0.1:{port}: Address already in use \(another daemon\? --set metrics\.port=0 takes any"
-        )
+        expected = rf"metrics address must be free and local, got 127.0.0.1:{port}: Address already in use \(another daemon\? --set metrics\.port=0 takes any"
         with pytest.raises(TransmitError, match=expected):
             async with serve_metrics(reading, MetricsServerSpec(port=port)):
                 pytest.fail("served on a port that is in use")

@@ -28,6 +28,7 @@ def energy(state, spec=BARE):
     return spec.mass_kg * (0.5 * np.sum(motion[3:6] ** 2) + G * motion[2]) + 0.5 * np.sum(np.array(spec.inertia_kgm2) * motion[10:] ** 2)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["iris", pytest.param("airsim-quad", marks=compiled_only)])
 @pytest.mark.parametrize("place_m", [pytest.param((0.0, 0.0, 0.0), marks=compiled_only), (6.1e5, 5.2e6, 488.0)])
 def test_at_rest_for_a_minute_it_does_not_move_and_feels_gravity(name, place_m):
