@@ -192,6 +192,14 @@ class Control:
         """
         return tuple(self._requested({"do": "script"})["changes"])
 
+    def scripted(self) -> frozenset[int]:
+        """List the places in ``script()`` of the changes that the rig's own script made, not a client.
+
+        Raises:
+            TransmitError: no daemon listens, or no answer arrives.
+        """
+        return frozenset(self._requested({"do": "script"})["scripted"])
+
     def state(self) -> dict[str, Any]:
         """Read the daemon's state: rig time, sensors, objects, replays, vehicle, faults ([control](../reference/control.md)).
 

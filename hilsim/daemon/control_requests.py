@@ -112,7 +112,7 @@ async def _run(running: RunningRig, request: Mapping[str, Any], subscriber: Subs
     if kind is None:
         raise ConfigError(f"do must be one of {', '.join(REQUESTS)}, got {json.dumps(name)}")
     identity = request.get("id")
-    if identity is not None and not isinstance(identity, int | str):
+    if identity is not None and (isinstance(identity, bool) or not isinstance(identity, int | str)):
         raise ConfigError(f"id must be a number or a text, got {json.dumps(identity)[:60]}")
     unknown = sorted(request.keys() - kind.keys.keys() - {"do", "id"})
     if unknown:
@@ -142,7 +142,8 @@ async def _change(running: RunningRig, request: Mapping[str, Any]) -> dict[str, 
 
 async def _script(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
     del request
-    return {"changes": [change_table(made.change) for made in running.changer.made]}
+    made = tuple(running.changer.made)
+    return {"changes": [change_table(each.change) for each in made], "scripted": [number for number, each in enumerate(made) if each.is_scripted]}
 
 
 async def _rig(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,7 +295,12 @@ REQUESTS: dict[str, Request] = {
         "Change the rig at a rig time; the answer is sent when the change has begun.",
         _change,
     ),
-    "script": Request({}, {"changes": "changes in the form of a script"}, "List the changes made so far.", _script),
+    "script": Request(
+        {},
+        {"changes": "changes in the form of a script", "scripted": "places in that list of the changes that the rig's script made"},
+        "List the changes made so far.",
+        _script,
+    ),
     "rig": Request(
         {},
         {

@@ -39,6 +39,7 @@ class EditedScene:
         things: Objects that there are, by their ``live_name``.
         fixed: Reason for each object that cannot be edited, by its ``live_name``.
         rows: Kind and number of each object's table in the rig's file, by its ``live_name``.
+        of_script: ``live_name`` of each object that the rig's script has added, moved or removed: what it did is not written to the rig's file.
     """
 
     def __init__(self, rig: Rig, target: ChangeTarget) -> None:
@@ -58,7 +59,8 @@ class EditedScene:
         self._keys: set[str] = set(self._state.object_names)
         self._take_scene(rig)
         self.of_file = dict(self.things)
-        """Objects as the rig's file has them."""
+        """Objects as the rig's file has them, or as its script left them."""
+        self.of_script: set[str] = set()
         self._take_script()
         _load_kernels(self._state.world)
 
@@ -180,14 +182,18 @@ class EditedScene:
 
     def take_saved(self) -> None:
         """Number the tables of a file that has just got every object as it is: those that it had in their order, then the new ones."""
-        by_row = sorted(self.things, key=lambda key: (key not in self.rows, self.rows.get(key, ("", 0))))
+        kept = sorted((key for key in self.rows if key in self.things or key not in self.of_file), key=lambda key: self.rows[key])
+        kinds = {key: self.rows[key][0] for key in kept} | {key: self.things[key].kind for key in self.added()}
         counts: Counter[str] = Counter()
         self.rows = {}
-        for key in by_row:
-            kind = self.things[key].kind
+        for key, kind in kinds.items():
             self.rows[key] = (kind, counts[kind])
             counts[kind] += 1
         self.of_file = dict(self.things)
+
+    def added(self) -> list[str]:
+        """``live_name`` of each object that an edit has added since the file was read or saved."""
+        return [key for key in self.things if key not in self.rows and key not in self.of_file]
 
     def _take_scene(self, rig: Rig) -> None:
         """Take the objects of a rig as they are at its start."""
@@ -224,7 +230,8 @@ class EditedScene:
 
     def _take_script(self) -> None:
         """Take the changes that were made before the session."""
-        for table in self._target.script():
+        scripted = self._target.scripted()
+        for number, table in enumerate(self._target.script()):
             change = parse_change(dict(table))
             self._state = self._state.after(change)
             match change:
@@ -243,6 +250,15 @@ class EditedScene:
                 case RemoveChange():
                     self.things.pop(change.name, None)
                     self.fixed.pop(change.name, None)
+            if number in scripted and isinstance(change, AddChange | MoveChange | TravelChange | RemoveChange):
+                self._take_scripted(change.object_name if isinstance(change, AddChange) else change.name)
+
+    def _take_scripted(self, key: str) -> None:
+        """Note that an object is as the rig's script left it."""
+        self.of_script.add(key)
+        self.of_file.pop(key, None)
+        if key in self.things:
+            self.of_file[key] = self.things[key]
 
 
 def _load_kernels(world: World) -> None:

@@ -339,7 +339,9 @@ class EditSession:
     # Files
 
     def save(self) -> Path:
-        """Write every object's present place and table to the rig's file; other lines stay as they are.
+        """Write the present place and table of every object that was edited to the rig's file; other lines stay as they are.
+
+        What the rig's script did is not written, so that rig and script still fit each other.
 
         Raises:
             ConfigError: the file was changed since it was read, is a shipped one or read-only, or the edits cannot be written; the file is as it was.
@@ -403,9 +405,11 @@ class EditSession:
 
     def _save(self, path: Path, *, is_copy: bool = False) -> Path:
         scene = self._scene
-        changed = {scene.rows[key]: scene.things.get(key) for key, thing in scene.of_file.items() if scene.things.get(key) != thing}
-        added = [thing for key, thing in scene.things.items() if key not in scene.rows]
-        placed = {key: (scene.rows.get(key), thing) for key, thing in scene.things.items()}
+        changed = {
+            scene.rows[key]: scene.things.get(key) for key, thing in scene.of_file.items() if key in scene.rows and scene.things.get(key) != thing
+        }
+        added = [scene.things[key] for key in scene.added()]
+        placed = {key: (scene.rows.get(key), thing) for key, thing in scene.things.items() if key not in scene.of_script}
         self._file = save_rig(self._file, path, changed, added, placed, is_copy=is_copy)
         scene.take_saved()
         return path

@@ -1,6 +1,6 @@
 """Receivers of an edit's timed changes: a running daemon, or a script for a run without a clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from hilsim.config.script import change_table, parse_change
@@ -36,6 +36,9 @@ class ChangeTarget(Protocol):
     def script(self) -> Sequence[Mapping[str, Any]]:
         """All changes made so far, as a script has them."""
 
+    def scripted(self) -> Collection[int]:
+        """Places in ``script()`` of the changes that the rig's own script made."""
+
 
 class Client(Protocol):
     """Client of a daemon, as ``hilsim.connect`` makes it."""
@@ -45,6 +48,9 @@ class Client(Protocol):
 
     def script(self) -> Sequence[Mapping[str, Any]]:
         """List the changes made so far."""
+
+    def scripted(self) -> Collection[int]:
+        """List the places in ``script()`` of the changes that the rig's own script made."""
 
     def state(self) -> Mapping[str, Any]:
         """Read the daemon's state."""
@@ -73,6 +79,10 @@ class DaemonTarget:
     def script(self) -> Sequence[Mapping[str, Any]]:
         """All changes made so far, with the times at which the daemon made them."""
         return self._client.script()
+
+    def scripted(self) -> Collection[int]:
+        """Places in ``script()`` of the changes that the rig's own script made."""
+        return self._client.scripted()
 
 
 class ScriptTarget:
@@ -109,3 +119,7 @@ class ScriptTarget:
     def script(self) -> Sequence[Mapping[str, Any]]:
         """All changes made so far."""
         return tuple(self._changes)
+
+    def scripted(self) -> Collection[int]:
+        """Places in ``script()`` of the changes that the rig's own script made: none."""
+        return ()

@@ -196,7 +196,7 @@ def _osi_trace(suffix: str, data: bytes, folder: Path) -> None:
 
 
 def _packets(name: str, data: bytes, folder: Path) -> None:
-    """Of a file; of one in a bag with what is beside it."""
+    """Read a file, or the bag with what is beside it."""
     path = _file(data, folder, next((f"bag/{each.name}" for each in folder.glob(f"bag/*.{name}")), f"a.{name}"))
     for _ in read_packets(path.parent if path.parent != folder else path):
         pass

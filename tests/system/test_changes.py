@@ -458,7 +458,7 @@ def test_a_rig_is_changed_over_http_and_a_stream_shows_it(daemon, tmp_path, rece
     assert (after["event"], after["changes"]) == ("state", 2)
     assert [change["kind"] for change in control.script()] == ["add", "remove"]
     asked = commands.run("control", address, '{"id": 3, "do": "script"}', "--token-file", str(tmp_path / "control.token"))
-    assert json.loads(asked.stdout) == {"id": 3, "ok": True, "changes": list(control.script())}
+    assert json.loads(asked.stdout) == {"id": 3, "ok": True, "changes": list(control.script()), "scripted": []}
     assert commands.run("control", address, "status", "--token-file", str(tmp_path / "control.token")).stdout == '{"replays": []}\n'
     assert commands.run("control", address, "status").returncode == 2
     with pytest.raises(hilsim.ConfigError, match="a request must have the token of the daemon"):

@@ -128,7 +128,10 @@ class ChangeQueue:
     async def _make(self, waiting: _Waiting) -> None:
         begun_s = time.monotonic()
         try:
-            made = await asyncio.to_thread(self._changer.make, waiting.change, is_scheduled=waiting.at_ns >= 0, prepared=waiting.prepared)
+            is_scheduled, is_scripted = waiting.at_ns >= 0, waiting.made is None
+            made = await asyncio.to_thread(
+                self._changer.make, waiting.change, is_scheduled=is_scheduled, is_scripted=is_scripted, prepared=waiting.prepared
+            )
         except HilsimError as error:
             if waiting.made is None:
                 log.error("rig.change_refused", kind=waiting.change.kind, at_s=waiting.change.at_s, reasons=str(error).split("\n"))  # noqa: TRY400 - not an error of this program

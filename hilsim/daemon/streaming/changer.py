@@ -45,11 +45,13 @@ class MadeChange:
         change: The change, with the ``at_s`` and ``late_s`` that a script needs to give the same packets.
         at_ns: Rig time at which it began.
         begun_ns: Rig time at which it began for each sensor that it concerns.
+        is_scripted: Whether the rig's script made it.
     """
 
     change: ChangeSpec
     at_ns: int
     begun_ns: Mapping[str, int]
+    is_scripted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,12 +131,15 @@ class Changer:
         with self.lock:
             return None if change.kind in self.context.actors else self._prepared(change)
 
-    def make(self, change: ChangeSpec, *, is_scheduled: bool = False, prepared: PreparedChange | None = None) -> MadeChange:
+    def make(
+        self, change: ChangeSpec, *, is_scheduled: bool = False, is_scripted: bool = False, prepared: PreparedChange | None = None
+    ) -> MadeChange:
         """Make a change; returns some milliseconds later, when every render thread has begun with it.
 
         Args:
             change: The change, now or at a rig time not far ahead.
             is_scheduled: Whether the change was accepted for a time that may have passed meanwhile; it is then made late.
+            is_scripted: Whether the rig's script makes it.
             prepared: Result of ``prepare`` for this change, if it was called.
 
         Raises:
@@ -144,7 +149,7 @@ class Changer:
         """
         actor = self.context.actors.get(change.kind)
         if actor is not None:
-            return self._act(actor, change, is_scheduled=is_scheduled)
+            return self._act(actor, change, is_scheduled=is_scheduled, is_scripted=is_scripted)
         with self.lock, self.pacing:
             if prepared is None or prepared.former is not self._state:
                 prepared = self._prepared(change)
@@ -163,16 +168,16 @@ class Changer:
                 for see_later in dict(self.context.viewers).values():
                     seen_ns |= see_later(at_ns, prepared.state.world) or {}
             self._state, self.context.is_changed = prepared.state, True
-            made = _recorded(self._dated(change), at_ns, begun_ns, seen_ns)
+            made = replace(_recorded(self._dated(change), at_ns, begun_ns, seen_ns), is_scripted=is_scripted)
             self.made.append(made)
             return made
 
-    def _act(self, actor: Actor, change: ChangeSpec, *, is_scheduled: bool) -> MadeChange:
+    def _act(self, actor: Actor, change: ChangeSpec, *, is_scheduled: bool, is_scripted: bool) -> MadeChange:
         with self.lock:
             now_ns = self._now_ns()
             if change.at_ns is not None and change.at_ns < now_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {now_ns / 1e9:.6f} or later now, got {change.at_s}")
-            made = _recorded(change, *actor.make(change, now_ns), {})
+            made = replace(_recorded(change, *actor.make(change, now_ns), {}), is_scripted=is_scripted)
             self.made.append(made)
             return made
 

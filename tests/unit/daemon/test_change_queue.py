@@ -27,11 +27,15 @@ class Changer:
             raise ConfigError("no")
         return f"prepared {change.name}"
 
-    def make(self, change, *, is_scheduled, prepared):
+    def make(self, change, *, is_scheduled, is_scripted, prepared):
         if change.name == "refused":
             raise ConfigError("no")
+        assert is_scripted == (change.name in SCRIPTED)
         self.made.append((change.name, is_scheduled, prepared))
         return SimpleNamespace(change=change, at_ns=self.now_ns, begun_ns={})
+
+
+SCRIPTED = {"late", "early", "as early", "soon", "later"}
 
 
 def removal(name, at_s=None):

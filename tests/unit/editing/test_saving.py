@@ -65,6 +65,32 @@ def edit(path):
     return hilsim.edit(path, hilsim.ScriptTarget(rig_s=0.5))
 
 
+class Scripted(hilsim.ScriptTarget):
+    """A target whose changes before the session were made by the rig's script."""
+
+    def scripted(self):
+        return range(4)
+
+
+def test_what_a_script_did_is_not_saved_and_edits_beside_it_are(path):
+    before, target = tomllib.loads(path.read_text())["scene"], Scripted(rig_s=0.5)
+    target.change("add", {"box": {"name": "pallet", "size_m": [1.0, 1.0, 0.2], "position_m": [3.0, 0.0, 0.1]}})
+    target.change("move", {"name": "wall\n[[scene.box]]\n", "position_m": [11.0, 0.0, 1.5]})
+    target.change("remove", {"name": "walker"})
+    target.change("weather", {"weather": {"rain_mm_per_h": 50.0}})
+    session = hilsim.edit(path, target)
+    assert session.is_saved
+    session.move("pallet", (4.0, 0.0, 0.1))
+    session.move("crate", (6.0, 0.0, 0.5))
+    session.add("box", "mine", (2.0, 2.0, 0.5), size_m=[1.0, 1.0, 1.0])
+    for _ in range(2):
+        session.save()
+        after = tomllib.loads(path.read_text())["scene"]
+        assert [box["name"] for box in after["box"]] == ["crate", before["box"][1]["name"], "mine"]
+        assert (after["box"][0]["position_m"], after["box"][1], after["capsule"]) == ([6.0, 0.0, 0.5], before["box"][1], before["capsule"])
+        assert session.is_saved
+
+
 def _names(directory):
     return [entry.name for entry in directory.iterdir()]
 
