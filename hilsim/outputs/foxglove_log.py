@@ -75,8 +75,10 @@ class FoxgloveLog:
 
     def write(self, event: Event) -> None:
         """Log an event's messages."""
-        match event.on_host_clock() if isinstance(event, OutputScan) else event:
-            case OutputScan() as event:
+        if isinstance(event, OutputScan):
+            event = event.on_host_clock()
+        match event:
+            case OutputScan():
                 self._place(event)
                 self._scan(event)
             case Packet():

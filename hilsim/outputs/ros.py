@@ -107,8 +107,10 @@ class RosMessages:
 
     def messages(self, event: Event) -> Iterator[Stamped]:
         """Messages of an event; packets are sent scan by scan, as the driver does."""
-        match event.on_host_clock() if isinstance(event, OutputScan) else event:
-            case OutputScan() as event:
+        if isinstance(event, OutputScan):
+            event = event.on_host_clock()
+        match event:
+            case OutputScan():
                 yield from self._placing(event)
                 if self._info.is_simulated:
                     yield Stamped(
