@@ -20,7 +20,7 @@ SUMMARIES: dict[str, str] = {
     "map": "Aggregate the returns of SOURCE (a rig or a capture) to a map: the number of returns in each cell of a grid, and their mean position.",
     "export": "Write the scans, packets and poses of SOURCE (a rig or a capture) in a format of other tools: point clouds, MCAP, ROS 2 bags, labelled data sets.",
     "dataset": "Render the recordings of SPEC (a TOML file: rigs, seeds, variants) with their labels, each a file or folder of the data set.",
-    "convert": "Copy the packets in SOURCE to TARGET, each byte as it is: captures, MCAP files of hilsim, ROS bags with velodyne_msgs.",
+    "convert": "Copy the packets in SOURCE to TARGET, each byte as it is: captures, MCAP files of hilsim, ROS bags of drivers' packets.",
     "background": "Make a depth map of the place that the stationary sensor of each CAPTURE saw, without what came and went.",
     "doctor": "Report what this machine can do: how many sensors of RIG it carries, real-time scheduling, memory locking, CUDA, ports, cache; and what to change.",
     "bench": "Measure what this machine carries: rays a second by the size of the scene, and how many sensors like the first of RIG (by default the demo's).",

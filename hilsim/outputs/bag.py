@@ -6,7 +6,7 @@ from typing import Any, Literal
 from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
 from hilsim.outputs.events import Event, SourceInfo
-from hilsim.outputs.ros import Layout, RosMessages, Stamped
+from hilsim.outputs.ros import OUSTER_PACKET, VELODYNE_SCAN, Layout, RosMessages, Stamped
 
 Storage = Literal["sqlite3", "mcap"]
 
@@ -24,6 +24,7 @@ class RosBag:
 
     Attributes:
         messages: Messages written.
+        packets: Packets in them.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RosBag:
             raise ConfigError(f"{path}: a bag must be a new folder: {error}") from error
         self._with_packets = with_packets
         self._connections: dict[str, Any] = {}
-        self.messages = 0
+        self.messages = self.packets = 0
 
     def write(self, event: Event) -> None:
         """Write an event's messages."""
@@ -68,8 +69,10 @@ class RosBag:
             self._put(stamped)
 
     def _put(self, stamped: Stamped) -> None:
-        if not self._with_packets and stamped.kind.startswith("velodyne_msgs"):
-            return
+        if stamped.kind in {VELODYNE_SCAN, OUSTER_PACKET}:
+            if not self._with_packets:
+                return
+            self.packets += len(stamped.message.packets) if stamped.kind == VELODYNE_SCAN else 1
         connection = self._connections.get(stamped.topic)
         if connection is None:
             qos = _static_qos() if stamped.is_static else ()

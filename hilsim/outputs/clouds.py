@@ -12,6 +12,10 @@ from hilsim.outputs.events import Event, OutputScan
 
 _LAS_UNIT_M = 0.001
 _LAS_SPAN_M = 2_000_000.0  # 2^31 units
+_GPS_EPOCH_S = 315_964_800
+"""UTC of the beginning of GPS time, 1980-01-06."""
+_LEAPS_BEFORE, _LEAPS_S = 14, np.array([1_230_768_000, 1_341_100_800, 1_435_708_800, 1_483_228_800])
+"""Seconds by which GPS time was ahead of UTC in 2008, and the leap seconds since then: the beginnings of 2009 and 2017, July 2012 and 2015 (IERS)."""
 _PLY_TYPES = {"f4": "float", "f8": "double", "u1": "uchar", "u2": "ushort", "i2": "short", "i4": "int", "u4": "uint"}
 
 
@@ -83,8 +87,14 @@ def write_csv(path: Path, points: npt.NDArray[Any]) -> None:
         np.savetxt(file, points, fmt=[formats.get(_code(points.dtype[name]), "%d") for name in names], delimiter=",")
 
 
+def adjusted_gps_s(utc_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Seconds since 1970 UTC as LAS's adjusted standard GPS time: seconds since the GPS epoch, less 10^9."""
+    leaps = np.searchsorted(_LEAPS_S, utc_s, side="right") + _LEAPS_BEFORE
+    return np.asarray(utc_s - _GPS_EPOCH_S - 1e9 + leaps, np.float64)
+
+
 def write_las(path: Path, points: npt.NDArray[Any]) -> None:
-    """LAS 1.4 (or LAZ by the path's suffix), point format 6, with ``ring``, ``label`` and ``instance`` as extra dimensions and UTC seconds as GPS time.
+    """LAS 1.4 (or LAZ by the path's suffix), point format 6, with ``ring``, ``label`` and ``instance`` as extra dimensions and adjusted standard GPS time.
 
     Raises:
         ConfigError: the extent is larger than the format holds.
@@ -103,10 +113,11 @@ def write_las(path: Path, points: npt.NDArray[Any]) -> None:
     if points.size and float(np.ptp(xyz, axis=0).max()) > _LAS_SPAN_M:
         raise ConfigError(f"{path}: extent of a LAS file must be at most {_LAS_SPAN_M:.0f} m, got {float(np.ptp(xyz, axis=0).max()):.0f}")
     header.offsets = np.floor(xyz.min(axis=0)) if points.size else np.zeros(3)
+    header.global_encoding.gps_time_type = laspy.header.GpsTimeType.STANDARD
     file = laspy.LasData(header)
     file.x, file.y, file.z = xyz.T
     file.intensity = points["intensity"].astype(np.uint16)
-    file.gps_time = points["time"]
+    file.gps_time = adjusted_gps_s(points["time"])
     file.return_number = np.ones(points.size, np.uint8)
     file.number_of_returns = np.ones(points.size, np.uint8)
     for name in ("ring", "label", "instance"):

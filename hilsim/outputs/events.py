@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,6 +64,7 @@ class OutputScan:
         is_labelled: Whether labels and instances are known.
         pose: Pose of the sensor (x forward, y left) in the world at the stamp; None where it is not known.
         world_m: ``float64[n, 3]``, each point in the world by the sensor's pose when it fired; None where that is not known.
+        host_stamp_ns: UTC by the host's clock at which the scan's first packet was sent; None where that is the clock of ``stamp_ns``.
     """
 
     sensor: str
@@ -74,6 +75,11 @@ class OutputScan:
     is_labelled: bool = False
     pose: Pose | None = None
     world_m: npt.NDArray[np.float64] | None = None
+    host_stamp_ns: int | None = None
+
+    def on_host_clock(self) -> "OutputScan":
+        """The scan stamped by the clock of the packets."""
+        return self if self.host_stamp_ns is None else replace(self, stamp_ns=self.host_stamp_ns, is_sensor_time=False)
 
     @property
     def xyz_m(self) -> npt.NDArray[np.float32]:

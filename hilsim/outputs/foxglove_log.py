@@ -75,6 +75,8 @@ class FoxgloveLog:
 
     def write(self, event: Event) -> None:
         """Log an event's messages."""
+        if isinstance(event, OutputScan):
+            event = event.on_host_clock()
         match event:
             case OutputScan():
                 self._place(event)
@@ -260,7 +262,7 @@ class McapFile(FoxgloveLog):
             "source": self._info.name,
             "hilsim": __version__,
             "models": json.dumps(self._info.models),
-            "stamps": "UTC of a scan's first firing, by the sensor's clock where it counts UTC, else by the host's",
+            "stamps": "UTC by the host's clock: of a scan, when its first packet was sent",
             "remarks": json.dumps(self._info.remarks),
         }
         self._writer.write_metadata("hilsim", facts)

@@ -13,7 +13,7 @@ from hilsim.capture.pcap import PcapWriter
 from hilsim.errors import CaptureError, library_reads
 from hilsim.outputs.events import Event
 from hilsim.outputs.foxglove_log import FRAME_ENCODING, PAYLOAD_ENCODING
-from hilsim.outputs.ros import ros_typestore
+from hilsim.outputs.ros import OUSTER_PACKET, VELODYNE_SCAN, ros_typestore
 from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing, mac_of, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
@@ -28,12 +28,13 @@ _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_PO
 _SOURCE_MAC = "60:76:88:00:00:00"
 _BAG_SOURCE, _BAG_DESTINATION = ("192.168.1.201", 2368), ("255.255.255.255", 2368)
 """Addresses of a Velodyne from the factory: messages of ROS contain none."""
+_OUSTER_PORTS = {"lidar": 7502, "imu": 7503}
 _BAG_LIBRARIES = {"apsw": "Error", "sqlite3": "Error", "zstandard": "ZstdError"}
 """Libraries that versions of rosbags read with, and their exceptions."""
 
 
 def read_packets(path: Path) -> Iterator[Packet]:
-    """Packets of a capture, an MCAP file that ``hilsim export`` or ``convert`` has written, or a ROS bag (ROS 1 or 2) with messages of velodyne_msgs.
+    """Packets of a capture, an MCAP file that ``hilsim export`` or ``convert`` has written, or a ROS bag (ROS 1 or 2) with messages of velodyne_msgs or ouster_sensor_msgs.
 
     Raises:
         CaptureError: the file cannot be read, or has no packets.
@@ -44,7 +45,9 @@ def read_packets(path: Path) -> Iterator[Packet]:
         count += 1
         yield packet
     if not count:
-        raise CaptureError(f"{path}: no packets of sensors found: captures, MCAP files of hilsim and velodyne_msgs in ROS bags have them")
+        raise CaptureError(
+            f"{path}: no packets of sensors found: captures, MCAP files of hilsim, and velodyne_msgs and ouster_sensor_msgs in ROS bags have them"
+        )
 
 
 def _reader(path: Path) -> Iterator[Packet]:
@@ -86,10 +89,15 @@ def _read_bag(path: Path) -> Iterator[Packet]:
             with part.open("rb") as file:
                 check_chunks(part, file)
         with AnyReader([path], default_typestore=store) as reader:
-            wanted = [each for each in reader.connections if each.msgtype == "velodyne_msgs/msg/VelodyneScan"]
-            for connection, _, raw in reader.messages(wanted) if wanted else ():
+            wanted = [each for each in reader.connections if each.msgtype in {VELODYNE_SCAN, OUSTER_PACKET}]
+            for connection, time_ns, raw in reader.messages(wanted) if wanted else ():
                 message = reader.deserialize(raw, connection.msgtype)
-                name = connection.topic.strip("/").rpartition("/")[0] or "velodyne"
+                name = connection.topic.strip("/").rpartition("/")[0] or connection.msgtype.partition("_")[0]
+                if connection.msgtype == OUSTER_PACKET:
+                    stream = "imu" if connection.topic.endswith("imu_packets") else "lidar"
+                    ends = [(host, _OUSTER_PORTS[stream]) for host, _ in (_BAG_SOURCE, _BAG_DESTINATION)]
+                    yield Packet(time_ns=time_ns, sensor=name, stream=stream, source=ends[0], destination=ends[1], payload=message.buf.tobytes())
+                    continue
                 for packet in message.packets:
                     yield Packet(
                         time_ns=packet.stamp.sec * 1_000_000_000 + packet.stamp.nanosec,

@@ -47,6 +47,8 @@ _XYZIRCDT = np.dtype([field for field in _XYZIRCAEDT.descr if field[0] not in {"
 _KINDS = {"<f4": _FLOAT32, "|u1": _UINT8, "<u2": _UINT16, "<u4": _UINT32}
 _PACKET = "builtin_interfaces/Time stamp\nuint8[1206] data\n"
 _SCAN = "std_msgs/Header header\nvelodyne_msgs/VelodynePacket[] packets\n"
+VELODYNE_SCAN, OUSTER_PACKET = "velodyne_msgs/msg/VelodyneScan", "ouster_sensor_msgs/msg/PacketMsg"
+"""Types of messages of packets, of the Velodyne and of the Ouster driver."""
 
 
 class Stamped(NamedTuple):
@@ -68,7 +70,7 @@ class Stamped(NamedTuple):
 
 
 def ros_typestore() -> "Typestore":
-    """Types of ROS 2 and of velodyne_msgs.
+    """Types of ROS 2, of velodyne_msgs and of ouster_sensor_msgs.
 
     Raises:
         ConfigError: the package is missing.
@@ -78,7 +80,8 @@ def ros_typestore() -> "Typestore":
     except ImportError as error:
         raise ConfigError("ROS messages require the package rosbags (pip install 'hilsim-lidar[ros]')") from error
     store = get_typestore(Stores.ROS2_HUMBLE)
-    store.register(get_types_from_msg(_PACKET, "velodyne_msgs/msg/VelodynePacket") | get_types_from_msg(_SCAN, "velodyne_msgs/msg/VelodyneScan"))
+    store.register(get_types_from_msg(_PACKET, "velodyne_msgs/msg/VelodynePacket") | get_types_from_msg(_SCAN, VELODYNE_SCAN))
+    store.register(get_types_from_msg("uint8[] buf\n", OUSTER_PACKET))
     return store
 
 
@@ -104,6 +107,8 @@ class RosMessages:
 
     def messages(self, event: Event) -> Iterator[Stamped]:
         """Messages of an event; packets are sent scan by scan, as the driver does."""
+        if isinstance(event, OutputScan):
+            event = event.on_host_clock()
         match event:
             case OutputScan():
                 yield from self._placing(event)
@@ -116,8 +121,12 @@ class RosMessages:
                 if self._with_laser_scans and event.points.size:
                     yield self._laser_scan(event)
             case Packet():
-                if recognise(event.payload) is PacketKind.VELODYNE_DATA:
-                    self._packets.setdefault(event.sensor, []).append((event.time_ns, event.payload))
+                match recognise(event.payload):
+                    case PacketKind.VELODYNE_DATA:
+                        self._packets.setdefault(event.sensor, []).append((event.time_ns, event.payload))
+                    case PacketKind.OUSTER_LIDAR | PacketKind.OUSTER_IMU as kind:
+                        topic = f"/{topic_name(event.sensor)}/{'lidar' if kind is PacketKind.OUSTER_LIDAR else 'imu'}_packets"
+                        yield Stamped(topic, OUSTER_PACKET, event.time_ns, self._make(OUSTER_PACKET, buf=np.frombuffer(event.payload, np.uint8)))
             case BodyPose():
                 yield from self._body(event)
             case Fix():
@@ -128,7 +137,6 @@ class RosMessages:
         for name in [sensor] if sensor is not None else list(self._packets):
             packets = self._packets.pop(name, [])
             if packets:
-                kind = "velodyne_msgs/msg/VelodyneScan"
                 made = [
                     self._make("velodyne_msgs/msg/VelodynePacket", stamp=self._time(time_ns), data=np.frombuffer(payload, np.uint8))
                     for time_ns, payload in packets
@@ -136,9 +144,9 @@ class RosMessages:
                 stamp_ns = packets[-1][0]
                 yield Stamped(
                     f"/{topic_name(name)}/velodyne_packets",
-                    kind,
+                    VELODYNE_SCAN,
                     stamp_ns,
-                    self._make(kind, header=self._header(stamp_ns, frame(name)), packets=made),
+                    self._make(VELODYNE_SCAN, header=self._header(stamp_ns, frame(name)), packets=made),
                 )
 
     def _make(self, kind: str, **fields: Any) -> Any:

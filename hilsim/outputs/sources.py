@@ -1,6 +1,7 @@
 """Events of a rig, of a capture, and of packets as they come, in the order of time."""
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -77,6 +78,7 @@ def rig_events(
     with_shapes: bool = False,
     threads: int | None = None,
     classes: Mapping[str, ClassSpec] = NO_CLASSES,
+    script: Path | None = None,
 ) -> tuple[SourceInfo, Iterator[Event]]:
     """Events of a rig within ``duration_s`` of rig time, with ground truth.
 
@@ -87,11 +89,12 @@ def rig_events(
         with_shapes: Whether the scene's objects are among the events.
         threads: Number of rendering threads; None: one a core.
         classes: Classes by label, which replace the rig's.
+        script: File of timed changes.
 
     Raises:
         HilsimError: the rig cannot be emulated, or a label has no class; also while the events are taken.
     """
-    emulator = Emulator(rig, threads=threads)
+    emulator = Emulator(rig, threads=threads, script=script)
     names, labels = emulator.object_names(), emulator.object_labels()
     info = SourceInfo(
         name=rig.name,
@@ -244,10 +247,10 @@ def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: OusterM
         info: Extended by the sensors that are found.
         metadata: Metadata of Ouster sensors; None: there are none.
     """
-    found: list[OutputScan] = []
+    found: list[tuple[int, OutputScan]] = []
 
     def publish(scan: Scan, packets: ScanPackets) -> None:
-        found.append(_scan_of(scan, packets))
+        found.append((int(packets.stamp_ns[-1]), _scan_of(scan, packets)))
 
     def introduce(name: str) -> None:
         info.mounts.setdefault(name, Pose())
@@ -261,13 +264,15 @@ def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: OusterM
         batch = gathered(list(datagrams_of(some)))
         for name, mine in rows.items():
             streams.add(name, batch, np.array(mine, np.intp))
+        complete = deque(sorted(found, key=lambda each: (each[0], each[1].stamp_ns)))
+        found.clear()
         for packet in some:
+            while complete and complete[0][0] < packet.time_ns:
+                yield complete.popleft()[1]
             yield packet
             if recognise(packet.payload) is PacketKind.VELODYNE_POSITION and (fix := _fix(packet)) is not None:
                 yield fix
-        found.sort(key=lambda scan: scan.stamp_ns)
-        yield from found
-        found.clear()
+        yield from (scan for _, scan in complete)
 
 
 def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
@@ -287,6 +292,7 @@ def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
         number=scan.number,
         stamp_ns=stamp_ns,
         is_sensor_time=is_sensor_time,
+        host_stamp_ns=scan.stamp_ns,
         points=output_points(points, first_ns, types[points["return"]]),
     )
 

@@ -20,7 +20,7 @@ _CAPTURE = ".pcap"
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
 def convert(*, source: Path, target: Path, as_json: bool) -> None:
-    """Copy the packets in SOURCE to TARGET, each byte as it is: captures, MCAP files of hilsim, ROS bags with velodyne_msgs.
+    """Copy the packets in SOURCE to TARGET, each byte as it is: captures, MCAP files of hilsim, ROS bags of drivers' packets.
 
     TARGET is a capture (.pcap), an MCAP file (.mcap) or a folder for a ROS 2 bag. A bag holds the data packets of Velodynes alone, without addresses.
     """

@@ -57,6 +57,7 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Also write a layout for Foxglove or Lichtblick that shows the sensors.",
 )
+@click.option("--script", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="Timed changes of a rig (.toml or .jsonl).")
 @click.option("--sensor", default="", help="Address of the only sensor of a capture to export.")
 @metadata_option
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=None, help="Length to export.  [default: 10 s of a rig, all of a capture]")
@@ -72,6 +73,7 @@ def export(
     no_packets: bool,
     laser_scan: bool,
     layout_file: Path | None,
+    script: Path | None,
     sensor: str,
     metadata: tuple[Path, ...],
     duration_s: float | None,
@@ -81,7 +83,7 @@ def export(
     kind = _kind(format_name, output, layout_file)
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
-    info, events, is_rig = _source(source, settings, sensor, metadata, duration_s, with_packets=with_packets, with_shapes=kind == "mcap")
+    info, events, is_rig = _source(source, settings, script, sensor, metadata, duration_s, with_packets=with_packets, with_shapes=kind == "mcap")
     from hilsim.outputs.making import make_output  # noqa: PLC0415 - imports kernels
 
     made = make_output(
@@ -97,6 +99,7 @@ def export(
     )
     scans, packets, begun_s = 0, 0, time.monotonic()
     from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
+    from hilsim.outputs.bag import RosBag  # noqa: PLC0415
     from hilsim.outputs.events import OutputScan, completed  # noqa: PLC0415
 
     first_ns = shown_ns = last_ns = 0
@@ -118,6 +121,8 @@ def export(
         raise ConfigError(f"{output}: must be writable, got {error.strerror or error}") from error
     if shows:
         click.echo("\r\033[K", err=True, nl=False)
+    if isinstance(made, RosBag):
+        packets = made.packets
     facts = {
         "output": str(output),
         "format": kind,
@@ -152,6 +157,7 @@ def _kind(format_name: str | None, output: Path, layout_file: Path | None) -> st
 def _source(
     source: str,
     settings: tuple[str, ...],
+    script: Path | None,
     sensor: str,
     metadata: tuple[Path, ...],
     duration_s: float | None,
@@ -165,9 +171,9 @@ def _source(
         if sensor or metadata:
             raise click.UsageError("--sensor and --metadata are for captures: choose a rig's sensors with --set")
         rig = loaded(rig_path(source), changes(settings))
-        info, events = rig_events(rig, duration_s or _RIG_S, with_packets=with_packets, with_shapes=with_shapes)
+        info, events = rig_events(rig, duration_s or _RIG_S, with_packets=with_packets, with_shapes=with_shapes, script=script)
         return info, events, True
-    if settings:
-        raise click.UsageError("--set is for rigs: a capture has no keys")
+    if settings or script:
+        raise click.UsageError(f"{'--set' if settings else '--script'} is for rigs: a capture has no keys")
     info, events = capture_events(Path(source), sensor=sensor, duration_s=duration_s, metadata=given_metadata(metadata, Path(source)))
     return info, events, False

@@ -16,15 +16,19 @@ from mcap.reader import make_reader
 from rosbags.highlevel import AnyReader
 
 import hilsim
-from hilsim.api.packet import read_capture
+from hilsim.api.packet import Packet, read_capture
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
+from hilsim.outputs.bag import RosBag
 from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
-from hilsim.outputs.events import first_time_ns, output_points
+from hilsim.outputs.events import SourceInfo, first_time_ns, output_points
+from hilsim.outputs.packets import read_packets
 from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
+from hilsim.protocols.recognise import PacketKind
 from hilsim.scene.street.street import StreetLabel
 from tests.support import write_rig
+from tests.unit.replay.streams import Recording
 
 SECONDS = 0.45
 RIG = """
@@ -121,7 +125,9 @@ def read_npz(path):
 
 def read_las(path):
     file = laspy.read(path)
-    return {"x": file.x, "y": file.y, "z": file.z, "intensity": file.intensity, "ring": file.ring, "label": file.label, "time": file.gps_time}
+    assert file.header.global_encoding.gps_time_type == laspy.header.GpsTimeType.STANDARD
+    utc_s = np.asarray(file.gps_time) + 1e9 + 315_964_800 - 18  # of 2017 and later
+    return {"x": file.x, "y": file.y, "z": file.z, "intensity": file.intensity, "ring": file.ring, "label": file.label, "time": utc_s}
 
 
 def read_ply(path):
@@ -370,6 +376,30 @@ def test_packets_are_converted_there_and_back_byte_for_byte(tmp_path, capture, b
     else:
         assert after == before
     assert len(after) > 200
+
+
+def test_a_bag_of_a_capture_has_a_turn_a_message_and_all_stamps_by_the_packets_clock(tmp_path):
+    capture = Recording().add_turning(160).write(tmp_path / "turning.pcap")
+    assert json.loads(ran("export", capture, "-o", tmp_path / "bag", "--format", "ros2", "--json"))["packets"] == 160
+    with AnyReader([tmp_path / "bag"], default_typestore=ros_typestore()) as reader:
+        messages = [(each.topic.rpartition("/")[2], reader.deserialize(raw, each.msgtype)) for each, _, raw in reader.messages()]
+    turns = [message.packets for topic, message in messages if topic == "velodyne_packets"]
+    assert [len(packets) for packets in turns] == [76, 75, 9]
+    clouds = [message.header.stamp for topic, message in messages if topic == "points"]
+    first = [packet.time_ns for packet in read_capture(capture)]
+    assert [stamp.sec * 10**9 + stamp.nanosec for stamp in clouds] == [first[0], first[75]]
+
+
+def test_packets_of_an_ouster_are_its_drivers_messages_and_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("hilsim.outputs.ros.recognise", {b"l": PacketKind.OUSTER_LIDAR, b"i": PacketKind.OUSTER_IMU}.get)
+    bag = RosBag(tmp_path / "bag", SourceInfo(name="a"))
+    for payload, stream in ((b"l", "lidar"), (b"i", "imu")):
+        address = ("127.0.0.1", 7502)
+        bag.write(Packet(time_ns=5, sensor="top", stream=stream, source=address, destination=address, payload=payload))
+    bag.close()
+    assert bag.packets == 2
+    found = {(each.time_ns, each.sensor, each.stream, each.destination[1], each.payload) for each in read_packets(tmp_path / "bag")}
+    assert found == {(5, "top", "lidar", 7502, b"l"), (5, "top", "imu", 7503, b"i")}
 
 
 def test_a_capture_becomes_what_its_rig_becomes(folder, capture, scans):
