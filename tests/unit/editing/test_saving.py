@@ -75,7 +75,7 @@ class Scripted(hilsim.ScriptTarget):
 def test_what_a_script_did_is_not_saved_and_edits_beside_it_are(path):
     before, target = tomllib.loads(path.read_text())["scene"], Scripted(rig_s=0.5)
     target.change("add", {"box": {"name": "pallet", "size_m": [1.0, 1.0, 0.2], "position_m": [3.0, 0.0, 0.1]}})
-    target.change("move", {"name": "wall\n[[scene.box]]\n", "position_m": [11.0, 0.0, 1.5]})
+    target.change("move", {"name": "wall [[scene.box]]", "position_m": [11.0, 0.0, 1.5]})
     target.change("remove", {"name": "walker"})
     target.change("weather", {"weather": {"rain_mm_per_h": 50.0}})
     session = hilsim.edit(path, target)
