@@ -57,8 +57,8 @@ $(LOWEST)/installed: pyproject.toml
 test-lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest -q -m "not alone" -W ignore::DeprecationWarning $(CORE_TESTS)
 
-# Another vendor's software that tests ask, in an environment of its own: it requires older versions of click and rosbags than hilsim.
-# Where it cannot be installed, those tests are skipped with that reason.
+# Other software that tests ask, in environments of its own: ouster-sdk requires older versions of click and rosbags than hilsim, and ROS 2's wheels restart
+# each Python process. Where one cannot be installed, its tests are skipped with that reason.
 OUSTER := .venv-ouster
 OUSTER_CONSTRAINTS := .ci/ouster-constraints.txt
 $(OUSTER)/installed: pyproject.toml $(OUSTER_CONSTRAINTS)
@@ -67,8 +67,15 @@ $(OUSTER)/installed: pyproject.toml $(OUSTER_CONSTRAINTS)
 	$(OUSTER)/bin/python -m pip install --quiet --constraint $(OUSTER_CONSTRAINTS) --group ouster
 	touch $@
 
+ROS := .venv-ros
+ROS_CONSTRAINTS := .ci/ros-constraints.txt
+$(ROS)/installed: pyproject.toml $(ROS_CONSTRAINTS)
+	$(PYTHON) -m venv $(ROS)
+	$(ROS)/bin/python -m pip install --quiet --constraint $(CONSTRAINTS) --constraint $(ROS_CONSTRAINTS) --editable '.[ros2]'
+	touch $@
+
 judges:
-	-@$(MAKE) --no-print-directory $(OUSTER)/installed
+	-@$(MAKE) --no-print-directory --keep-going $(OUSTER)/installed $(ROS)/installed
 
 # Every kernel that shipped rigs need, before the tests wait for them one by one; beside the linters, which use one core.
 kernels: $(VENV)/installed-test

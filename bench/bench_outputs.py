@@ -1,9 +1,9 @@
 """Data sets by one worker and by two, and live outputs with clients that read, never read, and are killed.
 
-    python bench/bench_outputs.py dataset dds foxglove slow folders [--seconds N] [--seeds 100] [--judge PYTHON] [--json]
+    python bench/bench_outputs.py dataset ros2 foxglove slow folders [--seconds N] [--seeds 100] [--judge PYTHON] [--json]
 
 - ``dataset``: 200 recordings (0.2 s of rig time, two variants, 100 seeds) by one worker and by two in turn; processor seconds are those of all processes.
-- ``dds``, ``foxglove``: ``hilsim publish`` follows a daemon with about 30,000 points a scan at 10 Hz, and a client in another process reads for 60 s. The
+- ``ros2``, ``foxglove``: ``hilsim publish`` follows a daemon with about 30,000 points a scan at 10 Hz, and a client in another process reads for 60 s. The
   publisher reports what it sent and skipped in its whole life; the client's process has a few less if it is found later. A scan is lost if
   fewer came than the span of stamps has periods, from 3 s after the first one on; ``steps`` counts the scans by the distance to the one before, in periods.
 - ``slow``: the same publisher for ten minutes with clients of both kinds: one that never reads, one whose process is stopped, and one that is killed each 10 s.
@@ -35,8 +35,8 @@ from hilsim.view.feed.series import quantile
 
 HERE = Path(__file__).resolve().parent
 HILSIM = (sys.executable, "-m", "hilsim")
-PARTS = ("dataset", "dds", "foxglove", "slow", "folders")
-SECONDS = {"dds": 60.0, "foxglove": 60.0, "slow": 600.0}
+PARTS = ("dataset", "ros2", "foxglove", "slow", "folders")
+SECONDS = {"ros2": 60.0, "foxglove": 60.0, "slow": 600.0}
 DOMAIN, TOPIC, PERIOD_NS = 88, "/roof/points", 100_000_000
 RIG = {"sensor.roof.profile": "vlp32c", "sensor.roof.sub_rays": 1, "sensor.roof.field_of_view_deg": [0, 204]}
 """Settings of the demo that give about 30,000 points a scan."""
@@ -132,9 +132,9 @@ class Client:
 class Publisher:
     """A process of ``hilsim publish`` that follows a daemon."""
 
-    def __init__(self, daemon, *, dds=True, foxglove=True):
+    def __init__(self, daemon, *, ros2=True, foxglove=True):
         command = [*HILSIM, "publish", daemon.control.address]
-        command += ["--ros2", "--domain", str(DOMAIN)] if dds else []
+        command += ["--ros2", "--domain", str(DOMAIN)] if ros2 else []
         command += ["--foxglove", "127.0.0.1:0"] if foxglove else []
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip() if foxglove else ""
@@ -159,10 +159,10 @@ class Publisher:
 def measure_reading(kind, seconds):
     """Scans that the publisher sent and a client received."""
     with hilsim.Daemon("demo", to="127.0.0.1:9", settings=RIG) as daemon, contextlib.ExitStack() as stack:
-        early = Client(kind, DOMAIN) if kind == "dds" else None
+        early = Client(kind, DOMAIN) if kind == "ros2" else None
         if early is not None:
             early.wait_for("ready")
-        publisher = Publisher(daemon, dds=kind == "dds", foxglove=kind == "foxglove")
+        publisher = Publisher(daemon, ros2=kind == "ros2", foxglove=kind == "foxglove")
         stack.callback(publisher.process.kill)
         client = early or Client(kind, publisher.url)
         stack.callback(client.process.kill)
@@ -220,7 +220,7 @@ def measure_slow(seconds, turns):
             time.sleep(STRETCH_S)
             stretches["without"].append(lateness(before, flow_of(daemon)))
             publisher = Publisher(daemon)
-            clients = [Client("dds", DOMAIN), Client("foxglove", publisher.url)]
+            clients = [Client("ros2", DOMAIN), Client("foxglove", publisher.url)]
             try:
                 for client in clients:
                     client.wait_for("ready")
@@ -239,7 +239,7 @@ def measure_slow(seconds, turns):
 def watch_memory(daemon, seconds):
     """Resident megabytes of a publisher each 10 s, with clients that never read, are stopped, and are killed."""
     publisher = Publisher(daemon)
-    places = {"dds": DOMAIN, "foxglove": publisher.url}
+    places = {"ros2": DOMAIN, "foxglove": publisher.url}
     clients = [Client(kind, place, stalls=True) for kind, place in places.items()]
     stopped = [Client(kind, place) for kind, place in places.items()]
     reading = [Client(kind, place) for kind, place in places.items()]

@@ -1,6 +1,6 @@
 """Subscribers of ``hilsim publish`` for ``bench_outputs.py``, each a process of its own.
 
-    python bench/outputs_clients.py dds DOMAIN TOPIC [--stall]
+    python bench/outputs_clients.py ros2 DOMAIN TOPIC [--stall]
     python bench/outputs_clients.py foxglove URL TOPIC [--stall]
 
 A client prints ``ready``, then ``first`` with its first message, and at the end of its input a line of JSON: stamps of what it received, in nanoseconds, and
@@ -35,36 +35,28 @@ def _until_end_of_input():
     return over
 
 
-def subscribe_dds(domain, topic, *, stalls):
-    """Read a topic as CycloneDDS delivers it; returns stamps and points of a scan."""
-    from cyclonedds.core import Policy, Qos  # noqa: PLC0415 - an extra
-    from cyclonedds.domain import DomainParticipant  # noqa: PLC0415
-    from cyclonedds.internal import InvalidSample  # noqa: PLC0415
-    from cyclonedds.sub import DataReader  # noqa: PLC0415
-    from cyclonedds.topic import Topic  # noqa: PLC0415
-    from cyclonedds.util import duration  # noqa: PLC0415
+def subscribe_ros2(domain, topic, *, stalls):
+    """Read a topic as rclpy delivers it; returns stamps and points of a scan."""
+    import rclpy  # noqa: PLC0415 - an extra
+    from sensor_msgs.msg import PointCloud2  # noqa: PLC0415
 
-    from hilsim.outputs.dds import DdsTypes  # noqa: PLC0415
-    from hilsim.outputs.ros import ros_typestore  # noqa: PLC0415
+    over, stamps, sizes = _until_end_of_input(), [], [0]
 
-    participant = DomainParticipant(domain)
-    qos = Qos(Policy.Reliability.Reliable(duration(seconds=1)), Policy.History.KeepLast(10))
-    kind = DdsTypes(ros_typestore()).kind("sensor_msgs/msg/PointCloud2")
-    reader = DataReader(participant, Topic(participant, "rt" + topic, kind), qos)
-    over, stamps, points = _until_end_of_input(), [], 0
+    def hear(message):
+        if not stamps:
+            _say("first")
+        stamps.append(message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec)
+        sizes[0] = message.width * message.height
+
+    rclpy.init(domain_id=domain)
+    node = rclpy.create_node("client")
+    node.create_subscription(PointCloud2, topic, hear, 10)
     _say("ready")
     while not over.is_set():
-        for message in reader.take(10):
-            if isinstance(message, InvalidSample):  # the writer is gone
-                continue
-            if not stamps:
-                _say("first")
-            stamps.append(message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec)
-            points = message.width * message.height
+        rclpy.spin_once(node, timeout_sec=0.2)
         if stamps and stalls:
             time.sleep(LONGEST_S)
-        over.wait(0.005)
-    return stamps, points
+    return stamps, sizes[0]
 
 
 async def subscribe_foxglove(url, topic, *, stalls):
@@ -100,13 +92,13 @@ async def subscribe_foxglove(url, topic, *, stalls):
 def main():
     """Subscribe and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("dds", "foxglove"))
+    parser.add_argument("kind", choices=("ros2", "foxglove"))
     parser.add_argument("place", help="domain or URL")
     parser.add_argument("topic")
     parser.add_argument("--stall", action="store_true")
     options = parser.parse_args()
-    if options.kind == "dds":
-        stamps, points = subscribe_dds(int(options.place), options.topic, stalls=options.stall)
+    if options.kind == "ros2":
+        stamps, points = subscribe_ros2(int(options.place), options.topic, stalls=options.stall)
     else:
         stamps, points = asyncio.run(subscribe_foxglove(options.place, options.topic, stalls=options.stall))
     _say(json.dumps({"stamps_ns": stamps, "points": points}))

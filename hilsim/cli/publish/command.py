@@ -11,7 +11,6 @@ import click
 import structlog
 
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from hilsim.outputs.events import Output, SourceInfo
@@ -32,8 +31,9 @@ Examples:
 @click.option("--listen", type=HostPort(), metavar="HOST:PORT", help="Publish the sensors that send to this UDP port, instead of SOURCE.")
 @click.option("--token-file", metavar="PATH", help="File with the daemon's token, for http://HOST:PORT.")
 @click.option("--foxglove", type=HostPort(), metavar="HOST:PORT", help="Serve Foxglove's WebSocket here; port 0: any.")
-@click.option("--ros2", is_flag=True, help="Publish ROS 2 topics over DDS.")
+@click.option("--ros2", is_flag=True, help="Publish ROS 2 topics by the environment's rclpy.")
 @click.option("--domain", type=click.IntRange(0, 232), default=None, help="ROS_DOMAIN_ID.  [default: that of the environment, else 0]")
+@click.option("--ros-args", default="", metavar="ARGS", help="Remappings and parameters, as after --ros-args of a ROS 2 node, in one argument.")
 @click.option("--layout", type=click.Choice(["xyzirt", "xyzircaedt"]), default="xyzirt", show_default=True, help="Points of ROS 2 clouds.")
 @click.option("--laser-scan", is_flag=True, help="Also publish the laser nearest to the horizon as a LaserScan.")
 @click.option(
@@ -58,6 +58,7 @@ def publish(
     foxglove: Address | None,
     ros2: bool,
     domain: int | None,
+    ros_args: str,
     layout: Literal["xyzirt", "xyzircaedt"],
     laser_scan: bool,
     layout_file: Path | None,
@@ -85,7 +86,8 @@ def publish(
         raise click.BadParameter(f"must be a loopback address without --expose, got {foxglove[0]}", param_hint="--foxglove")
     memory.return_large_arrays()
     info = SourceInfo(name=source or f"udp:{(listen or ('', 0))[0]}:{(listen or ('', 0))[1]}", has_body=False)
-    outputs = _outputs(info, foxglove, _domain(domain) if ros2 else None, layout, with_laser_scans=laser_scan, layout_file=layout_file)
+    ros = (domain, ros_args) if ros2 else None
+    outputs = _outputs(info, foxglove, ros, layout, with_laser_scans=laser_scan, layout_file=layout_file)
     os.nice(_NICE)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
@@ -109,7 +111,7 @@ def publish(
 def _outputs(
     info: "SourceInfo",
     foxglove: Address | None,
-    domain: int | None,
+    ros: tuple[int | None, str] | None,
     layout: Literal["xyzirt", "xyzircaedt"],
     *,
     with_laser_scans: bool,
@@ -117,10 +119,10 @@ def _outputs(
 ) -> "list[Output]":
     """The chosen outputs; the address of Foxglove's is printed."""
     outputs: list[Output] = []
-    if domain is not None:
-        from hilsim.outputs.dds import DdsTopics  # noqa: PLC0415 - an extra
+    if ros is not None:
+        from hilsim.outputs.ros2 import Ros2Topics  # noqa: PLC0415 - an extra
 
-        outputs.append(DdsTopics(info, domain=domain, layout=layout, with_laser_scans=with_laser_scans))
+        outputs.append(Ros2Topics(info, *ros, layout=layout, with_laser_scans=with_laser_scans))
     if foxglove is not None:
         from hilsim.outputs.foxglove_server import FoxgloveServer  # noqa: PLC0415 - an extra
 
@@ -128,15 +130,6 @@ def _outputs(
         outputs.append(server)
         click.echo(f"ws://{foxglove[0]}:{server.port}")
     return outputs
-
-
-def _domain(given: int | None) -> int:
-    if given is not None:
-        return given
-    text = os.environ.get("ROS_DOMAIN_ID", "0")
-    if not text.isdigit() or int(text) > 232:
-        raise ConfigError(f"ROS_DOMAIN_ID must be 0 to 232, got {text[:80]!r}")
-    return int(text)
 
 
 def _feed(source: str | None, listen: Address | None, token_file: str | None, objects_hz: float, *, with_packets: bool) -> "Feed":

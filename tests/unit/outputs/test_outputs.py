@@ -442,7 +442,7 @@ def test_what_cannot_be_written_is_refused_with_the_reason(folder, rig, capture,
     for module, extra, arguments in (
         ("foxglove", "foxglove", ("export", capture, "-o", folder / "y.mcap")),
         ("rosbags.typesys", "ros", ("export", capture, "-o", folder / "y", "--format", "ros2")),
-        ("cyclonedds.domain", "dds", ("publish", capture, "--ros2")),
+        ("rclpy", "ros2", ("publish", capture, "--ros2")),
     ):
         with monkeypatch.context() as patched:
             patched.setitem(sys.modules, module, None)
