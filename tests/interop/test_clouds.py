@@ -8,7 +8,9 @@ from velodyne_decoder import Model
 
 import hilsim
 from hilsim.cli import cli
+from hilsim.outputs.events import OutputScan
 from hilsim.outputs.ros import ros_typestore
+from hilsim.outputs.sources import capture_events
 from hilsim.units import NS_PER_S
 from tests.interop.test_decode import READING_NOISE_DEG, ROUNDING_DEG, TIME_NS, Case, theirs
 
@@ -22,7 +24,9 @@ CASES = [
 
 
 def exported(capture, folder, layout):
-    """Points of the clouds of a bag, and the sensor's stamp of each, ns past the hour."""
+    """Points of the clouds of a bag, which are stamped by the host, and the sensor's stamp of each point, ns past the hour."""
+    scans = [event for event in capture_events(capture)[1] if isinstance(event, OutputScan)]
+    by_sensor_ns = {scan.stamp_ns if scan.host_stamp_ns is None else scan.host_stamp_ns: scan.stamp_ns for scan in scans}
     words = ["export", str(capture), "-o", str(folder), "--format", "ros2", "--no-packets", "--layout", layout]
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
     clouds, stamps = [], []
@@ -37,7 +41,8 @@ def exported(capture, folder, layout):
             dtype = np.dtype({"names": names, "formats": kinds, "offsets": offsets, "itemsize": message.point_step})
             clouds.append(np.frombuffer(message.data, dtype))
             after_ns = clouds[-1]["time"] * 1e9 if "time" in names else clouds[-1]["time_stamp"]
-            stamps.append(message.header.stamp.sec % 3600 * NS_PER_S + message.header.stamp.nanosec + after_ns.astype(np.int64))
+            host_ns = message.header.stamp.sec * NS_PER_S + message.header.stamp.nanosec
+            stamps.append(by_sensor_ns[host_ns] % (3600 * NS_PER_S) + after_ns.astype(np.int64))
     return np.concatenate(clouds), np.concatenate(stamps)
 
 
