@@ -97,6 +97,7 @@ def _output_scan(scan: Scan) -> OutputScan:
         number=scan.number,
         stamp_ns=stamp_ns,
         is_sensor_time=is_sensor_time,
+        host_stamp_ns=scan.stamp_ns,
         points=made,
         is_labelled=scan.label is not None,
         pose=Pose(position_m=scan.position_m, orientation=normalise((w, x, y, z))) @ SENSOR_FROM_ROS if is_placed else None,
