@@ -19,6 +19,7 @@ from hilsim.config.places import rig_path
 from hilsim.config.rig import load_rig
 from hilsim.errors import ConfigError, HilsimError, require
 from hilsim.outputs.events import completed
+from hilsim.outputs.formats import SHAPES
 from hilsim.outputs.making import make_output
 from hilsim.outputs.sources import rig_events
 from hilsim.processes import process_pool
@@ -161,7 +162,8 @@ def render(recording: Recording, directory: Path) -> str:
         if not target.exists():
             rig = load_rig(recording.rig, Changes(settings=recording.settings))
             with_packets = recording.format in {"mcap", "ros2"}
-            info, events = rig_events(rig, recording.duration_s, with_packets=with_packets, threads=1, classes=recording.classes)
+            shapes = SHAPES["nuscenes"] if recording.format == "nuscenes" else "none"
+            info, events = rig_events(rig, recording.duration_s, with_packets=with_packets, shapes=shapes, threads=1, classes=recording.classes)
             with completed(make_output(recording.format, part, info), part) as output:
                 for event in events:
                     output.write(event)

@@ -1,7 +1,8 @@
 """Events for Foxglove by its own SDK, and MCAP files of them.
 
-Whole packets are in channels of their own, so that a file can be converted back to a capture: each message is an Ethernet frame where the source
-has its headers, else the UDP payload; the channel's metadata say which, and the addresses.
+Whole packets are in channels of their own, so that a file can be converted back to a capture: each message has an Ethernet frame where the source
+has its headers, else the UDP payload; the channel's metadata contain the addresses and the size of the headers. They are Protobuf messages as the others,
+so that readers which decode every message do not stop at them.
 """
 
 import json
@@ -17,13 +18,23 @@ from hilsim.geometry.poses import Pose
 from hilsim.outputs.events import BodyPose, Event, Fix, OutputScan, SceneShapes, SourceInfo, StateReport
 from hilsim.outputs.foxglove_layout import SCENE, STATE, layout_of
 from hilsim.outputs.ros import BODY, WORLD, cloud_points, frame, level_ranges, offsets, topic_name
+from hilsim.protocols.protobuf import message, string, varint
 from hilsim.version import __version__
 
 if TYPE_CHECKING:
     import foxglove
 
-FRAME_ENCODING, PAYLOAD_ENCODING = "hilsim.ethernet_frame", "hilsim.udp_payload"
-"""Encodings of messages that are packets."""
+PACKET_SCHEMA = "hilsim.Packet"
+"""Name of the messages that are packets."""
+
+
+def _packet_schema() -> bytes:
+    """FileDescriptorSet of ``syntax = "proto3"; package hilsim; message Packet { bytes data = 1; }`` (protobuf's descriptor.proto)."""
+    optional, of_bytes = 1, 12
+    data = string(1, "data") + varint(3, 1) + varint(4, optional) + varint(5, of_bytes)
+    return message(
+        1, string(1, "hilsim/packet.proto") + string(2, "hilsim") + message(4, string(1, "Packet") + message(2, data)) + string(12, "proto3")
+    )
 
 
 def require_foxglove() -> Any:
@@ -216,7 +227,6 @@ class FoxgloveLog:
         return {"label": str(label)} | ({"class": self._info.classes[label].name} if label in self._info.classes else {})
 
     def _packet(self, packet: Packet) -> None:
-        encoding = FRAME_ENCODING if packet.headers else PAYLOAD_ENCODING
         topic = f"/{topic_name(packet.sensor)}/packets/{packet.source[1]}-{packet.destination[1]}{'' if packet.headers else '/payload'}"
         key = f"{topic} {packet.source} {packet.destination} {len(packet.headers)}"
         channel = self._channels.get(key)
@@ -228,11 +238,11 @@ class FoxgloveLog:
                 "destination": f"{packet.destination[0]}:{packet.destination[1]}",
                 "header_size": str(len(packet.headers)),
             }
-            schema = self._foxglove.Schema(name=encoding, encoding="", data=b"")
+            schema = self._foxglove.Schema(name=PACKET_SCHEMA, encoding="protobuf", data=_packet_schema())
             channel = self._made(
-                key, self._foxglove.Channel(topic, schema=schema, message_encoding=encoding, context=self._context, metadata=metadata)
+                key, self._foxglove.Channel(topic, schema=schema, message_encoding="protobuf", context=self._context, metadata=metadata)
             )
-        channel.log(packet.headers + packet.payload, log_time=packet.time_ns)
+        channel.log(message(1, packet.headers + packet.payload), log_time=packet.time_ns)
         self.messages += 1
 
 

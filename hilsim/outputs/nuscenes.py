@@ -1,7 +1,8 @@
-"""nuScenes folders with lidarseg labels: tables as JSON, sweeps as ``.pcd.bin``.
+"""nuScenes folders with lidarseg labels and boxes: tables as JSON, sweeps as ``.pcd.bin``.
 
 Layout: nuScenes-devkit's schema_nuscenes.md and its lidarseg tables. Every scan is a key frame; the devkit expects one sensor named LIDAR_TOP, so the first
-sensor has that channel. Points are in the sensor's frame, not corrected for its motion, as nuScenes' are.
+sensor has that channel. Points are in the sensor's frame, not corrected for its motion, as nuScenes' are. A sample has a box of each object with points in it,
+ground and buildings aside; the box is the one of the object's own axes, x along its length, at the sample's time.
 """
 
 import hashlib
@@ -11,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from hilsim.assembly.shapes import Shape
 from hilsim.config.classes_table import NUSCENES_NAMES
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.outputs.classes import classes_of, nuscenes_indices
-from hilsim.outputs.events import Event, OutputScan, SourceInfo
+from hilsim.outputs.events import Event, OutputScan, SceneShapes, SourceInfo
 
 _FIRST_CHANNEL = "LIDAR_TOP"
+_NO_BOXES = ("noise", "flat.", "static.", "vehicle.ego")
+"""Beginnings of the categories whose objects have no box."""
 
 
 def _token(*parts: object) -> str:
@@ -52,11 +56,15 @@ class NuscenesFolder:
             name: [] for name in ("sample", "sample_data", "ego_pose", "calibrated_sensor", "sensor", "lidarseg")
         }
         self._last: dict[str, dict[str, Any]] = {}
+        self._shapes: tuple[Shape, ...] = ()
+        self._boxes: dict[str, dict[str, dict[str, Any]]] = {}  # by sample, by object
         self._indices = nuscenes_indices(info.classes)
         self._used: set[int] = set()
 
     def write(self, event: Event) -> None:
         """Write a scan, its labels and its rows."""
+        if isinstance(event, SceneShapes):
+            self._shapes = event.shapes
         if not isinstance(event, OutputScan):
             return
         channel = self._channel(event.sensor)
@@ -91,6 +99,7 @@ class NuscenesFolder:
         self._tables["sample_data"].append(row)
         if event.is_labelled:
             self._write_labels(event, token)
+            self._count_in_boxes(event, sample["token"])
         self.files += 1
 
     def _channel(self, sensor: str) -> str:
@@ -114,8 +123,9 @@ class NuscenesFolder:
         """The sample of a scan: one for each of the first sensor's, which the others join."""
         if channel != _FIRST_CHANNEL and self._tables["sample"]:
             return min(self._tables["sample"], key=lambda row: abs(row["timestamp"] - scan.stamp_ns // 1000))
+        token = _token("sample", scan.stamp_ns)
         row = {
-            "token": _token("sample", scan.stamp_ns),
+            "token": token,
             "timestamp": scan.stamp_ns // 1000,
             "scene_token": _token("scene", self._info.name),
             "prev": "",
@@ -123,7 +133,61 @@ class NuscenesFolder:
         }
         self._chain("sample", row)
         self._tables["sample"].append(row)
+        self._boxes[token] = {shape.name: self._box(shape, token) for shape in self._shapes if self._has_box(shape.label)}
         return row
+
+    def _has_box(self, label: int) -> bool:
+        return label in self._indices and not self._category(self._indices[label]).startswith(_NO_BOXES)
+
+    def _category(self, index: int) -> str:
+        return NUSCENES_NAMES[index] if index < len(NUSCENES_NAMES) else self._others()[index]
+
+    def _box(self, shape: Shape, sample: str) -> dict[str, Any]:
+        low, high = shape.vertices_m.min(axis=0), shape.vertices_m.max(axis=0)
+        length, width, height = (high - low).tolist()
+        x, y, z = (0.5 * (low + high)).tolist()
+        return {
+            "token": _token("box", sample, shape.name),
+            "sample_token": sample,
+            "instance_token": _token("instance", self._info.name, shape.name),
+            "attribute_tokens": [],
+            "visibility_token": "",
+            "translation": list(shape.pose.transform((x, y, z))),
+            "size": [width, length, height],
+            "rotation": list(shape.pose.orientation),
+            "num_lidar_pts": 0,
+            "num_radar_pts": 0,
+            "prev": "",
+            "next": "",
+        }
+
+    def _count_in_boxes(self, scan: OutputScan, sample: str) -> None:
+        numbers, counts = np.unique(scan.points["instance"], return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            box = self._boxes[sample].get(self._info.objects[number]) if number >= 0 else None
+            if box is not None:
+                box["num_lidar_pts"] += count
+
+    def _add_boxes(self) -> None:
+        """Add the boxes with points, chained by object, and their instances."""
+        labels = dict(zip(self._info.objects, self._info.labels, strict=True))
+        chains: dict[str, list[dict[str, Any]]] = {}
+        for boxes in self._boxes.values():
+            for name, box in boxes.items():
+                if box["num_lidar_pts"]:
+                    self._chain("box " + name, box)
+                    chains.setdefault(name, []).append(box)
+        self._tables["sample_annotation"] = [box for chain in chains.values() for box in chain]
+        self._tables["instance"] = [
+            {
+                "token": chain[0]["instance_token"],
+                "category_token": _token("category", self._indices[labels[name]]),
+                "nbr_annotations": len(chain),
+                "first_annotation_token": chain[0]["token"],
+                "last_annotation_token": chain[-1]["token"],
+            }
+            for name, chain in chains.items()
+        ]
 
     def _chain(self, name: str, row: dict[str, Any]) -> None:
         before = self._last.get(name)
@@ -148,6 +212,7 @@ class NuscenesFolder:
 
     def close(self) -> None:
         """Write the tables."""
+        self._add_boxes()
         samples = self._tables["sample"]
         name = self._info.name
         scene = {
@@ -171,8 +236,6 @@ class NuscenesFolder:
             "category": categories,
             "attribute": [],
             "visibility": [],
-            "instance": [],
-            "sample_annotation": [],
         }
         folder = self._path / self._version
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,10 +12,11 @@ from hilsim.capture.mcap import check_chunks, mcap_reader
 from hilsim.capture.pcap import PcapWriter
 from hilsim.errors import CaptureError, library_reads
 from hilsim.outputs.events import Event
-from hilsim.outputs.foxglove_log import FRAME_ENCODING, PAYLOAD_ENCODING
+from hilsim.outputs.foxglove_log import PACKET_SCHEMA
 from hilsim.outputs.ros import OUSTER_PACKET, VELODYNE_SCAN, ros_typestore
 from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing, mac_of, write_headers
 from hilsim.protocols.flow_key import FlowKey
+from hilsim.protocols.protobuf import fields
 from hilsim.protocols.recognise import PacketKind, recognise
 
 if sys.version_info >= (3, 14):
@@ -60,9 +61,10 @@ def _reader(path: Path) -> Iterator[Packet]:
 
 def _read_mcap(path: Path) -> Iterator[Packet]:
     with mcap_reader(path, "foxglove") as reader:
-        for _, channel, message in reader.iter_messages():
-            if channel.message_encoding not in {FRAME_ENCODING, PAYLOAD_ENCODING}:
+        for schema, channel, message in reader.iter_messages():
+            if schema is None or schema.name != PACKET_SCHEMA:
                 continue
+            data = b"".join(value for _, value in fields(message.data) if isinstance(value, bytes))
             header = int(channel.metadata["header_size"])
             yield Packet(
                 time_ns=message.log_time,
@@ -70,8 +72,8 @@ def _read_mcap(path: Path) -> Iterator[Packet]:
                 stream=channel.metadata["stream"],
                 source=_address(channel.metadata["source"]),
                 destination=_address(channel.metadata["destination"]),
-                payload=message.data[header:],
-                headers=message.data[:header],
+                payload=data[header:],
+                headers=data[:header],
             )
 
 

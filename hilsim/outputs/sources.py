@@ -40,6 +40,7 @@ from hilsim.outputs.events import (
     first_time_ns,
     output_points,
 )
+from hilsim.outputs.formats import Shapes
 from hilsim.outputs.scene import too_large
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import PacketKind, recognise
@@ -75,7 +76,7 @@ def rig_events(
     duration_s: float,
     *,
     with_packets: bool,
-    with_shapes: bool = False,
+    shapes: Shapes = "none",
     threads: int | None = None,
     classes: Mapping[str, ClassSpec] = NO_CLASSES,
     script: Path | None = None,
@@ -86,7 +87,7 @@ def rig_events(
         rig: The rig.
         duration_s: Length of rig time.
         with_packets: Whether packets are among the events, which renders them once more.
-        with_shapes: Whether the scene's objects are among the events.
+        shapes: When the scene's objects are among the events: never, ten times a second, or at the stamp of each scan, before it.
         threads: Number of rendering threads; None: one a core.
         classes: Classes by label, which replace the rig's.
         script: File of timed changes.
@@ -105,8 +106,8 @@ def rig_events(
         classes=classes_of_rig(rig, classes, names, labels),
         is_simulated=True,
     )
-    streams = [_rig_scans(emulator, duration_s), _rig_poses(emulator, duration_s)]
-    if with_shapes:
+    streams = [_rig_scans(emulator, duration_s, with_shapes=shapes == "scans"), _rig_poses(emulator, duration_s)]
+    if shapes == "steps":
         streams.append(_rig_shapes(emulator, duration_s, info))
     if with_packets:
         streams.append(_rig_packets(emulator, duration_s))
@@ -118,10 +119,12 @@ def _ranked(stream: Iterator[tuple[int, Event]], rank: int) -> Iterator[tuple[in
         yield time_ns, rank, event
 
 
-def _rig_scans(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, Event]]:
+def _rig_scans(emulator: Emulator, duration_s: float, *, with_shapes: bool) -> Iterator[tuple[int, Event]]:
     numbers = dict.fromkeys(emulator.sensors, 0)
     epoch_ns = emulator.utc_epoch_ns
     for scan in emulator.scans(0.0, duration_s):
+        if with_shapes:
+            yield scan.stop_ns, SceneShapes(stamp_ns=epoch_ns + scan.start_ns, shapes=emulator.shapes(scan.start_ns / 1e9))
         pose = emulator.sensor_pose(scan.start_ns / 1e9, scan.sensor) @ SENSOR_FROM_ROS
         number, numbers[scan.sensor] = numbers[scan.sensor], numbers[scan.sensor] + 1
         yield (

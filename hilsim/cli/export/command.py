@@ -13,7 +13,7 @@ from hilsim.cli.outputs import metadata_option
 from hilsim.cli.rigs import changes, loaded, setting
 from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.errors import ConfigError
-from hilsim.outputs.formats import CLOUDS, FORMATS
+from hilsim.outputs.formats import CLOUDS, FORMATS, SHAPES, Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def export(
     kind = _kind(format_name, output, layout_file)
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
-    info, events, is_rig = _source(source, settings, script, sensor, metadata, duration_s, with_packets=with_packets, with_shapes=kind == "mcap")
+    info, events, is_rig = _source(source, settings, script, sensor, metadata, duration_s, with_packets=with_packets, shapes=SHAPES.get(kind, "none"))
     from hilsim.outputs.making import make_output  # noqa: PLC0415 - imports kernels
 
     made = make_output(
@@ -163,7 +163,7 @@ def _source(
     duration_s: float | None,
     *,
     with_packets: bool,
-    with_shapes: bool,
+    shapes: Shapes,
 ) -> "tuple[SourceInfo, Iterator[Event], bool]":
     from hilsim.outputs.sources import capture_events, rig_events  # noqa: PLC0415 - imports kernels
 
@@ -171,7 +171,7 @@ def _source(
         if sensor or metadata:
             raise click.UsageError("--sensor and --metadata are for captures: choose a rig's sensors with --set")
         rig = loaded(rig_path(source), changes(settings))
-        info, events = rig_events(rig, duration_s or _RIG_S, with_packets=with_packets, with_shapes=with_shapes, script=script)
+        info, events = rig_events(rig, duration_s or _RIG_S, with_packets=with_packets, shapes=shapes, script=script)
         return info, events, True
     if settings or script:
         raise click.UsageError(f"{'--set' if settings else '--script'} is for rigs: a capture has no keys")

@@ -19,6 +19,7 @@ import hilsim
 from hilsim.api.packet import Packet, read_capture
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
+from hilsim.geometry.poses import Pose
 from hilsim.outputs.bag import RosBag
 from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
 from hilsim.outputs.events import SourceInfo, first_time_ns, output_points
@@ -216,6 +217,44 @@ def test_a_data_set_has_nuscenes_tables_whose_tokens_lead_to_each_other(folder, 
     assert [row["index"] for row in tables["category"]] == list(range(32))
 
 
+CARS = """
+[classes]
+9 = { name = "car", nuscenes = "vehicle.car" }
+7 = { name = "wall", nuscenes = "static.manmade" }
+"""
+
+
+def test_a_sample_of_nuscenes_has_a_box_about_the_points_of_each_object(tmp_path):
+    from_0_to_1_s = "waypoints = [{ time_s = 0.0, position_m = [106.0, 47.0, 1.0] }, { time_s = 1.0, position_m = [106.0, 53.0, 1.0] }]"
+    cart = f'[[scene.box]]\nname = "cart"\nlabel = 9\nsize_m = [1.0, 2.0, 3.0]\n[scene.box.motion]\n{from_0_to_1_s}\n'
+    ran("export", write_rig(tmp_path, RIG + cart + CARS), "-o", tmp_path / "cars", "--format", "nuscenes", "--duration-s", SECONDS)
+    tables = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "cars" / "v1.0-mini").iterdir()}
+    by_token = {name: {row["token"]: row for row in rows} for name, rows in tables.items()}
+    (cart_instance,) = tables["instance"]
+    assert by_token["category"][cart_instance["category_token"]]["name"] == "vehicle.car"
+    token, chain = cart_instance["first_annotation_token"], []
+    while token:
+        chain.append(by_token["sample_annotation"][token])
+        token = chain[-1]["next"]
+    assert len(chain) == len(tables["sample_annotation"]) == cart_instance["nbr_annotations"] == len(tables["sample"]) > 3
+    begin_us = tables["sample"][0]["timestamp"]
+    for box in chain:
+        sample = by_token["sample"][box["sample_token"]]
+        x, y, z = box["translation"]
+        assert (x, z, box["size"]) == (pytest.approx(106.0), pytest.approx(1.0), pytest.approx([2.0, 1.0, 3.0]))
+        assert y - chain[0]["translation"][1] == pytest.approx(6e-6 * (sample["timestamp"] - begin_us), abs=1e-5)
+        inside = 0
+        for row in tables["sample_data"]:
+            if row["sample_token"] == sample["token"]:
+                points = np.fromfile(tmp_path / "cars" / row["filename"], "<f4").reshape(-1, 5)[:, :3].astype(float)
+                for table in ("calibrated_sensor", "ego_pose"):
+                    frame = by_token[table][row[f"{table}_token"]]
+                    pose = Pose(position_m=tuple(frame["translation"]), orientation=tuple(frame["rotation"]))
+                    points = np.array([pose.transform(tuple(point)) for point in points.tolist()])
+                inside += int((np.abs(points - [x, y, z]) <= [0.6, 1.7, 1.6]).all(axis=1).sum())
+        assert inside >= box["num_lidar_pts"] > 50
+
+
 def test_a_scan_across_the_full_hour_begins_before_it():
     hour_ns = 3_600_000_000_000
     points = np.zeros(4, [(name, "<f4") for name in "xyz"] + [("intensity", "u1"), ("ring", "<u2"), ("time", "<i8")])
@@ -322,8 +361,10 @@ def test_an_mcap_file_has_each_packet_and_the_bytes_of_each_cloud(folder, rig, c
     path = folder / "drive.mcap"
     ran("export", rig, "-o", path, "--duration-s", SECONDS)
     with path.open("rb") as file:
-        messages = [(channel, message) for _, channel, message in make_reader(file).iter_messages()]
-    frames = [message.data for channel, message in messages if channel.message_encoding == "hilsim.ethernet_frame"]
+        every = list(make_reader(file).iter_messages())
+    messages = [(channel, message) for _, channel, message in every]
+    read = [(channel, decoded(channel, schema, message.data)) for schema, channel, message in every]
+    frames = [message.data for channel, message in read if "/packets/" in channel.topic]
     assert sorted(frames) == sorted(packet.frame for packet in read_capture(capture))
     for name, expected in scans.items():
         clouds = [message.data for channel, message in messages if channel.topic == f"/{name}/points"]
