@@ -5,7 +5,7 @@ import numpy as np
 from hilsim.analysis.decode import decode_cepton, decode_velodyne
 from hilsim.analysis.ground import points_of
 from hilsim.background.survey import Kind, choose, kinds_of, survey
-from hilsim.capture.batches import CaptureBatches, address_number
+from hilsim.capture.batches import CaptureBatches
 from hilsim.config.rig import load_rig
 from hilsim.offline.record import record
 from hilsim.protocols.velodyne.models import BY_NAME
@@ -68,7 +68,7 @@ def capture_points(path):
     found = choose(survey(CaptureBatches(path), ""), "", str(path))
     parts = []
     for batch in CaptureBatches(path):
-        is_chosen = (kinds_of(batch) == found.kind) & (batch.source == address_number(found.address))
+        is_chosen = (kinds_of(batch) == found.kind) & (batch.sender == found.sender)
         decoded = decode_velodyne(batch, BY_NAME[found.model].geometry, is_chosen) if found.kind is Kind.VELODYNE else decode_cepton(batch, is_chosen)
         parts.append(points_of(decoded))
     return np.concatenate(parts)

@@ -12,7 +12,7 @@ from hilsim.analysis.decode import decode_cepton, decode_velodyne
 from hilsim.analysis.ouster_points import OusterDecoder, stacked_payloads
 from hilsim.analysis.picture.scan import geometry_of_packets
 from hilsim.analysis.velodyne_stream import stacked_packets
-from hilsim.api.packet import Packet, datagrams_of, read_capture
+from hilsim.api.packet import Packet, captured_packets, datagrams_of
 from hilsim.api.points import DECODED_DTYPE, DECODED_OUSTER_DTYPE, public_points
 from hilsim.capture.batches import gathered
 from hilsim.capture.ouster_metadata import Identity, OusterMetadata, given_metadata, required_metadata
@@ -56,7 +56,7 @@ def decode(
     kind: PacketKind | None = None
     parts: list[npt.NDArray[Any]] = []
     is_file = isinstance(source, str | Path)
-    packets = read_capture(source) if isinstance(source, str | Path) else source
+    packets = captured_packets(Path(source), sensor or "") if isinstance(source, str | Path) else source
     chosen = _Chosen(sensor, _metadata(metadata, Path(str(source)) if is_file else None))
     taken = chosen.packets(packets)
     while some := list(islice(taken, _PACKETS_AT_ONCE)):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.protocols.recognise import PacketKind, recognise
 
 Address = tuple[str, int]
@@ -18,7 +19,8 @@ class Packet:
 
     Attributes:
         time_ns: Deadline in nanoseconds of rig time; for a packet of a capture the capture time in nanoseconds since 1970-01-01 UTC by that host's clock.
-        sensor: Name of the sensor or replay in the rig; for a packet of a capture the source address.
+        sensor: Name of the sensor or replay in the rig; for a packet of a capture the source address; of a further sensor behind
+            that address, the address and the destination port.
         stream: Stream of the sensor: ``"data"`` and ``"position"`` for a Velodyne, ``"points"`` and ``"info"`` for a Cepton-style sensor, ``"lidar"`` and
             ``"imu"`` for an Ouster sensor, the recorded addresses for a replay in a rig, also ``"other"`` for a capture.
         source: Source address and port.
@@ -61,14 +63,21 @@ def read_capture(path: str | Path) -> Iterator[Packet]:
     Raises:
         CaptureError: the file cannot be opened or is not a capture; raised at the first packet.
     """
-    yield from map(packet_of, CaptureFile(Path(path)))
+    yield from captured_packets(Path(path))
 
 
-def packet_of(datagram: CapturedDatagram) -> Packet:
-    """Convert a captured datagram; its sensor is its source address."""
+def captured_packets(path: Path, chosen: str = "") -> Iterator[Packet]:
+    """Yield the UDP datagrams of a capture as ``read_capture`` does, for a user who has chosen a sensor (``SensorNames``)."""
+    names = SensorNames(chosen)
+    for datagram in CaptureFile(path):
+        yield packet_of(datagram, names)
+
+
+def packet_of(datagram: CapturedDatagram, names: SensorNames) -> Packet:
+    """Convert the next captured datagram of a stream."""
     return Packet(
         time_ns=datagram.host_stamp_ns,
-        sensor=datagram.source,
+        sensor=names.of(datagram),
         stream=stream_of(datagram.payload),
         source=(datagram.source, datagram.source_port),
         destination=(datagram.destination, datagram.destination_port),

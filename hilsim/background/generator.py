@@ -20,7 +20,7 @@ from hilsim.background.profiles import check_named
 from hilsim.background.stdt import readable
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
-from hilsim.capture.batches import CaptureBatches, DatagramArrays, address_number
+from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.errors import CaptureError, require
 from hilsim.geometry.poses import Pose
 from hilsim.protocols.velodyne.geometry import FiringGeometry
@@ -183,9 +183,8 @@ def measured_extent(batches: Iterator[DatagramArrays] | CaptureBatches, found: F
         CaptureError: there are no points.
     """
     extent = np.array([np.inf, -np.inf, np.inf, -np.inf])
-    number = address_number(found.address)
     for batch in batches:
-        widen(batch, (kinds_of(batch) == Kind.STDV) & (batch.source == number), extent)
+        widen(batch, (kinds_of(batch) == Kind.STDV) & (batch.sender == found.sender), extent)
     if not np.isfinite(extent).all():
         raise CaptureError(f"{where}: must hold points of {found}, got none")
     low, high = np.floor(extent[::2] / _EXTENT_STEP) * _EXTENT_STEP, np.ceil(extent[1::2] / _EXTENT_STEP) * _EXTENT_STEP

@@ -20,7 +20,7 @@ from hilsim.background.stdt import readable
 from hilsim.background.survey import FoundSensor, Kind, check_others, choose, kinds_of, survey
 from hilsim.background.table import clear, empty_table, grown, in_order
 from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, build_turning_plan
-from hilsim.capture.batches import CaptureBatches, DatagramArrays, UnusualRecordError, address_number
+from hilsim.capture.batches import CaptureBatches, DatagramArrays, UnusualRecordError
 from hilsim.capture.cuts import FilePart, cut
 from hilsim.errors import CaptureError, require
 from hilsim.geometry.poses import Pose
@@ -244,10 +244,9 @@ def _joined(parts: list[_Counted]) -> _Counted:
 
 def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
     """Check as ``PartialMapMaker.add`` does, for a sensor whose packets are decoded by another process: its output has only this sensor."""
-    number = address_number(sensor.address)
     for _, _, batch in _by_thirds(stretch, CaptureBatches(path), lambda _: None):
         kinds = kinds_of(batch)
-        check_others(batch, kinds, (kinds == sensor.kind) & (batch.source == number), sensor, str(path))
+        check_others(batch, kinds, (kinds == sensor.kind) & (batch.sender == sensor.sender), sensor, str(path))
 
 
 def check_covered(motion: Motion, begin_ns: int, first_ns: int, last_ns: int, where: str) -> None:
@@ -326,7 +325,7 @@ def _by_thirds(
 
 
 def _part(batch: DatagramArrays, is_in: npt.NDArray[np.bool_]) -> DatagramArrays:
-    return DatagramArrays(batch.data, batch.start[is_in], batch.size[is_in], batch.host_stamp_ns[is_in], batch.source[is_in])
+    return DatagramArrays(batch.data, batch.start[is_in], batch.size[is_in], batch.host_stamp_ns[is_in], batch.sender[is_in])
 
 
 class PartialMapMaker:
@@ -344,7 +343,6 @@ class PartialMapMaker:
         self._job = job
         self._sensor = sensor
         self._where = where
-        self._number = address_number(sensor.address)
         self._table = empty_table(job.grid.rows * job.grid.columns)
         self._tally = np.zeros(TALLY_SIZE, dtype=np.int64)
         self._add: Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int] | None = None
@@ -357,7 +355,7 @@ class PartialMapMaker:
             CaptureError: there are packets of another sensor without a choice, or of another model.
         """
         kinds = kinds_of(batch)
-        is_chosen = (kinds == self._job.decoded_kind) & (batch.source == self._number)
+        is_chosen = (kinds == self._job.decoded_kind) & (batch.sender == self._sensor.sender)
         if not self._job.sensor:
             check_others(batch, kinds, is_chosen, self._sensor, self._where)
         stamps = batch.host_stamp_ns[is_chosen]

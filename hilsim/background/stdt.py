@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hilsim.background import stdt_library
 from hilsim.background.survey import FoundSensor, Kind
+from hilsim.capture.batches import sender_of
 from hilsim.errors import CaptureError
 
 
@@ -44,7 +45,7 @@ def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] =
         )
     with tempfile.TemporaryDirectory(prefix="hilsim-stdt-") as directory:
         out = Path(directory) / "points.pcap"
-        command = [sys.executable, "-m", stdt_library.__name__, str(path), str(out), sensor.address]
+        command = [sys.executable, "-m", stdt_library.__name__, str(path), str(out), ":".join(map(str, sender_of(sensor.sender)))]
         status, output = _run(command, Path(directory) / "notes.txt", advance)
         if status != 0:
             last = (output.strip().splitlines() or [f"it ended with {status}"])[-1]

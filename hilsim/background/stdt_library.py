@@ -123,11 +123,14 @@ def decode_image_points(
 
     on_points, on_error = _ON_POINTS(pass_on), _ON_ERROR(lambda *_: None)
     library = _opened(on_points, on_error)
+    host, _, port = sensor.partition(":")
     for signature in (INFO_SIGNATURE, STDT_SIGNATURE):
         for number, datagram in enumerate(capture.datagrams()):
             if signature == STDT_SIGNATURE and number % _DATAGRAMS_A_STEP == 0:
                 progress(capture.read_bytes)
-            if datagram.payload.startswith(signature) and sensor in {"", datagram.source}:
+            if datagram.payload.startswith(signature) and host in {"", datagram.source}:
+                if signature == STDT_SIGNATURE and port not in {"", str(datagram.destination_port)}:
+                    continue
                 handle = int(IPv4Address(datagram.source))
                 library.cepton_sdk_mock_network_receive(handle, datagram.host_stamp_ns // 1000, datagram.payload, len(datagram.payload))
                 if faults:
@@ -174,9 +177,9 @@ def convert(path: Path, out: Path, sensor: str) -> None:
     Raises:
         CaptureError: the library cannot be used; the capture cannot be read, or lacks data required by the library.
     """
-    template = header_template(
-        CEPTON_STYLE, FlowKey(sensor, STDV_PORT, "255.255.255.255", STDV_PORT), source_mac=_SENSOR_MAC, destination_mac=BROADCAST_MAC
-    )
+    host, _, port = sensor.partition(":")
+    flow = FlowKey(host, STDV_PORT, "255.255.255.255", int(port or STDV_PORT))
+    template = header_template(CEPTON_STYLE, flow, source_mac=_SENSOR_MAC, destination_mac=BROADCAST_MAC)
     capture, points_seen = CaptureFile(path), 0
     with PcapWriter(out) as writer:
 

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from ipaddress import IPv4Address
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.velodyne_stream import stacked_packets
-from hilsim.capture.batches import DatagramArrays
+from hilsim.capture.batches import DatagramArrays, sender_of
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.compilation.jit import kernel
 from hilsim.errors import CaptureError
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, RETURNS_BY_MODE_BYTE
@@ -59,7 +59,8 @@ class FoundSensor:
     """One sensor found in a capture.
 
     Attributes:
-        address: IPv4 address.
+        address: Name by ``SensorNames``: the IPv4 address, of a further sensor behind it with the port.
+        sender: ``sender_number`` of its packets.
         kind: Kind of its packets.
         model: Name of its model; empty if unknown.
         product: Velodyne's factory byte; 0 for others.
@@ -68,6 +69,7 @@ class FoundSensor:
     """
 
     address: str
+    sender: int
     kind: Kind
     model: str
     product: int
@@ -81,6 +83,7 @@ class FoundSensor:
 @dataclass(kw_only=True)
 class _Seen:
     kind: Kind
+    sender: int
     packets: int = 0
     payloads: list[bytes] = field(default_factory=list)
 
@@ -92,25 +95,24 @@ def survey(batches: Iterable[DatagramArrays], sensor: str = "") -> tuple[FoundSe
         batches: Batches of the capture.
         sensor: Address of the required sensor: reading ends when it is identified.
     """
-    seen: dict[tuple[int, int], _Seen] = {}
+    seen: dict[tuple[str, int], _Seen] = {}
+    names = SensorNames(sensor)
     datagrams = 0
     for batch in batches:
         kinds = kinds_of(batch)
-        for index in np.flatnonzero(kinds):
-            found = seen.setdefault((int(batch.source[index]), int(kinds[index])), _Seen(kind=Kind(int(kinds[index]))))
-            found.packets += 1
-            if len(found.payloads) < _ENOUGH_PACKETS:
-                start = int(batch.start[index])
-                found.payloads.append(batch.data[start : start + int(batch.size[index])].tobytes())
+        for name, own in names.rows(batch, np.flatnonzero(kinds)):
+            for index in own:
+                key = name, int(kinds[index])
+                found = seen.setdefault(key, _Seen(kind=Kind(key[1]), sender=int(batch.sender[index])))
+                found.packets += 1
+                if len(found.payloads) < _ENOUGH_PACKETS:
+                    start = int(batch.start[index])
+                    found.payloads.append(batch.data[start : start + int(batch.size[index])].tobytes())
         datagrams += len(kinds)
-        wanted = [entry for (source, _), entry in seen.items() if sensor in {"", _address(source)}]
+        wanted = [entry for (name, _), entry in seen.items() if sensor in {"", name}]
         if datagrams >= _MOST_DATAGRAMS or any(entry.packets >= _ENOUGH_PACKETS for entry in wanted):
             break
-    return tuple(_identified(_address(source), entry) for (source, _), entry in seen.items())
-
-
-def _address(number: int) -> str:
-    return str(IPv4Address(number))
+    return tuple(_identified(name, entry) for (name, _), entry in seen.items())
 
 
 def _identified(address: str, seen: _Seen) -> FoundSensor:
@@ -121,7 +123,7 @@ def _identified(address: str, seen: _Seen) -> FoundSensor:
         model = "Cepton STDV"
     elif seen.kind is Kind.STDT:
         model = "Cepton STDT"
-    return FoundSensor(address=address, kind=seen.kind, model=model, product=product, packets=seen.packets, rate_rpm=rate_rpm)
+    return FoundSensor(address=address, sender=seen.sender, kind=seen.kind, model=model, product=product, packets=seen.packets, rate_rpm=rate_rpm)
 
 
 def _velodyne(payloads: list[bytes]) -> tuple[str, int, float]:
@@ -153,8 +155,9 @@ def check_others(batch: DatagramArrays, kinds: npt.NDArray[np.int8], is_of_senso
     """
     others = np.flatnonzero((kinds != Kind.OTHER) & ~is_of_sensor)
     if others.size:
-        address = _address(int(batch.source[others[0]]))
-        raise CaptureError(f"{where}: one sensor must be chosen with --sensor ADDRESS, got {sensor} and {address}")
+        address, port = sender_of(int(batch.sender[others[0]]))
+        other = f"{address}:{port}" if address == sender_of(sensor.sender)[0] else address
+        raise CaptureError(f"{where}: one sensor must be chosen with --sensor ADDRESS, got {sensor} and {other}")
 
 
 def choose(found: tuple[FoundSensor, ...], sensor: str, where: str) -> FoundSensor:

@@ -43,7 +43,7 @@ class DatagramArrays(NamedTuple):
         start: ``int64[n]``, offset of each payload in ``data``.
         size: ``int64[n]``, size of each payload in bytes.
         host_stamp_ns: ``int64[n]``, nanoseconds since 1970-01-01 UTC by the capturing host's clock.
-        source: ``int64[n]``, source IPv4 address as a number.
+        sender: ``int64[n]``, ``sender_number`` of the source address and the destination port.
         header_size: Bytes of Ethernet, IPv4 and UDP headers that lie before each payload in ``data``: 42, or 0 where they are not there.
     """
 
@@ -51,7 +51,7 @@ class DatagramArrays(NamedTuple):
     start: npt.NDArray[np.int64]
     size: npt.NDArray[np.int64]
     host_stamp_ns: npt.NDArray[np.int64]
-    source: npt.NDArray[np.int64]
+    sender: npt.NDArray[np.int64]
     header_size: int = 0
 
 
@@ -149,7 +149,7 @@ class PcapPieces:
         while kind != _MORE:
             rows = self._rows
             at, _, found, self._last_ns, kind = _walk(
-                data, at, self._fraction_ns, self._last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.source
+                data, at, self._fraction_ns, self._last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.sender
             )
             if found:
                 yield rows.batch(data, found)
@@ -188,15 +188,21 @@ def gathered(datagrams: list[CapturedDatagram], *, with_headers: bool = False) -
         np.cumsum(length) - length + header_size,
         length - header_size,
         np.array([datagram.host_stamp_ns for datagram in datagrams], dtype=np.int64),
-        np.array([address_number(datagram.source) for datagram in datagrams], dtype=np.int64),
+        np.array([sender_number(datagram.source, datagram.destination_port) for datagram in datagrams], dtype=np.int64),
         header_size,
     )
 
 
 @lru_cache(maxsize=4096)
-def address_number(address: str) -> int:
-    """An IPv4 address as a number."""
-    return int(IPv4Address(address))
+def sender_number(source: str, destination_port: int) -> int:
+    """A source IPv4 address and a destination port as one number."""
+    return int(IPv4Address(source)) << 16 | destination_port
+
+
+@lru_cache(maxsize=4096)
+def sender_of(number: int) -> tuple[str, int]:
+    """Source address and destination port of a ``sender_number``."""
+    return str(IPv4Address(number >> 16)), number & 0xFFFF
 
 
 def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, None, SeekPoint | None]:
@@ -220,7 +226,7 @@ def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, 
         data = np.frombuffer(piece, dtype=np.uint8)
         at, kind = 0, _FULL
         while kind == _FULL:
-            at, frames, found, last_ns, kind = _walk(data, at, fraction_ns, last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.source)
+            at, frames, found, last_ns, kind = _walk(data, at, fraction_ns, last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.sender)
             frame += frames
             if found:
                 yield rows.batch(data, found)
@@ -243,7 +249,7 @@ def _walked_part(source: CaptureBytes, part: FilePart) -> Iterator[DatagramArray
         data = np.frombuffer(rest + read, dtype=np.uint8)
         at, kind = 0, _FULL
         while kind == _FULL:
-            at, _, found, last_ns, kind = _walk(data, at, part.fraction_ns, last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.source)
+            at, _, found, last_ns, kind = _walk(data, at, part.fraction_ns, last_ns, rows.start, rows.size, rows.host_stamp_ns, rows.sender)
             if found:
                 yield rows.batch(data, found)
         rest = data[at:].tobytes()
@@ -264,12 +270,12 @@ class _Rows:
     """Output arrays of the kernel."""
 
     def __init__(self, count: int) -> None:
-        self.start, self.size, self.host_stamp_ns, self.source = np.empty((4, count), dtype=np.int64)
+        self.start, self.size, self.host_stamp_ns, self.sender = np.empty((4, count), dtype=np.int64)
 
     def batch(self, data: npt.NDArray[np.uint8], count: int) -> DatagramArrays:
         """Copy of the first ``count`` rows."""
-        start, size, host_stamp_ns, source = (column[:count].copy() for column in (self.start, self.size, self.host_stamp_ns, self.source))
-        return DatagramArrays(data, start, size, host_stamp_ns, source, _FRAME_HEADERS_SIZE)
+        start, size, host_stamp_ns, sender = (column[:count].copy() for column in (self.start, self.size, self.host_stamp_ns, self.sender))
+        return DatagramArrays(data, start, size, host_stamp_ns, sender, _FRAME_HEADERS_SIZE)
 
 
 @kernel
@@ -307,7 +313,7 @@ def _walk(
     start: npt.NDArray[np.int64],
     size: npt.NDArray[np.int64],
     host_stamp_ns: npt.NDArray[np.int64],
-    source: npt.NDArray[np.int64],
+    sender: npt.NDArray[np.int64],
 ) -> tuple[int, int, int, int, int]:
     """Parse whole records from ``at`` on.
 
@@ -334,7 +340,8 @@ def _walk(
             start[found] = begin + _FRAME_HEADERS_SIZE
             size[found] = udp_size - 8
             host_stamp_ns[found] = last_ns
-            source[found] = signed(data[begin + 26]) << 24 | signed(data[begin + 27]) << 16 | signed(data[begin + 28]) << 8 | signed(data[begin + 29])
+            address = signed(data[begin + 26]) << 24 | signed(data[begin + 27]) << 16 | signed(data[begin + 28]) << 8 | signed(data[begin + 29])
+            sender[found] = address << 16 | signed(data[begin + 36]) << 8 | signed(data[begin + 37])
             found += 1
         frames += 1
         at = begin + kept

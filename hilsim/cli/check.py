@@ -111,13 +111,13 @@ def _address_notes(rig: "Rig") -> list[str]:
 
     by_source = defaultdict(list)
     for sensor in rig.spec.sensor:
-        by_source[sensor.network.source].append(sensor.name)
+        by_source[sensor.network.source, sensor.network.data_port].append(sensor.name)
     missing = [each for each in examine_addresses(rig) if each.verdict == "bad" and each.subject.startswith("address of ")]
     return [
         *dict.fromkeys(f"{each.fact}, so hilsim run fails here: {each.advice}" for each in missing),
         *(
-            f"{' and '.join(names)} send from one address, {source}, by which tools tell sensors apart: give each its own (network.source)"
-            for source, names in by_source.items()
+            f"{' and '.join(names)} send from one address, {source}, to one port, by which tools tell sensors apart: give each its own (network.source)"
+            for (source, _), names in by_source.items()
             if len(names) > 1
         ),
     ]

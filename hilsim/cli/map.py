@@ -13,7 +13,7 @@ from hilsim.analysis.map_files import check_map_path, write_map
 from hilsim.analysis.returns_map import ReturnsMap, place_points
 from hilsim.api.decoding import decode
 from hilsim.api.emulator import Emulator
-from hilsim.api.packet import read_capture
+from hilsim.api.packet import captured_packets
 from hilsim.background.job import Motion, check_covered
 from hilsim.background.poses import load_motion
 from hilsim.config.places import SDF_SUFFIXES
@@ -138,7 +138,7 @@ def _of_capture(path: Path, sensor: str, model: str, duration_s: float | None, m
         place_points(platform, np.array(mount.position_m), np.array(mount.orientation), time_ns, points_m)
         return points_m
 
-    for packet in read_capture(path):
+    for packet in captured_packets(path, sensor):
         start_ns = packet.time_ns if start_ns is None else start_ns
         if duration_s is not None and packet.time_ns - start_ns > duration_s * 1e9:
             break

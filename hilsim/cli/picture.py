@@ -20,6 +20,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
 from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata, packet_size, required_metadata
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.rigs import loaded
@@ -148,9 +149,13 @@ class Gathered:
     payloads: list[bytes] = field(default_factory=list)
     older: int = 0
     frame: FrameGatherer | None = None
+    _names: SensorNames = field(init=False)
     _parities: list[int] = field(default_factory=list)
     _passages: int = 0
     _azimuth_cdeg: int = -1
+
+    def __post_init__(self) -> None:
+        self._names = SensorNames(self.sensor)
 
     def take(self, datagram: CapturedDatagram) -> None:
         """Add a datagram if it belongs to the sensor.
@@ -167,8 +172,9 @@ class Gathered:
         if not is_points and len(datagram.payload) != DATA_PACKET_SIZE:
             self.older += datagram.payload.startswith(b"STDT")
             return
-        self.sensor = self.sensor or datagram.source
-        if datagram.source != self.sensor or (self.payloads and is_points != self.payloads[0].startswith(STDV_SIGNATURE)):
+        name = self._names.of(datagram)
+        self.sensor = self.sensor or name
+        if name != self.sensor or (self.payloads and is_points != self.payloads[0].startswith(STDV_SIGNATURE)):
             return
         self.payloads.append(datagram.payload)
         if not is_points:
@@ -182,12 +188,12 @@ class Gathered:
 
     def _take_ouster(self, datagram: CapturedDatagram) -> None:
         identity = self.metadata.identify(datagram.payload)
-        names = datagram.source, str(identity.serial)
+        names = self._names.of(datagram), str(identity.serial)
         if self.sensor not in {"", *names}:
             return
         if self.frame is None:
-            self.frame = FrameGatherer(required_metadata(identity, datagram.payload, datagram.source))
-            self.sensor = self.sensor or datagram.source
+            self.frame = FrameGatherer(required_metadata(identity, datagram.payload, names[0]))
+            self.sensor = self.sensor or names[0]
         if identity.metadata is self.frame.sensor and packet_size(self.frame.sensor) == len(datagram.payload):
             self.frame.take(datagram.payload)
 

@@ -1,6 +1,7 @@
 """``hilsim poses``: poses of another program to a rig that is driven from outside."""
 
 import os
+import re
 import socket
 import time
 from contextlib import ExitStack
@@ -15,6 +16,8 @@ from hilsim.errors import ConfigError, PacketError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hilsim.pose_sources.osi import Origin
+    from hilsim.pose_sources.osi_traces import OsiMessage
     from hilsim.pose_sources.snapshot import Snapshot
 
 _EXAMPLES = """\b
@@ -26,6 +29,9 @@ Examples:
   hilsim poses fmu:car.toml --to udp:127.0.0.1:2400 --lockstep --duration-s 60
 """
 _KINDS = ("GroundTruth", "SensorView")
+_MESSAGE_NUMBER = re.compile(r"message \d+: ")
+_MOST_REPORTED = 20
+"""Objects left out that are listed, each once: a source sends them with each message."""
 
 
 @click.command(epilog=_EXAMPLES)
@@ -70,12 +76,18 @@ def _identified(text: str) -> tuple[str, int]:
 
 def _until(snapshots: "Iterator[Snapshot]", duration_s: float | None) -> "Iterator[Snapshot]":
     first_ns = None
+    reported: set[str] = set()
     for snapshot in snapshots:
         first_ns = snapshot.time_ns if first_ns is None else first_ns
         if duration_s is not None and snapshot.time_ns > first_ns + round(duration_s * 1e9):
             return
-        for sentence in snapshot.omitted[:3]:
-            click.secho(f"note: {sentence}", fg="yellow", err=True)
+        for sentence in snapshot.omitted:
+            without_number = _MESSAGE_NUMBER.sub("", sentence)
+            if without_number not in reported and len(reported) < _MOST_REPORTED:
+                reported.add(without_number)
+                click.secho(f"note: {sentence}", fg="yellow", err=True)
+                if len(reported) == _MOST_REPORTED:
+                    click.secho("note: further objects that cannot be shown are not listed", fg="yellow", err=True)
         yield snapshot
 
 
@@ -107,7 +119,7 @@ def _snapshots(source: str, messages: str | None, origin: str, platform: str, na
 
 
 def _osi(kind: str, place: str, messages: str | None, origin: str, held: ExitStack) -> "Iterator[Snapshot]":
-    from hilsim.pose_sources.osi import Origin, osi_snapshot  # noqa: PLC0415
+    from hilsim.pose_sources.osi import Origin  # noqa: PLC0415
     from hilsim.pose_sources.osi_sockets import datagrams, stream_messages  # noqa: PLC0415
     from hilsim.pose_sources.osi_traces import read_trace  # noqa: PLC0415
     from hilsim.protocols.osi import MessageType  # noqa: PLC0415
@@ -120,8 +132,16 @@ def _osi(kind: str, place: str, messages: str | None, origin: str, held: ExitSta
         found = datagrams(held.enter_context(_bound(place)), wanted or "GroundTruth")
     else:
         found = stream_messages(held.enter_context(_connected(place)), wanted or "GroundTruth")
-    snapshots = (partial(osi_snapshot, each.content, each.kind, origin=chosen, where=each.where) for each in found)
+    snapshots = (partial(_read, each, chosen) for each in found)
     return (read() for read in snapshots) if kind == "osi" else accepted(snapshots)
+
+
+def _read(message: "OsiMessage", origin: "Origin") -> "Snapshot":
+    from hilsim.pose_sources.osi import osi_snapshot  # noqa: PLC0415
+
+    if message.fault:
+        raise PacketError(f"{message.where}: {message.fault}")
+    return osi_snapshot(message.content, message.kind, origin=origin, where=message.where)
 
 
 def accepted(snapshots: "Iterator[Callable[[], Snapshot]]") -> "Iterator[Snapshot]":

@@ -129,7 +129,7 @@ def run(
     source = RigFile(path=rig, changes=changed, recording=overrides, directory=place, script=script, only=only)
     from hilsim.cli.lockstep import lockstep_rig, run_in_lockstep  # noqa: PLC0415
 
-    stepped = lockstep_rig(source, {"--record": record, "--script": script, "--no-noise": no_noise, "--view": view or view_at is not None})
+    stepped = lockstep_rig(source, {"--script": script, "--no-noise": no_noise, "--view": view or view_at is not None})
     if stepped is not None:
         if person:
             screen.close()

@@ -13,16 +13,19 @@ from typing import Literal
 import structlog
 
 from hilsim.assembly.build import sensor_flows
+from hilsim.assembly.ouster import ouster_metadata
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import flow_spec
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.errors import LinkError, require
 from hilsim.external.messages import DATAGRAM_SIZE
 from hilsim.offline.lockstep_session import LockstepCounts, LockstepSession, Restart
-from hilsim.offline.spans import merged
+from hilsim.offline.record import FlowNumbers, network_stacks
+from hilsim.offline.spans import Merged, merged
 from hilsim.offline.stepper import Stepper
 from hilsim.pose_sources.snapshot import Motion
 from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.sinks.pcap import PcapSeriesSink
 from hilsim.transmit.pool import SocketPool
 from hilsim.transmit.specs import FrameSocketSpec
 
@@ -56,15 +59,47 @@ class LockstepSpec:
         require(((self.endpoint is None) != (self.path is None), "endpoint or path must be given, and not both"))
 
 
-class _Sender:
-    """Sends batches of whole frames over the sockets of a rig's flows, at once or at their deadlines."""
+class _Recorder:
+    """Writer of a rig's ``[record]``: what is sent, stamped with the deadlines; where rig time begins again, the stamps go on."""
 
-    def __init__(self, rig: Rig, pool: SocketPool, pace: Pace) -> None:
+    def __init__(self, rig: Rig, utc_epoch_ns: int) -> None:
+        """Begin the first file.
+
+        Raises:
+            CaptureError: it cannot be created.
+        """
+        self._sink = PcapSeriesSink(rig.spec.record, rig.directory, ouster_metadata(rig))
+        self._sink.check()
+        self._sink.open(())
+        self._numbers = FlowNumbers(network_stacks(rig))
+        self._epoch_ns = self._newest_ns = utc_epoch_ns
+        self.close = self._sink.close
+
+    def begin_again(self) -> None:
+        """Continue behind the packets before."""
+        self._epoch_ns = self._newest_ns
+
+    def write(self, packets: Merged) -> None:
+        """Append packets.
+
+        Raises:
+            CaptureError: the disk is full or fails.
+        """
+        batch = self._numbers.batch(packets, self._epoch_ns)
+        self._newest_ns = max(self._newest_ns, int(batch.stamp_ns[-1]))
+        self._sink.write(batch)
+
+
+class _Sender:
+    """Sends batches of whole frames over the sockets of a rig's flows, at once or at their deadlines, and has them recorded."""
+
+    def __init__(self, rig: Rig, pool: SocketPool, pace: Pace, recorder: _Recorder | None) -> None:
         """Open the sockets.
 
         Raises:
             TransmitError: a socket cannot be opened.
         """
+        self._recorder = recorder
         self._sockets: dict[str, tuple[socket.socket, bool, tuple[str, int]]] = {}
         self._pace, self._epoch_ns = pace, 0
         self._has_begun = False
@@ -78,13 +113,21 @@ class _Sender:
     def begin_again(self) -> None:
         """Forget the pace of the packets before."""
         self._has_begun = False
+        if self._recorder is not None:
+            self._recorder.begin_again()
 
     def send(self, batches: tuple[DatagramBatch, ...]) -> None:
-        """Send packets in the order of their deadlines; those of captures and rovers in the rig are not sent."""
+        """Send packets in the order of their deadlines; those of captures and rovers in the rig are not sent.
+
+        Raises:
+            CaptureError: they cannot be recorded.
+        """
         ours = [batch for batch in batches if batch.flow.name in self._sockets and batch.size.size]
         if not ours:
             return
         every = merged(ours)
+        if self._recorder is not None:
+            self._recorder.write(every)
         targets = [self._sockets[flow.name] for flow in every.flows]
         for deadline_ns, flow, size, row in zip(every.deadline_ns.tolist(), every.flow.tolist(), every.size.tolist(), every.payload, strict=True):
             if self._pace == "real":
@@ -137,7 +180,14 @@ class Lockstep:
     """
 
     def __init__(
-        self, rig: Rig, spec: LockstepSpec, make: Callable[[], Stepper], ids: Mapping[int, str], *, say: Callable[[str], None] = lambda _text: None
+        self,
+        rig: Rig,
+        spec: LockstepSpec,
+        make: Callable[[], Stepper],
+        ids: Mapping[int, str],
+        *,
+        say: Callable[[str], None] = lambda _text: None,
+        utc_epoch_ns: int = 0,
     ) -> None:
         """Build the rig and open the sockets.
 
@@ -147,9 +197,11 @@ class Lockstep:
             make: Builds the rig at rig time 0.
             ids: Names of the rig's objects by their ids in messages.
             say: Called with each step of the start.
+            utc_epoch_ns: UTC of rig time 0 in the recording of the rig's ``[record]``.
 
         Raises:
             AssetError: a file of the scene cannot be used.
+            CaptureError: the recording cannot be written.
             ConfigError: the rig cannot be stepped.
             LinkError: the socket cannot be opened.
             TransmitError: a sensor's socket cannot be opened.
@@ -162,7 +214,10 @@ class Lockstep:
         with ExitStack() as opened:
             pool = SocketPool()
             opened.callback(pool.close)
-            self._sender = _Sender(rig, pool, spec.pace)
+            recorder = _Recorder(rig, utc_epoch_ns) if rig.spec.record.file else None
+            if recorder is not None:
+                opened.callback(recorder.close)
+            self._sender = _Sender(rig, pool, spec.pace, recorder)
             self._link = _listen(spec)
             opened.callback(self._link.close)
             if spec.path is not None:
@@ -192,7 +247,11 @@ class Lockstep:
         self._open.close()
 
     def run(self, duration_s: float | None = None) -> None:
-        """Follow the other side until ``stop`` is called or the time is over."""
+        """Follow the other side until ``stop`` is called or the time is over.
+
+        Raises:
+            CaptureError: packets cannot be recorded.
+        """
         end_s = None if duration_s is None else time.monotonic() + duration_s
         told = 0
         while end_s is None or time.monotonic() < end_s:
@@ -239,4 +298,6 @@ def lockstep_of(rig: Rig, utc_epoch_ns: int, *, say: Callable[[str], None] = lam
         restart=external.restart,
     )
     ids = {each.id: each.shape.name for each in external.object}
-    return Lockstep(rig, spec, lambda: Stepper(rig, utc_epoch_ns=utc_epoch_ns), ids, say=say)
+    if rig.sinks:
+        log.warning("lockstep.sinks_not_used", sinks=[sink.name for sink in rig.sinks])
+    return Lockstep(rig, spec, lambda: Stepper(rig, utc_epoch_ns=utc_epoch_ns), ids, say=say, utc_epoch_ns=utc_epoch_ns)

@@ -61,7 +61,7 @@ class FlowNumbers:
         return SentBatch(stamp_ns, stamp_ns, numbers[batch.flow], batch.payload, batch.size, self.flows)
 
 
-def _network_stacks(rig: Rig) -> dict[str, str]:
+def network_stacks(rig: Rig) -> dict[str, str]:
     """``SinkFlow.stack`` of every flow of a rig's sensors, by the flow's name."""
     sensors = list(zip(rig.spec.sensor, rig.lidars, strict=True))
     return {each.flow.name: network_stack(sensor, setting) for sensor, setting in sensors for each in sensor_flows(sensor, setting)}
@@ -114,7 +114,7 @@ def record(
         sink: Sink = PcapFileSink(files.enter_context(written_whole(path)), stamps="us" if (stamps or rig.spec.record.stamps) == "us" else "ns")
         files.callback(sink.close)
         sink.open(())
-        numbers = FlowNumbers(_network_stacks(rig))
+        numbers = FlowNumbers(network_stacks(rig))
         for batch, rows in spans(
             offline.lidars,
             [source for _, source in sources],

@@ -5,7 +5,7 @@ KITTI's own are. Poses are those of the sensor; ``calib.txt`` has an identity fo
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -32,12 +32,13 @@ class KittiFolder:
         files: Scans written.
     """
 
-    def __init__(self, path: Path, *, classes: Mapping[int, ClassSpec] = NO_CLASSES) -> None:
+    def __init__(self, path: Path, *, classes: Mapping[int, ClassSpec] = NO_CLASSES, sensors: Sequence[str] = ()) -> None:
         """Write into a folder.
 
         Args:
             path: The folder; made if needed.
             classes: Class of each label of the rig, where the label itself is not SemanticKITTI's number; their names are written to ``classes.yaml``.
+            sensors: Sensors in the order of their sequences; others follow as they come.
 
         Raises:
             ConfigError: it has sequences already.
@@ -46,7 +47,7 @@ class KittiFolder:
             raise ConfigError(f"{path}: sequences must not exist yet: give a new folder")
         self.files = 0
         self._path, self._classes, self._numbers = path, classes, semantic_kitti_numbers(classes)
-        self._sequences: dict[str, int] = {}
+        self._sequences = {sensor: number for number, sensor in enumerate(sensors)}
         self._first: dict[str, tuple[int, Pose | None]] = {}
         self._rows: dict[str, tuple[list[str], list[str]]] = {}
 
@@ -88,7 +89,7 @@ class KittiFolder:
                 place.parent.mkdir(exist_ok=True)
                 place.write_text("\n".join(poses) + "\n")
             (folder / "calib.txt").write_text("".join(f"{name}: {_IDENTITY}\n" for name in ("P0", "P1", "P2", "P3", "Tr")))
-        names = "".join(f"{number:02d} {sensor}\n" for sensor, number in self._sequences.items())
+        names = "".join(f"{number:02d} {sensor}\n" for sensor, number in self._sequences.items() if sensor in self._rows)
         (self._path / "sensors.txt").write_text(names)
         if self._classes:
             (self._path / "classes.yaml").write_text(self._names())

@@ -11,7 +11,7 @@ from hilsim.outputs.formats import CLOUDS
 from hilsim.outputs.foxglove_log import McapFile
 from hilsim.outputs.kitti import KittiFolder
 from hilsim.outputs.nuscenes import NuscenesFolder
-from hilsim.outputs.ros import Layout
+from hilsim.outputs.ros import Layout, topic_name
 
 
 def make_output(
@@ -45,10 +45,14 @@ def make_output(
     """
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"{path}: the folder {path.absolute().parent} must exist")
+    topics: dict[str, str] = {}
+    for sensor in info.mounts if kind in {"mcap", "ros2"} else ():
+        if (other := topics.setdefault(topic_name(sensor), sensor)) != sensor:
+            raise ConfigError(f"{path}: sensors must have names that differ in a letter or digit, for their topics, got {other} and {sensor}")
     makers: dict[str, Callable[[], Output]] = {
         "mcap": lambda: McapFile(path, info, with_packets=with_packets, with_laser_scans=with_laser_scans, layout_file=layout_file),
         "ros2": lambda: RosBag(path, info, storage=storage, layout=layout, with_packets=with_packets, with_laser_scans=with_laser_scans),
-        "kitti": lambda: KittiFolder(path, classes=info.classes),
+        "kitti": lambda: KittiFolder(path, classes=info.classes, sensors=tuple(info.mounts)),
         "nuscenes": lambda: NuscenesFolder(path, info),
         **{name: _clouds(path, name, in_one=in_one) for name in CLOUDS},
     }

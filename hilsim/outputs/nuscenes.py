@@ -104,7 +104,9 @@ class NuscenesFolder:
 
     def _channel(self, sensor: str) -> str:
         if sensor not in self._channels:
-            channel = _FIRST_CHANNEL if not self._channels else f"LIDAR_{sensor.upper().replace('.', '_')}"
+            channel = _FIRST_CHANNEL if sensor == next(iter(self._info.mounts), sensor) else f"LIDAR_{sensor.upper().replace('.', '_')}"
+            while channel in self._channels.values():
+                channel += "_2"
             self._channels[sensor] = channel
             mount = self._info.mounts.get(sensor, Pose())
             self._tables["sensor"].append({"token": _token("sensor", channel), "channel": channel, "modality": "lidar"})

@@ -1,7 +1,7 @@
 """Packets in captures, MCAP files and ROS bags: read from each, written to each."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, VELODYNE_DATA_ST
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.protobuf import fields
 from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.velodyne.data import DATA_PORT
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -27,8 +28,8 @@ else:
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 _SOURCE_MAC = "60:76:88:00:00:00"
-_BAG_SOURCE, _BAG_DESTINATION = ("192.168.1.201", 2368), ("255.255.255.255", 2368)
-"""Addresses of a Velodyne from the factory: messages of ROS contain none."""
+_BAG_SOURCE, _BAG_DESTINATION = "192.168.1.201", "255.255.255.255"
+"""Addresses of a Velodyne from the factory: messages of ROS contain none. Each further sensor of a bag gets the next address."""
 _OUSTER_PORTS = {"lidar": 7502, "imu": 7503}
 _BAG_LIBRARIES = {"apsw": "Error", "sqlite3": "Error", "zstandard": "ZstdError"}
 """Libraries that versions of rosbags read with, and their exceptions."""
@@ -92,12 +93,13 @@ def _read_bag(path: Path) -> Iterator[Packet]:
                 check_chunks(part, file)
         with AnyReader([path], default_typestore=store) as reader:
             wanted = [each for each in reader.connections if each.msgtype in {VELODYNE_SCAN, OUSTER_PACKET}]
+            sensors = _bag_sensors({each.topic: each.msgtype for each in wanted})
             for connection, time_ns, raw in reader.messages(wanted) if wanted else ():
                 message = reader.deserialize(raw, connection.msgtype)
-                name = connection.topic.strip("/").rpartition("/")[0] or connection.msgtype.partition("_")[0]
+                name, address = sensors[connection.topic]
                 if connection.msgtype == OUSTER_PACKET:
                     stream = "imu" if connection.topic.endswith("imu_packets") else "lidar"
-                    ends = [(host, _OUSTER_PORTS[stream]) for host, _ in (_BAG_SOURCE, _BAG_DESTINATION)]
+                    ends = [(host, _OUSTER_PORTS[stream]) for host in (address, _BAG_DESTINATION)]
                     yield Packet(time_ns=time_ns, sensor=name, stream=stream, source=ends[0], destination=ends[1], payload=message.buf.tobytes())
                     continue
                 for packet in message.packets:
@@ -105,10 +107,22 @@ def _read_bag(path: Path) -> Iterator[Packet]:
                         time_ns=packet.stamp.sec * 1_000_000_000 + packet.stamp.nanosec,
                         sensor=name,
                         stream="data",
-                        source=_BAG_SOURCE,
-                        destination=_BAG_DESTINATION,
+                        source=(address, DATA_PORT),
+                        destination=(_BAG_DESTINATION, DATA_PORT),
                         payload=packet.data.tobytes(),
                     )
+
+
+def _bag_sensors(kinds: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Name and address of the sensor of each topic, by the topics' types; an Ouster's two topics are one sensor's."""
+    of_sensor: dict[str, tuple[str, str]] = {}
+    keys = {topic: topic.replace("imu_packets", "lidar_packets") if kind == OUSTER_PACKET else topic for topic, kind in kinds.items()}
+    for topic, key in sorted(keys.items()):
+        if key not in of_sensor:
+            name = key.strip("/").rpartition("/")[0] or kinds[topic].partition("_")[0]
+            is_taken = any(name == other for other, _ in of_sensor.values())
+            of_sensor[key] = key.strip("/") if is_taken else name, str(ip_address(_BAG_SOURCE) + len(of_sensor))
+    return {topic: of_sensor[key] for topic, key in keys.items()}
 
 
 def _bag_errors() -> tuple[type[Exception], ...]:

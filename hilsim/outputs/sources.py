@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.api.emulator import Emulator
-from hilsim.api.packet import Packet, datagrams_of, read_capture
+from hilsim.api.packet import Packet, captured_packets, datagrams_of
 from hilsim.api.points import Scan as RigScan
 from hilsim.capture.batches import gathered
 from hilsim.capture.ouster_metadata import OusterMetadata
@@ -223,7 +223,7 @@ def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float
 
     def chosen() -> Iterator[Packet]:
         nonlocal begin_ns
-        for packet in read_capture(path):
+        for packet in captured_packets(path, sensor):
             begin_ns = packet.time_ns if begin_ns is None else begin_ns
             if duration_s is not None and packet.time_ns - begin_ns > duration_s * 1e9:
                 return

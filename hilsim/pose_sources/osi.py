@@ -13,13 +13,15 @@ from hilsim.errors import PacketError
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.pose_sources.snapshot import Motion, ObjectClass, Snapshot, TrackedObject
-from hilsim.protocols.osi import MessageType, MovingType, OsiObject, OsiWorld, StationaryType, decode_world
+from hilsim.protocols.osi import MessageType, MovingType, OsiList, OsiObject, OsiWorld, StationaryType, decode_world
 
 Origin = Literal["mounting", "rear_axle", "center"]
 """Origin of the platform: the sensor's mounting position, the middle of the host's rear axle, or the centre of its box.
 
 Without a mounting position in the message, or without ``bbcenter_to_rear``, that step is left out.
 """
+_PLATE_M = 0.002
+"""Thickness of a traffic sign's plate that is given without one: usual sheets of aluminium have 2 to 3 mm."""
 _MOVING = {MovingType.VEHICLE: ObjectClass.VEHICLE, MovingType.PEDESTRIAN: ObjectClass.PEDESTRIAN, MovingType.ANIMAL: ObjectClass.ANIMAL}
 _STATIONARY = {
     StationaryType.UNKNOWN: ObjectClass.OTHER,
@@ -52,6 +54,7 @@ def osi_snapshot(content: bytes, kind: MessageType, *, origin: Origin = "mountin
         except ValueError as error:
             omitted.append(f"{where}: {one.path}{error}")
     omitted.extend(_doubles(found, where))
+    omitted.extend(world.notes)
     unique = {one.id: one for one in reversed(found)}
     return Snapshot(
         time_ns=world.time_ns,
@@ -102,13 +105,25 @@ def _tracked(one: OsiObject) -> TrackedObject:
     if one.size_m is None:
         raise ValueError(".base.dimension: must be given, got none")
     motion = _motion(one)
-    kind = _MOVING.get(MovingType(one.type), ObjectClass.OTHER) if one.is_moving and one.type in set(MovingType) else ObjectClass.OTHER
-    if not one.is_moving:
-        kind = _STATIONARY[StationaryType(one.type)] if one.type in set(StationaryType) else ObjectClass.STRUCTURE
+    size_m = one.size_m
+    if one.list is OsiList.SIGN and size_m[0] == 0.0:
+        size_m = (_PLATE_M, *size_m[1:])  # some producers give a sign's width and height alone
     try:
-        return TrackedObject(id=one.id, name=f"osi {one.id}", size_m=one.size_m, kind=kind, motion=motion, is_still=not one.is_moving)
+        return TrackedObject(id=one.id, name=f"osi {one.id}", size_m=size_m, kind=_kind(one), motion=motion, is_still=not one.is_moving)
     except ValueError as error:
         raise ValueError(f".base.dimension: {error}") from error
+
+
+def _kind(one: OsiObject) -> ObjectClass:
+    match one.list:
+        case OsiList.MOVING:
+            return _MOVING.get(MovingType(one.type), ObjectClass.OTHER) if one.type in set(MovingType) else ObjectClass.OTHER
+        case OsiList.STATIONARY:
+            return _STATIONARY[StationaryType(one.type)] if one.type in set(StationaryType) else ObjectClass.STRUCTURE
+        case OsiList.SIGN:
+            return ObjectClass.SIGN
+        case OsiList.LIGHT:
+            return ObjectClass.LIGHT
 
 
 def _motion(one: OsiObject) -> Motion:

@@ -11,6 +11,7 @@ from hilsim.limits import OSI_MESSAGE_BYTES
 from hilsim.protocols.osi import MessageType
 
 _LENGTH_BYTES = 4
+_SEPARATOR, _TEXT_BYTES, _LOOKED_AT_BYTES = b"$$__$$", 200, 1 << 20
 _KINDS: dict[str, MessageType] = {"gt": "GroundTruth", "sv": "SensorView"}
 _SCHEMAS: dict[str, MessageType] = {"osi3.GroundTruth": "GroundTruth", "osi3.SensorView": "SensorView"}
 
@@ -22,11 +23,13 @@ class OsiMessage(NamedTuple):
         content: Bytes of the message.
         kind: Type of the message.
         where: Name of the stream and number of the message, from 0.
+        fault: Reason that there is no whole message; empty for a whole one.
     """
 
     content: bytes
     kind: MessageType
     where: str
+    fault: str = ""
 
 
 def trace_kind(path: Path) -> MessageType | None:
@@ -61,6 +64,8 @@ def read_trace(path: Path, kind: MessageType | None = None, channel: str | None 
                 if len(length) < _LENGTH_BYTES:
                     raise CaptureError(f"{where}: length must have {_LENGTH_BYTES} bytes, got {len(length)} before the end of the file")
                 size = int.from_bytes(length, "little")
+                if number == 0 and size > path.stat().st_size:
+                    _refuse_other_forms(path)
                 OSI_MESSAGE_BYTES.enforce(size, where, CaptureError)
                 content = file.read(size)
                 if len(content) < size:
@@ -69,6 +74,22 @@ def read_trace(path: Path, kind: MessageType | None = None, channel: str | None 
                 number += 1
     except OSError as error:
         raise CaptureError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _refuse_other_forms(path: Path) -> None:
+    """Refuse a file of another form that OSI traces have had, whose first bytes are no length.
+
+    Raises:
+        CaptureError: it is one.
+    """
+    with path.open("rb") as file:
+        content = file.read(_LOOKED_AT_BYTES)
+    if _SEPARATOR in content:
+        raise CaptureError(
+            f"{path}: messages must be behind their lengths, got ones with {_SEPARATOR.decode()} between them, as traces before OSI 3.2 have"
+        )
+    if content[:_TEXT_BYTES].isascii() and b"{" in content[:_TEXT_BYTES]:
+        raise CaptureError(f"{path}: must be a binary trace (.osi), got text: the tools of OSI convert it")
 
 
 def _read_mcap(path: Path, kind: MessageType | None, channel: str | None) -> Iterator[OsiMessage]:

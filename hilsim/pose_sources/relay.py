@@ -52,11 +52,18 @@ class Relay:
     _sequence: int = -1
     _known: dict[str, int] = field(default_factory=dict)
     _declared: set[str] = field(default_factory=set)
+    _still: dict[str, TrackedObject] = field(default_factory=dict)
+    """Objects that do not move, by name: producers send them once, so they stay until the end of the source."""
 
     def messages(self, snapshot: Snapshot) -> list[bytes]:
         """Messages of a snapshot: objects that are new, those that are gone, and all poses."""
         time_ns = snapshot.time_ns - self.zero_ns
         objects = [thing for thing in snapshot.objects if thing.name in self.ids or (self.are_declared and thing.size_m is not None)]
+        named = {thing.name for thing in objects}
+        self._still = {name: thing for name, thing in self._still.items() if name not in named} | {
+            thing.name: thing for thing in objects if thing.is_still
+        }
+        objects += [thing for name, thing in self._still.items() if name not in named]
         new = [thing for thing in objects if thing.name not in self.ids and thing.name not in self._declared]
         gone = sorted(self._declared - {thing.name for thing in objects})
         self._declared |= {thing.name for thing in new}

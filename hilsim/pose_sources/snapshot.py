@@ -25,6 +25,8 @@ class ObjectClass(IntEnum):
     ANIMAL = 3
     STRUCTURE = 4
     VEGETATION = 5
+    SIGN = 6
+    LIGHT = 7
 
 
 MATERIALS = {
@@ -34,6 +36,8 @@ MATERIALS = {
     ObjectClass.ANIMAL: "wood",
     ObjectClass.STRUCTURE: "concrete",
     ObjectClass.VEGETATION: "leaves",
+    ObjectClass.SIGN: "retro_sign",
+    ObjectClass.LIGHT: "paint_black",
 }
 """Material of each class: cloth, skin and fur reflect about as wood does, 50 % at 905 nm."""
 
@@ -139,7 +143,7 @@ class Snapshot:
         time_ns: Instant on the sender's clock.
         platform: Motion of what carries the sensors; None: not in the message.
         objects: Objects, without the platform.
-        omitted: A sentence for each object that cannot be shown, beginning with its path in the message.
+        omitted: A sentence for each object that cannot be shown, and for what else is not as it must be, beginning with its path in the message.
     """
 
     time_ns: int

@@ -5,7 +5,7 @@ Field numbers and meanings are those of Open Simulation Interface 3.x (``osi_gro
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Literal, NamedTuple
 
 from hilsim.errors import PacketError
@@ -59,11 +59,16 @@ _MOVING = {
     3: Field("type", Kind.WHOLE),
     5: _message("vehicle_attributes", {4: _message("bbcenter_to_rear", _VECTOR)}),
 }
+_SUPPLEMENT = {1: _message("base", _PLACED)}
+_SIGN = {1: _message("id", _ID), 2: _message("main_sign", _SUPPLEMENT), 3: _message("supplementary_sign", _SUPPLEMENT, is_repeated=True)}
+_LIGHT = {1: _message("id", _ID), 2: _message("base", _PLACED)}
 _GROUND_TRUTH = {
     2: _message("timestamp", _TIME),
     3: _message("host_vehicle_id", _ID),
     4: _message("stationary_object", _STATIONARY, is_repeated=True),
     5: _message("moving_object", _MOVING, is_repeated=True),
+    6: _message("traffic_sign", _SIGN, is_repeated=True),
+    7: _message("traffic_light", _LIGHT, is_repeated=True),
 }
 _MOUNTING = {1: _message("position", _VECTOR), 2: _message("orientation", _ANGLES)}
 _SENSOR_VIEW = {
@@ -86,14 +91,23 @@ MessageType = Literal["GroundTruth", "SensorView"]
 Vector = tuple[float, float, float]
 
 
+class OsiList(StrEnum):
+    """List of a ground truth that an object is in."""
+
+    STATIONARY = "stationary_object"
+    MOVING = "moving_object"
+    SIGN = "traffic_sign"
+    LIGHT = "traffic_light"
+
+
 class OsiObject(NamedTuple):
-    """A stationary or moving object.
+    """A stationary or moving object, a plate of a traffic sign, or a bulb of a traffic light.
 
     Attributes:
         path: Path of the object in the message.
         id: ``id.value``; None: not given.
         type: ``type`` of a moving object, ``classification.type`` of a stationary one.
-        is_moving: Whether it is in the list of moving objects.
+        list: List that it is in.
         size_m: Length, width and height; None: not given.
         position_m: Centre of the bounding box; None: not given.
         angles_rad: Roll, pitch and yaw.
@@ -105,13 +119,18 @@ class OsiObject(NamedTuple):
     path: str
     id: int | None
     type: int
-    is_moving: bool
+    list: OsiList
     size_m: Vector | None
     position_m: Vector | None
     angles_rad: Vector
     velocity_mps: Vector | None
     angle_rates_radps: Vector | None
     rear_m: Vector | None
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it is in the list of moving objects."""
+        return self.list is OsiList.MOVING
 
 
 class OsiMounting(NamedTuple):
@@ -134,12 +153,14 @@ class OsiWorld(NamedTuple):
         host_id: ``host_vehicle_id``; None: not given.
         objects: Objects in the order of the message, stationary ones first.
         mounting: ``SensorView.mounting_position``; None: not given.
+        notes: Sentences on what is not as the standard has it.
     """
 
     time_ns: int
     host_id: int | None
     objects: tuple[OsiObject, ...]
     mounting: OsiMounting | None
+    notes: tuple[str, ...] = ()
 
 
 class Reflection(NamedTuple):
@@ -179,6 +200,10 @@ def decode_world(content: bytes, kind: MessageType, where: str = "OSI message") 
         raise PacketError(f"{where}: {prefix}.timestamp must be given, got a message without it")
     host = _id(read.get("host_vehicle_id", {})) if "host_vehicle_id" in read else _id(truth.get("host_vehicle_id", {}))
     mounted = read.get("mounting_position")
+    nanos = int(stamp.get("nanos", 0))
+    odd = (
+        f"{where}: {prefix}.timestamp.nanos: must be below 1,000,000,000, got {nanos:,}: taken as {nanos / NS_PER_S:g} s" if nanos >= NS_PER_S else ""
+    )
     return OsiWorld(
         time_ns=_stamp(stamp, f"{where}: {prefix}.timestamp"),
         host_id=host,
@@ -186,19 +211,22 @@ def decode_world(content: bytes, kind: MessageType, where: str = "OSI message") 
         mounting=OsiMounting(_vector(mounted, "position") or (0.0, 0.0, 0.0), _angles(mounted, "orientation") or (0.0, 0.0, 0.0))
         if mounted
         else None,
+        notes=(odd,) if odd else (),
     )
 
 
 def _objects(truth: Mapping[str, Any], prefix: str) -> Iterator[OsiObject]:
-    for name, is_moving in (("stationary_object", False), ("moving_object", True)):
-        for row, one in enumerate(truth.get(name, ())):
-            base = one.get("base", {})
+    for each in OsiList:
+        for row, one in enumerate(truth.get(each, ())):
+            part = ".main_sign" if each is OsiList.SIGN else ""
+            path = f"{prefix}.{each}[{row}]"
+            base = (one.get("main_sign", {}) if part else one).get("base", {})
             size = base.get("dimension")
             yield OsiObject(
-                path=f"{prefix}.{name}[{row}]",
+                path=path + part,
                 id=_id(one.get("id", {})),
-                type=one.get("type", 0) if is_moving else one.get("classification", {}).get("type", 0),
-                is_moving=is_moving,
+                type=one.get("type", 0) if each is OsiList.MOVING else one.get("classification", {}).get("type", 0),
+                list=each,
                 size_m=(size.get("length", 0.0), size.get("width", 0.0), size.get("height", 0.0)) if size is not None else None,
                 position_m=_vector(base, "position"),
                 angles_rad=_angles(base, "orientation") or (0.0, 0.0, 0.0),
@@ -206,6 +234,17 @@ def _objects(truth: Mapping[str, Any], prefix: str) -> Iterator[OsiObject]:
                 angle_rates_radps=_angles(base, "orientation_rate"),
                 rear_m=_vector(one.get("vehicle_attributes", {}), "bbcenter_to_rear"),
             )
+            for plate, sign in enumerate(one.get("supplementary_sign", ())):
+                yield OsiObject(
+                    f"{path}.supplementary_sign[{plate}]",
+                    None,
+                    0,
+                    each,
+                    None,
+                    _vector(sign.get("base", {}), "position"),
+                    (0.0, 0.0, 0.0),
+                    *(None,) * 3,
+                )
 
 
 def encode_reflections(time_ns: int, reflections: Sequence[Reflection]) -> bytes:
@@ -249,8 +288,8 @@ def _stamp(read: Mapping[str, Any], where: str) -> int:
     seconds, nanos = int(read.get("seconds", 0)), int(read.get("nanos", 0))
     if seconds >= 2**63:
         seconds -= 2**64  # an int64 in 64 bits
-    if nanos >= NS_PER_S:
-        raise PacketError(f"{where}.nanos: must be below 1,000,000,000, got {nanos}")
+    if nanos >= 2**32:
+        raise PacketError(f"{where}.nanos: must be below 1,000,000,000, got {nanos}")  # some producers reach 1 s; a uint32 cannot be more than this
     STAMP_NS.enforce(abs(seconds) * NS_PER_S, f"{where}.seconds", PacketError)
     return seconds * NS_PER_S + nanos
 

@@ -1,7 +1,6 @@
 """Decoders of several sensors, by name."""
 
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Address
 
 import numpy as np
 import numpy.typing as npt
@@ -113,8 +112,3 @@ class SensorStreams:
     def losses(self) -> Mapping[str, Losses]:
         """Counts by sensor, of those with data packets."""
         return {name: stream.losses for name, stream in self._streams.items() if stream.losses.packets}
-
-
-def address_text(number: int) -> str:
-    """IPv4 address of a number."""
-    return str(IPv4Address(number))

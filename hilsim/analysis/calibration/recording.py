@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hilsim.analysis.velodyne_stream import packet_run, stacked_packets, whole_cycles
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK, Product, ReturnMode
@@ -135,14 +136,15 @@ def read_recording(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: 
     position: list[CapturedDatagram] = []
     senders: Counter[str] = Counter()
     is_whole = True
+    names = SensorNames(sensor)
     for datagram in datagrams:
-        kind = recognise(datagram.payload)
+        kind, source = recognise(datagram.payload), names.of(datagram)
         if kind is PacketKind.VELODYNE_DATA:
-            senders[datagram.source] += 1
+            senders[source] += 1
             chosen = sensor or next(iter(senders))
-            if datagram.source == chosen and len(data) < MOST_PACKETS:
+            if source == chosen and len(data) < MOST_PACKETS:
                 data.append(datagram)
-            elif datagram.source == chosen:
+            elif source == chosen:
                 is_whole = False
         elif kind is PacketKind.VELODYNE_POSITION and is_whole:
             position.append(datagram)
@@ -155,7 +157,7 @@ def read_recording(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: 
     cycles, off_us = whole_cycles(run.step_us, model.cycle_us(is_dual=mode.is_dual))
     is_broken = (cycles < 1) | (off_us > _PULSE_SHARE * model.cycle_us(is_dual=mode.is_dual))
     is_broken[0] = False
-    stamps = [datagram for datagram in position if datagram.source == data[0].source]
+    stamps = [datagram for datagram in position if names.of(datagram) == names.of(data[0])]
     positions = np.frombuffer(b"".join(datagram.payload for datagram in stamps), POSITION_PACKET_DTYPE)
     return Recording(
         name=name,

@@ -15,6 +15,7 @@ from hilsim.analysis.comparison.statistics import STATISTICS
 from hilsim.analysis.comparison.stream import StreamStatistics, gather
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.ouster_metadata import OusterMetadata
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
 
@@ -40,10 +41,11 @@ def gather_either(
     """
     rest = iter(datagrams)
     before: deque[CapturedDatagram] = deque(maxlen=_MOST_WAITING)
+    names = SensorNames(sensor)
     for datagram in rest:
         before.append(datagram)
         kind = recognise(datagram.payload)
-        if kind in _DATA and datagram.source == (sensor or datagram.source):
+        if names.of(datagram) == (sensor or names.of(datagram)) and kind in _DATA:
             break
     else:
         kind = None

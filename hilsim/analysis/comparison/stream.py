@@ -20,6 +20,7 @@ from hilsim.analysis.comparison.spacing import SpacingStatistics
 from hilsim.analysis.comparison.stamps import StampStatistics
 from hilsim.analysis.velodyne_stream import LastPacket, packet_run, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import Product, ReturnMode
@@ -142,13 +143,15 @@ def gather(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: str = ""
     waiting: list[CapturedDatagram] = []
     packets: dict[str, int] = {}
     others: Counter[PacketKind] = Counter()
+    names = SensorNames(sensor)
     for datagram in datagrams:
         kind = recognise(datagram.payload)
         if kind is not PacketKind.VELODYNE_DATA:
             others[kind] += 1
             continue
-        packets[datagram.source] = packets.get(datagram.source, 0) + 1
-        if datagram.source != (sensor or next(iter(packets))):
+        source = names.of(datagram)
+        packets[source] = packets.get(source, 0) + 1
+        if source != (sensor or next(iter(packets))):
             continue
         waiting.append(datagram)
         if len(waiting) == BLOCK_PACKETS:

@@ -7,6 +7,7 @@ from hilsim.analysis.conformance.result import CheckResult
 from hilsim.analysis.conformance.sensor_check import SensorCheck
 from hilsim.analysis.conformance.velodyne.structure import STREAM_MANY, STREAM_NONE
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
@@ -21,12 +22,14 @@ _CEPTON = frozenset(kind for kind in PacketKind if kind.name.startswith("CEPTON"
 class Checker:
     """Checker of a stream of datagrams by the rules of real Velodyne sensors.
 
-    Sensors are distinguished by their source address. Packets are judged in blocks of about a thousand, so memory does not grow with the length of the stream,
+    Sensors are distinguished by ``SensorNames``. Packets are judged in blocks of about a thousand, so memory does not grow with the length of the stream,
     nor with the number of sensors: packets of sensors beyond ``VERIFY_SENSORS`` are only counted. Findings on single packets are reported when a block is full,
     findings on the whole stream by ``result``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: SensorNames | None = None) -> None:
+        """Check nothing yet, with sensors by ``names``, or by names of this checker's own."""
+        self._names = names or SensorNames()
         self._sensors: dict[str, SensorCheck] = {}
         self._reported: dict[str, int] = {}
         self._datagrams = 0
@@ -44,7 +47,8 @@ class Checker:
         """
         for datagram in datagrams:
             self._datagrams += 1
-            sensor = self._sensors.get(datagram.source)
+            name = self._names.of(datagram)
+            sensor = self._sensors.get(name)
             if sensor is None:
                 is_like = len(datagram.payload) in _SIZES or datagram.destination_port in _PORTS
                 if not is_like:
@@ -52,9 +56,9 @@ class Checker:
                     self._cepton += recognise(datagram.payload) in _CEPTON
                     continue
                 if len(self._sensors) >= VERIFY_SENSORS.bound:
-                    self._count_further(datagram.source)
+                    self._count_further(name)
                     continue
-                sensor = self._sensors[datagram.source] = SensorCheck(datagram.source)
+                sensor = self._sensors[name] = SensorCheck(name)
             self._waiting -= sensor.waiting
             sensor.add(datagram)
             self._waiting += sensor.waiting

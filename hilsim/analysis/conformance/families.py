@@ -11,6 +11,7 @@ from hilsim.analysis.conformance.result import CheckResult
 from hilsim.analysis.conformance.velodyne.structure import STREAM_MANY, STREAM_NONE
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.ouster_metadata import OusterMetadata
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.protocols.cepton.info import INFO_SIGNATURE
 from hilsim.protocols.cepton.stdv import STDV_SIGNATURE
@@ -23,7 +24,7 @@ _PER_PACKET = 2  # a point packet is a little larger than a Velodyne's, and is c
 
 
 class StreamChecker:
-    """Checker of a stream of Velodyne, Cepton and Ouster datagrams, with sensors distinguished by their source address (Ouster: and serial number).
+    """Checker of a stream of Velodyne, Cepton and Ouster datagrams, with sensors distinguished by ``SensorNames`` (Ouster: and serial number).
 
     Memory does not grow with the length of the stream, nor with the number of sensors beyond ``VERIFY_SENSORS`` of each family.
     """
@@ -34,8 +35,9 @@ class StreamChecker:
         Args:
             metadata: Metadata of Ouster sensors; None: there are none.
         """
-        self._velodyne = Checker()
-        self._ouster = OusterStreams(metadata)
+        self._names = SensorNames()
+        self._velodyne = Checker(self._names)
+        self._ouster = OusterStreams(metadata, self._names)
         self._cepton: dict[str, CeptonSensor] = {}
         self._reported: dict[str, int] = {}
         self._taken = 0
@@ -61,19 +63,20 @@ class StreamChecker:
 
     def _takes(self, datagram: CapturedDatagram) -> bool:
         """Judge a datagram of a Cepton or an Ouster sensor; returns whether it is one."""
+        name = self._names.of(datagram)
         if datagram.payload[:4] not in _SIGNATURES:
             is_velodyne_like = len(datagram.payload) in _VELODYNE_SIZES or datagram.destination_port in _VELODYNE_PORTS
-            if self._ouster.takes(datagram, is_like_others=is_velodyne_like or datagram.source in self._cepton):
+            if self._ouster.takes(datagram, is_like_others=is_velodyne_like or name in self._cepton):
                 return True
-            if datagram.source not in self._cepton or is_velodyne_like:
+            if name not in self._cepton or is_velodyne_like:
                 return False
         self._taken += 1
-        sensor = self._cepton.get(datagram.source)
+        sensor = self._cepton.get(name)
         if sensor is None:
             if len(self._cepton) >= VERIFY_SENSORS.bound:
                 self._further += 1
                 return True
-            sensor = self._cepton[datagram.source] = CeptonSensor(datagram.source)
+            sensor = self._cepton[name] = CeptonSensor(name)
         self._waiting -= sensor.waiting
         sensor.add(datagram)
         self._waiting += sensor.waiting

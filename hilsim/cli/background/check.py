@@ -14,7 +14,7 @@ from hilsim.background.generator import Generated, GridSetting
 from hilsim.background.job import MapJob, PartialMapMaker
 from hilsim.background.surface import SurfaceRule, surfaces
 from hilsim.background.survey import FoundSensor, Kind
-from hilsim.capture.batches import DatagramArrays, address_number, read_only
+from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.cli.background.outputs import RIG_SUFFIX, NamedProfile
 from hilsim.config.rig import Rig, load_rig
 from hilsim.errors import CaptureError, ConfigError
@@ -24,6 +24,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _SHORTEST_S, _LONGEST_S, _STEP_S = 3.0, 20.0, 0.25
 _ADDRESS = "127.0.0.1"
+_SENDER = sender_number(_ADDRESS, 0)
 Generate = Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated]
 
 
@@ -101,10 +102,10 @@ def _shown(rig: Rig, formed: BackgroundMap, sensor: FoundSensor, rule: SurfaceRu
         count = packets.size.size
         if maker is None:
             product = int(payload[0, 1205]) if is_turning else 0
-            itself = FoundSensor(address=_ADDRESS, kind=kind, model=sensor.model, product=product, packets=count)
+            itself = FoundSensor(address=_ADDRESS, sender=_SENDER, kind=kind, model=sensor.model, product=product, packets=count)
             maker = PartialMapMaker(job, itself, str(rig.path))
         start = np.arange(count, dtype=np.int64) * payload.shape[1]
-        source = np.full(count, address_number(_ADDRESS), dtype=np.int64)
+        source = np.full(count, _SENDER, dtype=np.int64)
         maker.add(DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
     if maker is None:
         raise AssertionError("a check must have at least one step")

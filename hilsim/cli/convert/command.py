@@ -37,6 +37,7 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     output = _output(target, info)
     is_bag = target.suffix not in {_CAPTURE, ".mcap"}
     copied = left_out = 0
+    addresses: dict[str, str] = {}
     packets = read_packets(source)
     try:
         with completed(output, target):
@@ -46,12 +47,19 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
                     continue
                 output.write(packet)
                 copied += 1
+                addresses.setdefault(packet.sensor, packet.source[0])
     except OSError as error:
         raise ConfigError(f"{target}: must be writable, got {error.strerror or error}") from error
     if as_json:
-        click.echo(json.dumps({"output": str(target), "packets": copied, "left_out": left_out, "took_s": round(time.monotonic() - begun_s, 3)}))
+        click.echo(
+            json.dumps(
+                {"output": str(target), "packets": copied, "left_out": left_out, "sensors": addresses, "took_s": round(time.monotonic() - begun_s, 3)}
+            )
+        )
         return
     click.echo(f"{target}: {copied:,} packets")
+    if len(addresses) > 1 and not is_bag:
+        click.echo(f"sensors: {', '.join(f'{name} at {address}' if name != address else name for name, address in addresses.items())}")
     if left_out:
         click.echo(f"note: {left_out:,} packets are not data packets of a Velodyne, for which ROS has no message", err=True)
 

@@ -10,8 +10,9 @@ import structlog
 
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.capture.ouster_metadata import OusterMetadata
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError, HilsimError, require
-from hilsim.scans.streams import SensorStreams, address_text
+from hilsim.scans.streams import SensorStreams
 from hilsim.view.feed.packets import LatestPackets
 from hilsim.view.feed.store import ScanStore
 from hilsim.view.feed.streams import StoredFeed
@@ -52,6 +53,7 @@ class CaptureFeed(StoredFeed):
         self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
         self._streams = SensorStreams(self._store.add, self._store.add_sensor, metadata=OusterMetadata(capture=self._path))
+        self._names = SensorNames()
         self._changing = threading.Condition()
         self._is_playing = True
         self._is_closed = False
@@ -138,9 +140,8 @@ class CaptureFeed(StoredFeed):
                 after = after[some.size :] if np.array_equal(some, after[: some.size]) else np.setdiff1d(after, some)
 
     def _show(self, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:
-        sources = batch.source[rows]
-        for source in np.unique(sources).tolist():
-            self._add(address_text(source), batch, rows[sources == source])
+        for name, own in self._names.rows(batch, rows):
+            self._add(name, batch, own)
         self._position_s = max((int(batch.host_stamp_ns[rows[-1]]) - self._begin_ns) / 1e9, 0.0)
 
     def _await(self, due_ns: int) -> int | None:

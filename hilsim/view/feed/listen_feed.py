@@ -4,12 +4,11 @@ import asyncio
 import threading
 from contextlib import suppress
 
-import numpy as np
-
 from hilsim.api.packet import packet_of
 from hilsim.capture.batches import gathered
 from hilsim.capture.live import Listener
-from hilsim.scans.streams import SensorStreams, address_text
+from hilsim.capture.sensor_names import SensorNames
+from hilsim.scans.streams import SensorStreams
 from hilsim.view.feed.packets import LatestPackets
 from hilsim.view.feed.store import ScanStore
 from hilsim.view.feed.streams import StoredFeed
@@ -44,6 +43,7 @@ class ListenFeed(StoredFeed):
         self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
         self._streams = SensorStreams(self._store.add, self._store.add_sensor)
+        self._names = SensorNames()
         self._listener = Listener(host=host, ports=(port,))
         self._loop = asyncio.new_event_loop()
         self._is_closed = False
@@ -85,8 +85,8 @@ class ListenFeed(StoredFeed):
     async def _listen(self) -> None:
         async for datagrams in self._listener.batches():
             if self._packets is not None:
-                self._packets.add(map(packet_of, datagrams))
+                self._packets.add(packet_of(datagram, self._names) for datagram in datagrams)
             batch = gathered(datagrams)
-            for source in np.unique(batch.source).tolist():
-                self._streams.add(address_text(source), batch, np.flatnonzero(batch.source == source))
+            for name, rows in self._names.rows(batch):
+                self._streams.add(name, batch, rows)
             await asyncio.sleep(_BATCH_S)

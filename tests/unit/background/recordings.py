@@ -41,7 +41,7 @@ def batch(payloads, *, source=ADDRESS, begin_ns=BEGIN_NS, step_ns=PACKET_NS):
     size = np.array([len(payload) for payload in payloads], dtype=np.int64)
     stamps = begin_ns + np.arange(len(payloads), dtype=np.int64) * step_ns
     data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
-    return DatagramArrays(data, np.cumsum(size) - size, size, stamps, np.full(len(payloads), source, dtype=np.int64))
+    return DatagramArrays(data, np.cumsum(size) - size, size, stamps, np.full(len(payloads), source << 16 | 2368, dtype=np.int64))
 
 
 def write_capture(path, payloads, *, address="192.168.1.201", begin_ns=BEGIN_NS, step_ns=PACKET_NS):

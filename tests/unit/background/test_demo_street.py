@@ -19,7 +19,7 @@ from hilsim.background.movement import check_standing
 from hilsim.background.partial import merge
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind
-from hilsim.capture.batches import DatagramArrays, address_number, read_only
+from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.config.changes import Changes
 from hilsim.config.rig import load_rig
 from hilsim.errors import CaptureError
@@ -85,7 +85,7 @@ def counted(lidar, thirds):
     geometry = lidar.setting.spec.geometry
     grid = AzimuthGrid(columns=COLUMNS, elevation_deg=geometry.rows_deg)
     job = MapJob(grid=grid, kind=Kind.VELODYNE, model="VLP-16", geometry=geometry)
-    sensor = FoundSensor(address="127.0.0.1", kind=Kind.VELODYNE, model="VLP-16", product=0x22, packets=1)
+    sensor = FoundSensor(address="127.0.0.1", sender=sender_number("127.0.0.1", 2368), kind=Kind.VELODYNE, model="VLP-16", product=0x22, packets=1)
     maker = PartialMapMaker(job, sensor, "the street")
     parts, payloads = [], []
     for start_s, stop_s in thirds:
@@ -93,7 +93,7 @@ def counted(lidar, thirds):
         count = packets.size.size
         payload = np.ascontiguousarray(packets.payload)
         start = np.arange(count) * DATA_PACKET_SIZE
-        source = np.full(count, address_number("127.0.0.1"))
+        source = np.full(count, sender_number("127.0.0.1", 2368))
         maker.add(DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
         parts.append(maker.take())
         payloads.append(payload)

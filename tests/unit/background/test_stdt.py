@@ -14,7 +14,7 @@ from hilsim.background.stdt import readable
 from hilsim.background.stdt_library import IMAGE_POINT_DTYPE, IS_SATURATED, IS_VALID, stdv_packets, stdv_points
 from hilsim.background.surface import SurfaceRule
 from hilsim.background.survey import FoundSensor, Kind, survey
-from hilsim.capture.batches import CaptureBatches
+from hilsim.capture.batches import CaptureBatches, sender_number
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
@@ -27,7 +27,7 @@ from tests.unit.capture.frames_by_hand import udp_frame
 
 CAPTURE = "cepton_hr80_two_sensors.pcap"
 NARROW, WIDE = "192.168.32.87", "192.168.48.101"
-SENSOR = FoundSensor(address=NARROW, kind=Kind.STDT, model="Cepton STDT", product=0, packets=1)
+SENSOR = FoundSensor(address=NARROW, sender=sender_number(NARROW, 8808), kind=Kind.STDT, model="Cepton STDT", product=0, packets=1)
 BEGIN_US = 1_516_320_000_000_000
 
 needs_library = pytest.mark.skipif(stdt_library.library_path() is None, reason="the vendor's library (wheel cepton-sdk2) is not installed")

@@ -41,7 +41,7 @@ def assert_alike(path):
     if expected:
         alike = gathered(expected)
         np.testing.assert_array_equal(np.concatenate([batch.host_stamp_ns for batch in found]), alike.host_stamp_ns)
-        np.testing.assert_array_equal(np.concatenate([batch.source for batch in found]), alike.source)
+        np.testing.assert_array_equal(np.concatenate([batch.sender for batch in found]), alike.sender)
     assert batches.read_bytes == path.stat().st_size
     return payloads
 

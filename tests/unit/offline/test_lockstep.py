@@ -282,7 +282,7 @@ def heard():
 def sent_to(directory, ports):
     """The rig, whose packets go to two ports."""
     network = f'destination = "127.0.0.1"\ndata_port = {ports[0]}\nposition_port = {ports[1]}\nsource_ports = "any"\nsource = "127.0.0.1"\n'
-    return room(directory, keys="sub_rays = 1", more=f"[sensor.network]\n{network}")
+    return room(directory, keys="sub_rays = 1", more=f'[sensor.network]\n{network}[record]\nfile = "sent.pcap"\n')
 
 
 @pytest.mark.parametrize("kind", ["udp", "unix"])
@@ -314,6 +314,7 @@ def test_packets_leave_over_sockets_whatever_the_partners_speed(tmp_path, expect
         time.sleep(0.01)
     assert found[0] == [payload for payload in expected if len(payload) == 1206]
     assert found[1] == [payload for payload in expected if len(payload) == 512]
+    assert [packet.payload for packet in hilsim.read_capture(tmp_path / "sent.pcap")] == expected
 
 
 def test_packets_leave_at_their_deadlines_where_the_pace_is_real(tmp_path, heard):

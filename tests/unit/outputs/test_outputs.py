@@ -20,7 +20,7 @@ from hilsim.api.packet import Packet, read_capture
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
 from hilsim.geometry.poses import Pose
-from hilsim.outputs.bag import RosBag
+from hilsim.outputs.bag import PacketBag, RosBag
 from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
 from hilsim.outputs.events import SourceInfo, first_time_ns, output_points
 from hilsim.outputs.packets import read_packets
@@ -404,6 +404,59 @@ def test_an_mcap_file_shows_each_object_once_and_again_where_it_has_moved(folder
     assert {layout["layout"][side] for side in ("first", "second")} == set(layout["configById"])
     wall = updates[0].entities[0].triangles[0]
     assert {wall.pose.position.x + point.x for point in wall.points} == {110.0, 111.0}
+
+
+def two_of_a_kind(folder, name, networks):
+    """Capture of two VLP-16 that turn at different rates."""
+    sensors = "".join(
+        f"[[sensor]]\nname = '{sensor}'\nsub_rays = 1\nrotation_rate_rpm = {rpm}\nnetwork = {{ {network} }}\n"
+        for sensor, rpm, network in zip("ab", (1200, 600), networks, strict=True)
+    )
+    (folder / name).mkdir()
+    rig = write_rig(folder / name, f"name = 'two'\n{sensors}[[scene.plane]]\nname = 'floor'\nsize_m = [50.0, 50.0]\nposition_m = [0.0, 0.0, -1.0]\n")
+    ran("record", rig, "-o", folder / f"{name}.pcap", "--duration-s", 0.55, "--stamps", "ns")
+    return folder / f"{name}.pcap"
+
+
+def exported(capture, folder, *options):
+    """Points of each scan in CSV, by the sensor."""
+    ran("export", capture, "-o", folder, "--format", "npz", *options)
+    return [(path.parent.name, read_npz(path)["x"].tolist()) for path in sorted(folder.rglob("*.npz"))]
+
+
+def test_two_sensors_behind_one_address_are_told_apart_by_their_ports(tmp_path):
+    ports = two_of_a_kind(tmp_path, "ports", ("data_port = 2368, position_port = 8308", "data_port = 2369, position_port = 8309"))
+    apart = two_of_a_kind(tmp_path, "apart", ("source = '127.0.1.201'", "source = '127.0.1.202'"))
+    scans = exported(ports, tmp_path / "all")
+    assert [points for _, points in scans] == [points for _, points in exported(apart, tmp_path / "others")]
+    assert len(scans) > 10
+    second = [points for _, points in exported(ports, tmp_path / "second", "--sensor", "127.0.1.201:2369")]
+    assert second == [points for _, points in exported(apart, tmp_path / "alone", "--sensor", "127.0.1.202")]
+    result = json.loads(ran("verify", ports, "--json"))
+    assert [(each["source"], each["summary"]["position_packets"] > 20) for each in result["sensors"]] == [
+        ("127.0.1.201", True),
+        ("127.0.1.201:2369", True),
+    ]
+    assert "--sensor must name one of several, got packets of 127.0.1.201" in refused("map", ports, "-o", tmp_path / "map.ply")
+    for command in ("map", "picture"):
+        found = [
+            ran(command, each, "-o", tmp_path / f"{command}.{'ply' if command == 'map' else 'png'}", "--sensor", sensor).split(":", 1)[1]
+            for each, sensor in ((ports, "127.0.1.201:2369"), (apart, "127.0.1.202"))
+        ]
+        assert found[0] == found[1]
+
+
+def test_topics_of_a_bag_become_sensors_with_their_own_addresses(tmp_path):
+    bag = tmp_path / "bag"
+    output = PacketBag(bag, SourceInfo(name="two"))
+    for number, name in enumerate(["left", "right"] * 3):
+        payload = bytes.fromhex("ffee") + bytes([number]) + bytes(1203)
+        output.write(Packet(time_ns=number, sensor=name, stream="data", source=("9.9.9.9", 1), destination=("9.9.9.9", 1), payload=payload))
+    output.close()
+    said = ran("convert", bag, tmp_path / "out.pcap")
+    assert "sensors: left at 192.168.1.201, right at 192.168.1.202" in said
+    found = {(packet.source[0], packet.destination[1], packet.payload[2] % 2) for packet in read_capture(tmp_path / "out.pcap")}
+    assert found == {("192.168.1.201", 2368, 0), ("192.168.1.202", 2368, 1)}
 
 
 @pytest.mark.parametrize("between", ["x.mcap", "bag"])

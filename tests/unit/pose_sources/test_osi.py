@@ -4,13 +4,14 @@ import math
 import socket
 import struct
 import threading
+from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
 import pytest
 from mcap.writer import CompressionType, Writer
 
-from hilsim.cli.poses import accepted
+from hilsim.cli.poses import _snapshots, _until, accepted
 from hilsim.errors import CaptureError, ConfigError, LinkError, PacketError
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from hilsim.pose_sources.osi import body_rates, osi_snapshot
@@ -96,7 +97,7 @@ _PLACED = message(2, _vector(1.0, 2.0, 3.0))
         ),
         (_STAMP + message(5, message(2, message(2, double(3, math.nan)))), r"moving_object\[0\]\.base\.position\.z: must be finite, got nan"),
         (_STAMP + message(4, b"") + message(4, message(2, b"\x09\x00")), r"stationary_object\[1\]\.base: a field must end within its message"),
-        (message(2, varint(2, 1_000_000_000)), r"GroundTruth\.timestamp\.nanos: must be below 1,000,000,000, got 1000000000"),
+        (message(2, varint(2, 1 << 32)), r"GroundTruth\.timestamp\.nanos: must be below 1,000,000,000, got 4294967296"),
         (message(2, varint(1, 2**62)), r"GroundTruth\.timestamp\.seconds: distance of a time stamp"),
         (_STAMP + message(3, varint(1, 7)), r"host_vehicle_id\.value must be the id of a moving object, got 7"),
         (_STAMP + message(3, varint(1, 7)) + _moving(7, message(1, _vector(1, 1, 1))), r"moving_object\[0\]\.base\.position: must be given"),
@@ -134,6 +135,47 @@ def test_objects_that_cannot_be_shown_are_listed_with_their_paths():
         "m: GroundTruth.moving_object[3].id.value: must be given",
         "m: id.value of an object must be its own",
     ]
+
+
+def test_signs_and_lights_are_boxes_and_a_second_of_nanoseconds_is_one():
+    sized = message(1, _vector(0, 0.9, 0.8)) + _PLACED
+    sign = message(6, message(1, varint(1, 90)) + message(2, message(1, sized)) + message(3, message(1, sized)))
+    light = message(7, message(1, varint(1, 91)) + message(2, message(1, _vector(0.3, 0.3, 0.9)) + _PLACED))
+    snapshot = osi_snapshot(message(2, varint(1, 4) + varint(2, 1_000_000_000)) + sign + light, "GroundTruth", where="m")
+    assert snapshot.time_ns == 5_000_000_000
+    assert [(one.id, one.kind, one.material, one.size_m, one.is_still) for one in snapshot.objects] == [
+        (90, ObjectClass.SIGN, "retro_sign", (0.002, 0.9, 0.8), True),
+        (91, ObjectClass.LIGHT, "paint_black", (0.3, 0.3, 0.9), True),
+    ]
+    assert [text.partition(": must")[0] for text in snapshot.omitted] == [
+        "m: GroundTruth.traffic_sign[0].supplementary_sign[0].id.value",
+        "m: GroundTruth.timestamp.nanos",
+    ]
+
+
+def test_objects_left_out_are_reported_once_of_many_messages(tmp_path, capsys):
+    content = _STAMP + _moving(1, _PLACED) + _moving(2, _PLACED)
+    path = tmp_path / "a_gt.osi"
+    path.write_bytes(5 * (struct.pack("<I", len(content)) + content))
+    with ExitStack() as held:
+        assert len(list(_until(_snapshots(f"osi:{path}", None, "mounting", "", [], held), None))) == 5
+    assert [line.partition(": must")[0] for line in capsys.readouterr().err.splitlines()] == [
+        f"note: {path}: message 0: GroundTruth.moving_object[{row}].base.dimension" for row in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (GROUND_TRUTH + b"$$__$$" + GROUND_TRUTH, r"behind their lengths, got ones with \$\$__\$\$ between"),
+        (b"version {\n  version_major: 3\n}\n", "got text"),
+    ],
+)
+def test_older_forms_of_traces_are_named(tmp_path, content, rule):
+    path = tmp_path / "a_gt.osi"
+    path.write_bytes(content)
+    with pytest.raises(CaptureError, match=rule):
+        list(read_trace(path))
 
 
 def test_a_field_that_is_there_twice_counts_as_protobuf_has_it():
@@ -221,6 +263,43 @@ def test_datagrams_are_messages():
         for _ in range(2):
             sending.sendto(GROUND_TRUTH, listening.getsockname())
         assert [each.content for each in datagrams(listening, "GroundTruth")] == 2 * [GROUND_TRUTH]
+
+
+def in_parts(content):
+    """A message as esmini's documentation and its example of a receiver have it."""
+    cut = [content[at : at + 8192] for at in range(0, len(content), 8192)]
+    return [struct.pack("<iI", -number if number == len(cut) else number, len(part)) + part for number, part in enumerate(cut, start=1)]
+
+
+LONG = [
+    GROUND_TRUTH + message(5, message(2, _PLACED) + bytes([0x4A, 0xA0, 0x9C, 1]) + bytes([letter]) * 20_000) for letter in b"ab"
+]  # three parts each
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ([(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)], [LONG[0], LONG[1]]),
+        ([(0, 1), (0, 0), (0, 2), (1, 0), (1, 2), (1, 1)], [LONG[0], LONG[1]]),
+        ([(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)], ["parts 1 to 3 of a message must come, got 1, 3", LONG[1]]),
+        ([(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)], ["parts 1 to the last of a message must come, got 1, 2", LONG[1]]),
+        ([(0, 1), (0, 2), (1, 0), (1, 1), (1, 2)], ["parts 1 to 3 of a message must come, got 2, 3", LONG[1]]),
+        ([(0, 0), (0, 1), (0, 2), (1, 0)], [LONG[0], "parts 1 to the last of a message must come, got 1"]),
+    ],
+)
+def test_messages_in_esminis_parts_are_joined_and_lost_parts_reported(order, expected):
+    parts = [in_parts(content) for content in LONG]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sending:
+        listening.bind(("127.0.0.1", 0))
+        listening.settimeout(0.2)
+        for sent in (*(parts[number][part] for number, part in order), GROUND_TRUTH):
+            sending.sendto(sent, listening.getsockname())
+        found = list(datagrams(listening, "GroundTruth"))
+    assert [each.fault or each.content for each in found if each.content != GROUND_TRUTH] == expected
+    assert len(in_parts(GROUND_TRUTH)) == 1
+    assert [osi_snapshot(each.content, each.kind).time_ns for each in found if each.content] == [12_345_000_000] * (
+        len(expected) + 1 - sum("parts" in str(each) for each in expected)
+    )
 
 
 def test_stream_gives_messages_until_its_end_and_refuses_half_of_one():

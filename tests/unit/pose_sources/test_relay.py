@@ -4,6 +4,7 @@ import socket
 import struct
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,6 +58,17 @@ def test_new_objects_are_declared_once_and_those_that_are_gone_removed():
     assert found[0].objects["id"].tolist() == [2**31, 2**31 + 1]
 
 
+def test_objects_that_do_not_move_stay_until_the_end_of_the_source():
+    house = replace(thing(4), is_still=True)
+    relay = Relay(sender=5)
+    snapshots = [(house, thing(3)), (thing(3),), (replace(house, is_still=False),), ()]
+    found = [[decode(each) for each in relay.messages(Snapshot(time_ns=number, objects=objects))] for number, objects in enumerate(snapshots)]
+    kinds = [[each.kind for each in messages] for messages in found]
+    assert kinds == [[MessageKind.OBJECTS, MessageKind.POSES], [MessageKind.POSES], [MessageKind.REMOVE, MessageKind.POSES], [MessageKind.REMOVE]]
+    assert [messages[-1].poses["id"].tolist() for messages in found[:3]] == [[4, 3], [3, 4], [4]]
+    assert [messages[0].objects["id"].tolist() for messages in found[2:]] == [[3], [4]]
+
+
 def test_many_objects_are_divided_into_datagrams():
     found = [decode(each) for each in Relay(sender=1).messages(Snapshot(time_ns=0, objects=tuple(thing(number) for number in range(1, 1001))))]
     assert [len(each.objects) + len(each.poses) for each in found] == [682, 318, 682, 318]
@@ -70,7 +82,7 @@ def test_address_must_be_one_of_two_kinds(to):
         open_link("unix:nowhere/poses")
 
 
-def ground_truth(number):
+def ground_truth(number, *, has_house=True):
     """A car drives, a walker passes and vanishes, and there is a house."""
 
     def vector(*values):
@@ -85,35 +97,42 @@ def ground_truth(number):
     content += moving(1, 2, (4.0, 2.0, 1.5), (0.5 * time_s, 0.0, 0.0), (0.5, 0.0, 0.0))
     if number < 8:
         content += moving(2, 3, (0.5, 0.5, 1.8), (4.0, -1.0 + time_s, 0.0), (0.0, 1.0, 0.0))
+    if not has_house:
+        return content
     return content + message(4, message(1, varint(1, 3)) + message(2, message(1, vector(1, 1, 2)) + message(2, vector(-4.0, 2.0, 0.0))))
 
 
 def test_osi_trace_to_a_rig_in_lockstep_gives_the_packets_of_following_it(tmp_path, monkeypatch):
-    rig = room(tmp_path, keys="sub_rays = 1", more='[platform]\nkind = "external"\n[external]\ntime = "lockstep"\nrecord = "poses.bin"\n')
-    trace = tmp_path / "drive_gt.osi"
+    more = '[platform]\nkind = "external"\n[external]\ntime = "lockstep"\nrecord = "poses.bin"\n[record]\nfile = "sent.pcap"\n'
+    rig = room(tmp_path, keys="sub_rays = 1", more=more)
     contents = [ground_truth(number) for number in range(13)]
-    trace.write_bytes(b"".join(struct.pack("<I", len(content)) + content for content in contents))
     followed = hilsim.Emulator(rig)
     steps = list(followed.follow((osi_snapshot(content, "GroundTruth") for content in contents), truth=True))
     seen = [{*step.hits["lidar"]["object_id"].tolist()} & {2, 3} for step in steps if "lidar" in step.hits]
     assert seen[3] == seen[4] == {2, 3} or {2, 3} <= set().union(*seen[:8])
     assert 2 not in set().union(*seen[9:])
     followed_keys = (tmp_path / "poses.bin").read_bytes()
-
-    lockstep = Lockstep(rig, LockstepSpec(path=tmp_path / "link", pace="at once"), lambda: Stepper(rig, utc_epoch_ns=utc_ns(START_UTC)), {})
-    thread = threading.Thread(target=lockstep.run)
-    thread.start()
-    try:
-        monkeypatch.chdir(tmp_path)
-        ran = CliRunner().invoke(poses, ["osi:drive_gt.osi", "--to", "unix:link", "--lockstep"])
-    finally:
-        lockstep.stop()
-        thread.join()
-        lockstep.close()
-    assert ran.exit_code == 0
-    assert ran.output.endswith("13 snapshots sent to unix:link\n")
-    assert (lockstep.counts.steps, lockstep.counts.refused, lockstep.counts.packets) == (13, 0, sum(len(step.packets) for step in steps))
-    assert len(np.frombuffer(followed_keys, np.uint8)) == len((tmp_path / "poses.bin").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    sent = []
+    for sees_house in (range(13), range(1)):  # a house in each message, and in the first one alone
+        once = [ground_truth(number, has_house=number in sees_house) for number in range(13)]
+        (tmp_path / "drive_gt.osi").write_bytes(b"".join(struct.pack("<I", len(content)) + content for content in once))
+        lockstep = Lockstep(rig, LockstepSpec(path=tmp_path / "link", pace="at once"), lambda: Stepper(rig, utc_epoch_ns=utc_ns(START_UTC)), {})
+        thread = threading.Thread(target=lockstep.run)
+        thread.start()
+        try:
+            ran = CliRunner().invoke(poses, ["osi:drive_gt.osi", "--to", "unix:link", "--lockstep"])
+        finally:
+            lockstep.stop()
+            thread.join()
+            lockstep.close()
+        assert ran.exit_code == 0
+        assert ran.output.endswith("13 snapshots sent to unix:link\n")
+        assert (lockstep.counts.steps, lockstep.counts.refused, lockstep.counts.packets) == (13, 0, sum(len(step.packets) for step in steps))
+        assert len(np.frombuffer(followed_keys, np.uint8)) == len((tmp_path / "poses.bin").read_bytes())
+        sent.append([packet.payload for packet in hilsim.read_capture(tmp_path / "sent.pcap")])
+    assert sent[0] == sent[1]
+    assert len(sent[0]) == lockstep.counts.packets
 
 
 def test_rig_that_does_not_answer_is_named(monkeypatch, tmp_path):

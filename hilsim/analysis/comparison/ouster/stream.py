@@ -17,6 +17,7 @@ from hilsim.analysis.ouster_points import stacked_payloads
 from hilsim.analysis.ouster_stream import Heads, PacketOrder, sent_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.ouster_metadata import OusterMetadata, required_metadata
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 from hilsim.protocols.ouster.headers import HeaderField
 from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
@@ -147,6 +148,7 @@ class _Gatherer:
         self.packets: dict[str, int] = {}
         self.statistics: OusterStatistics | None = None
         self._metadata, self._name, self._sensor = metadata, name, sensor
+        self._names = SensorNames(sensor)
         self._waiting: list[CapturedDatagram] = []
 
     def take(self, datagram: CapturedDatagram) -> None:
@@ -155,13 +157,14 @@ class _Gatherer:
             self._take_imu(datagram)
         if kind is not PacketKind.OUSTER_LIDAR:
             return
-        self.packets[datagram.source] = self.packets.get(datagram.source, 0) + 1
-        if datagram.source != (self._sensor or next(iter(self.packets))):
+        source = self._names.of(datagram)
+        self.packets[source] = self.packets.get(source, 0) + 1
+        if source != (self._sensor or next(iter(self.packets))):
             return
         if self.statistics is None:
             identity = self._metadata.identify(datagram.payload)
-            metadata = required_metadata(identity, datagram.payload, f"{self._name}: {datagram.source}")
-            self.statistics = OusterStatistics(datagram.source, metadata)
+            metadata = required_metadata(identity, datagram.payload, f"{self._name}: {source}")
+            self.statistics = OusterStatistics(source, metadata)
         if not self.statistics.takes(datagram.payload):
             self.statistics.other_packets += 1
             return
@@ -171,7 +174,7 @@ class _Gatherer:
 
     def _take_imu(self, datagram: CapturedDatagram) -> None:
         """Add an IMU packet; those before the sensor's first lidar packet are no loss for a rate."""
-        if self.statistics is not None and datagram.source == self.statistics.source:
+        if self.statistics is not None and self._names.of(datagram) == self.statistics.source:
             self.statistics.imu.look(datagram.payload)
 
     def flush(self) -> None:

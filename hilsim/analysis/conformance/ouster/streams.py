@@ -1,10 +1,11 @@
-"""Ouster sensors of a stream, by source address and serial number."""
+"""Ouster sensors of a stream, by name and serial number."""
 
 from hilsim.analysis.conformance.findings import Finding
 from hilsim.analysis.conformance.ouster.sensor import OusterSensor
 from hilsim.analysis.conformance.result import SensorResult
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.ouster_metadata import OusterMetadata
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.protocols.recognise import PacketKind, recognise
 
@@ -19,7 +20,9 @@ class OusterStreams:
         further: Number of those of sensors beyond ``VERIFY_SENSORS``, which are counted only.
     """
 
-    def __init__(self, metadata: OusterMetadata | None = None) -> None:
+    def __init__(self, metadata: OusterMetadata | None = None, names: SensorNames | None = None) -> None:
+        """Check nothing yet, with sensors by ``names``, or by names of this object's own."""
+        self._names = names or SensorNames()
         self.taken = self.further = 0
         self._metadata = metadata or OusterMetadata()
         self._sensors: dict[tuple[str, int], OusterSensor] = {}
@@ -44,17 +47,18 @@ class OusterStreams:
             CaptureError: metadata beside the capture of lidar packets are invalid.
         """
         kind = recognise(datagram.payload)
-        of_source = self._of_source.get(datagram.source)
+        name = self._names.of(datagram)
+        of_source = self._of_source.get(name)
         if kind not in {PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU} and (not of_source or is_like_others or kind is not PacketKind.OTHER):
             return False
         self.taken += 1
         if kind is PacketKind.OUSTER_LIDAR:
-            self._add_lidar(datagram)
+            self._add_lidar(datagram, name)
         elif kind is PacketKind.OUSTER_IMU:
-            sensor = of_source[0] if of_source else self._new(datagram.source)
+            sensor = of_source[0] if of_source else self._new(name)
             if sensor is not None:
                 if not of_source:
-                    self._without_lidar[datagram.source] = sensor
+                    self._without_lidar[name] = sensor
                 sensor.add_imu(datagram)
         elif of_source:
             of_source[0].add_other(datagram)
@@ -69,11 +73,11 @@ class OusterStreams:
         self._of_source.setdefault(source, []).append(sensor)
         return sensor
 
-    def _add_lidar(self, datagram: CapturedDatagram) -> None:
+    def _add_lidar(self, datagram: CapturedDatagram, name: str) -> None:
         identity = self._metadata.identify(datagram.payload)
         serial = identity.serial if identity.metadata is None else int(identity.metadata.serial)
-        key = datagram.source, serial
-        sensor = self._sensors.get(key) or self._without_lidar.pop(datagram.source, None) or self._new(datagram.source)
+        key = name, serial
+        sensor = self._sensors.get(key) or self._without_lidar.pop(name, None) or self._new(name)
         if sensor is None:
             return
         self._sensors[key] = sensor
