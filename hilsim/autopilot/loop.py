@@ -43,7 +43,8 @@ STALL_NS = 20_000_000
 LOCKSTEP_NS = 1_000_000_000
 """Longest wait for the answer of a controller in lockstep (AirSim's value)."""
 DRAIN_NS = 100_000_000
-"""Time after a controller's first answer in lockstep: several earlier sensor frames may be unanswered, because none was withheld (PX4 does not boot unless time advances). All are answered by then."""
+"""Time after a controller's first answer in lockstep, or its first one after a silence: several earlier sensor frames may be unanswered, because time advances also for a controller that
+boots or stands still. All are answered by then."""
 _FLYING = constant(SessionState.FLYING)
 _SILENT, _UNPLUGGED = constant(SessionState.SILENT), constant(SessionState.UNPLUGGED)
 _GONE, _FULL, _WOKEN = constant(Outcome.GONE), constant(Outcome.FULL), constant(Readiness.WOKEN)
@@ -287,7 +288,7 @@ def fly(
         descriptor = _attend_link(context, flight, shared, buffers, now_ns)
         if descriptor >= 0:
             receive_frames(context, flight, shared, buffers, descriptor, now_ns)
-            time_passed(session, now_ns)
+            time_passed(session, context.line.is_simulator, now_ns)
             if word[FlightWord.IS_OPEN] == 1:
                 _attend_change(flight, shared, buffers, descriptor)
         due_ns = make_steps(context, flight, world, live, shared, _motion(context, shared, now_ns), now_ns, pose)

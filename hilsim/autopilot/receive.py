@@ -148,7 +148,8 @@ def _steer(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffer
     shared.counts[FlightCount.ACTUATOR_FRAMES] += 1
     if context.line.is_simulator:
         session.word[SessionWord.HEARTBEAT_NS] = now_ns  # in lockstep, the clock of the controller's heartbeats may be stopped
-    if context.is_lockstep and (session.word[SessionWord.LOCKSTEP] == 0 or word[FlightWord.DRAINING_NS] > 0):
+    is_late = session.word[SessionWord.LOCKSTEP] == 0 or session.word[SessionWord.STATE] == _SILENT or word[FlightWord.DRAINING_NS] > 0
+    if context.is_lockstep and is_late:
         word[FlightWord.DRAINING_NS] = now_ns
     is_flying = session.word[SessionWord.STATE] == _FLYING or session.word[SessionWord.STATE] == _SILENT
     is_restart = is_flying and _is_restart(context, flight, shared, controls.mode)

@@ -6,6 +6,7 @@ only while the controller's heartbeats have the HIL flag: without it the control
 A controller is in command while its motor commands arrive. When they stop while the port stays open (crash, restart, broken wire), the vehicle
 and its sensors stop after ``COMMAND_SILENT_NS``. A controller sends motor commands only when it receives sensor frames, so each of its heartbeats is answered by sensor frames of a held vehicle,
 for ``WAKING_NS``; a silent controller gets nothing, so that the next one does not read outdated frames first. A controller that sends frames but no heartbeat yet gets a request for it.
+On PX4's simulator link sensor frames never wait for a heartbeat: they are the clock of PX4's heartbeats, and the end of PX4 ends the connection.
 
 A lost controller that returns disarmed is another one or was restarted: a controller in flight does not disarm because of a disconnection.
 """
@@ -265,14 +266,20 @@ def stood_still(session: Session, lost_ns: int) -> None:
 
 
 @kernel
-def time_passed(session: Session, now_ns: int) -> None:
-    """Check whether the controller has fallen silent."""
+def time_passed(session: Session, is_simulator: bool, now_ns: int) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
+    """Check whether the controller has fallen silent.
+
+    Args:
+        session: Session, updated.
+        is_simulator: Whether it is PX4's simulator link, whose controller is stopped, not lost, while the connection lasts.
+        now_ns: Current rig time.
+    """
     word = session.word
     is_waiting = word[_STATE] == _FLYING or word[_STATE] == _REFUSED or word[_STATE] == _SILENT
     unsteered_ns = now_ns - word[_ACTUATOR_NS] - word[_STOOD_NS]
     if is_waiting and now_ns - word[_HEARTBEAT_NS] > SILENT_NS:
         word[_IS_LOST] = 1
-        _enter(session, _CALLING, _SILENCE)
+        _enter(session, _SILENT if is_simulator else _CALLING, _SILENCE)
     elif word[_STATE] == _FLYING and word[_IS_STEERED] == 1 and unsteered_ns > COMMAND_SILENT_NS:
         word[_IS_STEERED] = 0
         word[_UNANSWERED_NS] = now_ns

@@ -340,6 +340,34 @@ def test_a_controller_in_lockstep_that_does_not_answer_is_waited_for_a_second(fl
     loop.await_that(lambda: loop.count("SENSOR_FRAMES") == made + 1)
 
 
+def test_a_controller_in_lockstep_whose_heartbeats_need_simulated_time_goes_on_after_it_stood_still_for_longer_than_any_timeout(flying):
+    loop = flying("tcp", lockstep=True)
+    loop.fly()
+    loop.steer(time_us=1, flags=1)
+    word, flight = loop.shared.session.word, loop.made.flight
+    loop.await_that(lambda: word[SessionWord.LOCKSTEP] == 1 and flight.word[FlightWord.IS_AWAITED] == 1)
+    word[SessionWord.HEARTBEAT_NS] -= 10 * S
+    loop.await_that(lambda: word[SessionWord.REASON] == Reason.SILENCE)
+    motion = flight.state.motion.copy()
+    for number in range(10):  # a frame a second for the stopped controller, of a vehicle held in place
+        made = loop.count("SENSOR_FRAMES")
+        flight.word[FlightWord.SENT_NS] -= 2 * S
+        loop.await_that(lambda was=made: loop.count("SENSOR_FRAMES") == was + 1 and flight.word[FlightWord.IS_AWAITED] == 1)
+        assert loop.count("LOCKSTEP_TIMEOUTS") == number + 1
+    np.testing.assert_array_equal(flight.state.motion, motion)
+    loop.read()
+    for _ in range(11):  # it goes on, and answers all of them at once
+        loop.steer(time_us=2, flags=1)
+    loop.await_that(lambda: loop.state == SessionState.FLYING)
+    for _ in range(20):
+        made = loop.count("SENSOR_FRAMES")
+        loop.await_that(lambda: flight.word[FlightWord.IS_AWAITED] == 1)
+        assert loop.count("SENSOR_FRAMES") - made <= 1
+        loop.steer(time_us=3, flags=1)
+        loop.await_that(lambda was=made: loop.count("SENSOR_FRAMES") > was)
+    assert loop.count("LOCKSTEP_TIMEOUTS") == 10
+
+
 def test_bytes_of_the_controller_reach_the_ground_stations_packet_queue_unchanged(flying):
     loop = flying()
     loop.fly()

@@ -50,6 +50,10 @@ def steer(session, controls=HALF, *, mode=ARMED_FLAG, time_us=10_000_000, flags=
     return bool(actuators_came(session, np.asarray(controls, np.float32), mode, time_us, flags, now_ns))
 
 
+def pass_until(session, now_ns, *, is_simulator=False):
+    time_passed(session, is_simulator, now_ns)
+
+
 def test_a_session_begins_unplugged_and_every_reason_has_its_words():
     session = allocate_session()
     assert at(session) == (SessionState.UNPLUGGED, Reason.STARTED, 0)
@@ -102,23 +106,39 @@ def test_a_lost_link_leaves_no_controller_in_charge():
 
 def test_silence_is_noticed_after_three_seconds_and_not_before():
     session = flying()
-    time_passed(session, START + SILENT_NS)
+    pass_until(session, START + SILENT_NS)
     assert at(session)[0] == SessionState.FLYING
-    time_passed(session, START + SILENT_NS + 1)
+    pass_until(session, START + SILENT_NS + 1)
     assert at(session)[:2] == (SessionState.CALLING, Reason.SILENCE)
     assert session.control.tolist() == [0.0] * MOST_CONTROLS
-    time_passed(session, START + 10 * SILENT_NS)
+    pass_until(session, START + 10 * SILENT_NS)
     assert at(session)[2] == 3
+
+
+@pytest.mark.parametrize("is_steered", [False, True])
+def test_a_silent_simulator_gets_sensors_on_and_flies_on_at_its_first_command_because_its_heartbeats_need_them(is_steered):
+    session = flying()
+    if is_steered:
+        steer(session)
+        pass_until(session, START + SILENT_NS, is_simulator=True)
+    for late_ns in (SILENT_NS + 1, 600 * S):
+        pass_until(session, START + late_ns, is_simulator=True)
+        assert at(session)[:2] == (SessionState.SILENT, Reason.SILENCE)
+        assert wanted(session, START + late_ns, is_simulator=True)
+        assert not is_free(session)
+    steer(session, flags=1, now_ns=START + 601 * S)
+    assert at(session)[:2] == (SessionState.FLYING, Reason.COMMANDS)
+    assert is_free(session)
 
 
 def test_motor_commands_that_stop_are_noticed_after_a_fifth_of_a_second_and_the_vehicle_is_not_free_until_they_come_again():
     session = flying()
     steer(session)
-    time_passed(session, START + COMMAND_SILENT_NS)
+    pass_until(session, START + COMMAND_SILENT_NS)
     assert at(session)[0] == SessionState.FLYING
     assert is_free(session)
     now_ns = START + COMMAND_SILENT_NS + 1
-    time_passed(session, now_ns)
+    pass_until(session, now_ns)
     assert at(session)[:2] == (SessionState.SILENT, Reason.NO_COMMANDS)
     assert not is_free(session)
     assert session.word[SessionWord.ARMED] == 1
@@ -132,14 +152,14 @@ def test_while_hilsim_itself_stood_still_no_controller_is_silent():
     steer(session)
     stood_still(session, COMMAND_SILENT_NS)
     stood_still(session, 5)
-    time_passed(session, START + 2 * COMMAND_SILENT_NS + 5)
+    pass_until(session, START + 2 * COMMAND_SILENT_NS + 5)
     assert at(session)[0] == SessionState.FLYING
-    time_passed(session, START + 2 * COMMAND_SILENT_NS + 6)
+    pass_until(session, START + 2 * COMMAND_SILENT_NS + 6)
     assert at(session)[:2] == (SessionState.SILENT, Reason.NO_COMMANDS)
     steer(session, now_ns=START + 3 * COMMAND_SILENT_NS)  # each command begins the measure anew
-    time_passed(session, START + 4 * COMMAND_SILENT_NS)
+    pass_until(session, START + 4 * COMMAND_SILENT_NS)
     assert at(session)[0] == SessionState.FLYING
-    time_passed(session, START + 4 * COMMAND_SILENT_NS + 1)
+    pass_until(session, START + 4 * COMMAND_SILENT_NS + 1)
     assert at(session)[:2] == (SessionState.SILENT, Reason.NO_COMMANDS)
 
 
@@ -154,7 +174,7 @@ def test_who_does_not_steer_gets_sensors_after_its_heartbeats_and_who_fell_silen
     assert wanted(session, START + WAKING_NS + 1, is_simulator=True)
     steer(session)
     silent_ns = START + COMMAND_SILENT_NS + 1
-    time_passed(session, silent_ns)
+    pass_until(session, silent_ns)
     assert not wanted(session, silent_ns)
     heartbeat_came(session, 1, 1, HIL_FLAG, silent_ns + 1)
     assert at(session)[0] == SessionState.SILENT
@@ -177,7 +197,7 @@ def test_a_vehicle_whose_controller_comes_back_is_held_until_it_steers_and_one_t
     session = flying()
     assert is_free(session)
     steer(session)
-    time_passed(session, START + SILENT_NS + 1)
+    pass_until(session, START + SILENT_NS + 1)
     assert at(session)[0] == SessionState.CALLING
     heartbeat_came(session, 1, 1, HIL_FLAG, START + 5 * S)
     assert at(session)[0] == SessionState.FLYING
@@ -189,10 +209,10 @@ def test_a_vehicle_whose_controller_comes_back_is_held_until_it_steers_and_one_t
 
 def test_who_was_refused_and_falls_silent_is_called_again_and_who_is_unplugged_is_not():
     session = allocate_session()
-    time_passed(session, START + 10 * SILENT_NS)
+    pass_until(session, START + 10 * SILENT_NS)
     assert at(session) == (SessionState.UNPLUGGED, Reason.STARTED, 0)
     heartbeat_came(session, 1, 1, 0, START)
-    time_passed(session, START + SILENT_NS + 1)
+    pass_until(session, START + SILENT_NS + 1)
     assert at(session)[:2] == (SessionState.CALLING, Reason.SILENCE)
 
 
@@ -272,10 +292,10 @@ def test_who_was_lost_and_comes_back_disarmed_has_started_anew_and_who_comes_bac
         if lost == "unplugged":
             link_changed(session, False)  # noqa: FBT003 - as above
         else:
-            time_passed(session, START + COMMAND_SILENT_NS + 1)
-            time_passed(session, START + LOST_NS)
+            pass_until(session, START + COMMAND_SILENT_NS + 1)
+            pass_until(session, START + LOST_NS)
             assert not back_disarmed(session)
-            time_passed(session, START + (LOST_NS if lost == "silent" else SILENT_NS) + 1)
+            pass_until(session, START + (LOST_NS if lost == "silent" else SILENT_NS) + 1)
         assert back_disarmed(session, HIL_FLAG | mode) == (mode == 0)
         assert not back_disarmed(session)  # it is asked of the first alone
 
@@ -284,7 +304,7 @@ def test_a_vehicle_that_was_put_back_is_free_until_its_controller_steers_and_a_c
     session = flying()
     steer(session, time_us=50_000_000)
     assert session.word[SessionWord.WAS_ARMED] == 1
-    time_passed(session, START + SILENT_NS + 1)
+    pass_until(session, START + SILENT_NS + 1)
     heartbeat_came(session, 1, 1, HIL_FLAG, START + 5 * S)
     restarted(session)
     assert at(session)[:2] == (SessionState.FLYING, Reason.RESTART)
@@ -296,7 +316,7 @@ def test_a_vehicle_that_was_put_back_is_free_until_its_controller_steers_and_a_c
 def test_who_starts_anew_before_it_was_called_flies_at_once_with_motors_that_stand_still():
     session = flying()
     steer(session)
-    time_passed(session, START + COMMAND_SILENT_NS + 1)
+    pass_until(session, START + COMMAND_SILENT_NS + 1)
     heartbeat_came(session, 1, 1, HIL_FLAG, START + S)
     restarted(session)
     assert at(session)[:2] == (SessionState.FLYING, Reason.RESTART)
@@ -313,7 +333,7 @@ def test_faults_for_missing_heartbeats_last_until_a_heartbeat_arrives():
     heartbeat_came(session, 1, 1, HIL_FLAG, START)
     assert not lacks_heartbeat(session)
     steer(session)
-    time_passed(session, START + COMMAND_SILENT_NS + 1)
+    pass_until(session, START + COMMAND_SILENT_NS + 1)
     assert lacks_heartbeat(session)
     heartbeat_came(session, 1, 1, HIL_FLAG, START + COMMAND_SILENT_NS + 2)
     assert not lacks_heartbeat(session)
