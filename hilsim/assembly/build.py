@@ -9,6 +9,7 @@ import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
 from hilsim.assembly.external_scene import NOTHING_MOVED, ObjectSlots, external_scene
+from hilsim.assembly.vehicle_changes import require_place
 from hilsim.assets.library import is_in_library
 from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
@@ -100,6 +101,8 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     moved = external_scene(rig, objects) if rig.spec.external is not None else NOTHING_MOVED
     objects = [*objects, *moved.objects]
     world = build_world(objects, live=moved.keys)
+    if rig.spec.vehicle is not None:
+        require_place(world, rig.spec.vehicle.position_m, f"{rig.path}: vehicle.position_m")
     backgrounds = load_backgrounds(rig)
     live = None
     if rig.spec.platform.kind == "external" and moved.live is not None:

@@ -9,7 +9,7 @@ from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assembly.external_scene import ObjectSlots
 from hilsim.assembly.recorded_units import has_overlay, moving_world
-from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes
+from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes, require_place
 from hilsim.assets.scenes import Assets, placed_object
 from hilsim.assets.standing import stood
 from hilsim.assets.tracks import motion_track
@@ -139,6 +139,8 @@ class RigState:
                 return self._with_clock(change)
             case ReplayChange() | VehicleChange():
                 check_unseen(self.rig, change)
+                if isinstance(change, VehicleChange):
+                    require_place(self.world, change.position_m)
                 return self
         return self._after_edit(change)
 

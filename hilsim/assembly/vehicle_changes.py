@@ -4,13 +4,27 @@ from collections.abc import Iterator
 
 from hilsim.autopilot.changes.table import Kind
 from hilsim.autopilot.loop_setup import TimedChange, placed_motion
+from hilsim.collision.surroundings import is_below_ground
 from hilsim.config.script import VehicleChange
+from hilsim.errors import ConfigError
+from hilsim.geometry.frames import Vector
+from hilsim.scene.world import World
 from hilsim.vehicle.multirotor import Multirotor
 from hilsim.vehicle.wind import build_wind
 
 VEHICLE = "vehicle"
 """Name of the vehicle in ``late_s`` and in answers."""
 _LEVEL = (0.0, 0.0, 0.0)
+
+
+def require_place(world: World, position_m: Vector | None, name: str = "position_m") -> None:
+    """Refuse a place of a vehicle under the ground; None: no place.
+
+    Raises:
+        ConfigError: the place is there.
+    """
+    if position_m is not None and is_below_ground(world, position_m):
+        raise ConfigError(f"{name} must be above the ground, got {list(position_m)}, below which there is none: the vehicle would fall for ever")
 
 
 def loop_changes(change: VehicleChange, at_ns: int, multirotor: Multirotor, *, seed: int) -> Iterator[TimedChange]:

@@ -23,7 +23,16 @@ from hilsim.compilation.jit import kernel
 from hilsim.errors import PacketError
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.rotations import multiply
-from hilsim.protocols.ardupilot_json import FrameOrder, ServoFrame, VehicleReport, decode_servos, encode_report, frame_order, motor_commands
+from hilsim.protocols.ardupilot_json import (
+    USUAL_RATE_HZ,
+    FrameOrder,
+    ServoFrame,
+    VehicleReport,
+    decode_servos,
+    encode_report,
+    frame_order,
+    motor_commands,
+)
 from hilsim.scene.world import World
 from hilsim.vehicle.live import LivePose, write_state
 from hilsim.vehicle.multirotor import build_multirotor, orientation_of, position_of, rates_of, step, velocity_of
@@ -132,6 +141,8 @@ class JsonPilot:
                     f"{peer[0]}:{peer[1]}: the vehicle must have one simulation at a time, got a second one beside {self._peer[0]}:{self._peer[1]}"
                 )
             self._peer, self._count = peer, None
+        if servos.rate_fault:
+            self.trouble = f"{peer[0]}:{peer[1]}: {servos.rate_fault}; frames are answered with steps of 1/{USUAL_RATE_HZ} s until it is set right"
         counts[FlightCount.RECEIVED_FRAMES] += 1
         order, lost = frame_order(self._count, servos.frame_count)
         self._count = servos.frame_count

@@ -30,6 +30,8 @@ WARNING_SEVERITY = 4
 """Texts of this severity and below it (MAV_SEVERITY: 0 emergency … 4 warning) are warnings."""
 GLITCH_FLAGS = 0x400 | 0x800
 """GPS glitch, accelerometer error."""
+LEAP_US = 10_000_000
+"""Time that an estimator has to notice a leap of the vehicle, by its own clock: PX4 1.12 reports a GPS glitch up to 8.1 s later."""
 READY_FLAGS = 0x01 | 0x02 | 0x04 | 0x10 | 0x20
 """Flags of attitude, horizontal and vertical velocity, absolute horizontal position, vertical position."""
 FLAG_NAMES = {
@@ -75,18 +77,26 @@ class AutopilotStatus:
         has_home: Whether a HOME_POSITION was received.
         warning: Text of the latest warning or error; empty for none.
         errors: Errors of its estimates.
+        is_carried: Whether the link carries its status: PX4's simulator link and ArduPilot's JSON link do not.
+        leapt: Whether the vehicle was put elsewhere since the latest ESTIMATOR_STATUS.
+        settled_us: Autopilot's time from which its status counts again after that; 0 for now.
     """
 
     estimator_flags: int | None = None
     has_home: bool = False
     warning: str = ""
     errors: Errors = field(default_factory=Errors)
+    is_carried: bool = True
+    leapt: bool = False
+    settled_us: int = 0
 
     @property
     def obstacle(self) -> str:
         """Condition that prevents arming, from the received frames; empty for none."""
         if self.estimator_flags is None:
-            return "no ESTIMATOR_STATUS was received"
+            return "no ESTIMATOR_STATUS was received" if self.is_carried else "not known: this link does not carry the autopilot's status"
+        if self.leapt or self.settled_us:
+            return f"the vehicle was put elsewhere, which the estimator may notice within {LEAP_US / 1e6:.0f} s"
         missing = [name for flag, name in FLAG_NAMES.items() if flag & READY_FLAGS and not self.estimator_flags & flag]
         if missing:
             return f"the estimator has no {', '.join(missing)}"
@@ -103,6 +113,7 @@ class AutopilotStatus:
     def forget(self) -> None:
         """Reset the status after a restart of the controller."""
         self.estimator_flags, self.has_home, self.warning, self.errors = None, False, "", Errors()
+        self.leapt, self.settled_us = False, 0
 
     def note_frame(self, message_id: int, frame: bytes, home: Home, truth: "Truth") -> None:
         """Update the status from a frame.
@@ -121,7 +132,7 @@ class AutopilotStatus:
         content = read_message(frame, layout)
         match message_id:
             case ESTIMATOR_STATUS.id:
-                self.estimator_flags = int(content["flags"])
+                self._note_estimator(int(content["flags"]), int(content["time_usec"]))
             case STATUSTEXT.id:
                 if int(content["severity"]) <= WARNING_SEVERITY:
                     self.warning = bytes(content["text"]).split(b"\0", 1)[0].decode("utf-8", "replace")
@@ -133,6 +144,13 @@ class AutopilotStatus:
             case LOCAL_POSITION_NED.id:
                 vx, vy, vz = truth.velocity_mps
                 self._note(velocity_mps=(float(content["vy"]) - vx, float(content["vx"]) - vy, -float(content["vz"]) - vz))
+
+    def _note_estimator(self, flags: int, time_us: int) -> None:
+        self.estimator_flags = flags
+        if self.leapt:
+            self.leapt, self.settled_us = False, time_us + LEAP_US
+        elif time_us >= self.settled_us:
+            self.settled_us = 0
 
     def _note(self, **changed: Vector) -> None:
         self.errors = Errors(**(vars(self.errors) | changed))

@@ -7,6 +7,8 @@ from ipaddress import ip_address
 import click
 
 from hilsim.cli.addresses import Address, HostPort
+from hilsim.cli.rigs import loaded
+from hilsim.config.places import rig_path
 from hilsim.errors import ConfigError
 
 _EXAMPLES = """\b
@@ -31,6 +33,7 @@ _NICE = 10
     show_default=True,
     help="Scans of each sensor of a daemon, a second, that get their objects, by rendering their packets again; 0: none.",
 )
+@click.option("--mounts", metavar="RIG", help="Rig with the mounts of a capture's sensors: those of its sensors with the same source addresses.")
 @click.option(
     "--at", type=HostPort(), metavar="HOST:PORT", default=("127.0.0.1", 8080), show_default="127.0.0.1:8080", help="Address of the page; port 0: any."
 )
@@ -41,7 +44,15 @@ _NICE = 10
 )
 @click.option("--end-with", type=click.IntRange(1), metavar="PID", help="Stop when the process of this number has ended in any way.")
 def view(
-    *, source: str | None, listen: Address | None, token_file: str | None, objects_hz: float, at: Address, expose: bool, end_with: int | None
+    *,
+    source: str | None,
+    listen: Address | None,
+    token_file: str | None,
+    objects_hz: float,
+    mounts: str | None,
+    at: Address,
+    expose: bool,
+    end_with: int | None,
 ) -> None:
     """Show what SOURCE sends, live in a browser: points, sensors, objects and health.
 
@@ -68,6 +79,9 @@ def view(
     is_daemon = source is not None and sources.is_daemon(source)
     if token_file is not None and not (is_daemon and str(source).startswith("http://")):
         raise ConfigError("--token-file must come with a daemon at http://HOST:PORT")
+    if mounts is not None and (is_daemon or source is None):
+        raise ConfigError("--mounts must come with a capture: a daemon's sensors are where its rig has them")
+    places = sources.mounts_of(loaded(rig_path(mounts))) if mounts is not None else None
     gate = gates.Gate(gates.listen(*at), gates.new_token())
     click.echo(gate.url)
     from hilsim.view.serving import serve_view  # noqa: PLC0415 - imports after the URL is printed
@@ -89,4 +103,4 @@ def view(
         )
     else:
         path = str(source)
-        asyncio.run(serve_view(gate, lambda: sources.capture_feed(path)))
+        asyncio.run(serve_view(gate, lambda: sources.capture_feed(path, places)))

@@ -20,7 +20,7 @@ from hilsim.render.movers import mover_pose
 from hilsim.render.truth import hit_normal, triangle_normal
 from hilsim.scene.world import World
 from hilsim.vehicle.contact import PLANE_SIZE, TOUCH_M
-from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, point_in_world, position_of, velocity_of
+from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, is_damaged, point_in_world, position_of, velocity_of
 
 LOOK_NS = 10_000_000
 _ABOVE_M = 0.5
@@ -30,6 +30,7 @@ _CLEAR_M = 0.1
 _MOMENT_NS = 1_000_000
 """Interval over which a surface's velocity is computed."""
 _DEEP_M = 200.0
+_FAR_M = 100_000.0
 _LEVEL = 0.35
 """Smallest cosine to the vertical of ground; steeper surfaces are obstacles."""
 _MARGIN_M = 0.05
@@ -39,8 +40,9 @@ _SAME_M = 1e-3
 """Surfaces nearer to each other than this along a ray count as one."""
 _RING = 32
 """Number of horizontal directions searched for obstacles: a pole 8 cm thick is found before it enters a sphere of 0.4 m."""
+_EVERY = 1 << 31
 _HEADING_MPS = 0.3
-"""Speed above which a ray is cast along the velocity."""
+"""Speed above which a ray is cast along the velocity, and below which a damaged vehicle is a wreck at rest."""
 
 
 @by_reference
@@ -297,6 +299,8 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
     around.height_m[0] = around.range_m[points] - (around.origin_m[points, 2] - z)
     vx, vy, vz = velocity_of(state)
     speed = math.sqrt(vx * vx + vy * vy + vz * vz)
+    # A pedestrian steps over a wreck, and does not push it along.
+    touchable = world.tile_count if is_damaged(state) and speed < _HEADING_MPS else _EVERY
     for mover in range(world.speed_mps.size):
         speed = max(speed, world.speed_mps[mover])
     reach_m = multirotor.collision_radius_m + _MARGIN_M + 2e-9 * LOOK_NS * speed
@@ -311,7 +315,21 @@ def look_around(world: World, multirotor: Multirotor, state: MultirotorState, ri
         around.instance[down:last],
         around.triangle[down:last],
     )
-    _keep_nearest(world, around, down)
+    _keep_nearest(world, around, down, touchable)
+
+
+def is_below_ground(world: World, position_m: Vector) -> bool:
+    """Whether a still surface is above a position and no surface is below it: a vehicle there would fall for ever."""
+    below, above = (_nearest(world, (position_m[0], position_m[1], position_m[2] + _ABOVE_M), upwards) for upwards in (-1.0, 1.0))
+    return below < 0 and 0 <= above < world.tile_count
+
+
+def _nearest(world: World, origin_m: Vector, upwards: float) -> int:
+    """Instance of the nearest surface on a vertical ray; -1 for none."""
+    range_m, instance, triangle = np.empty(1, np.float32), np.full(1, -1, np.int32), np.empty(1, np.int32)
+    direction = np.array([[0.0, 0.0, upwards]], np.float32)
+    cast_rays(world, np.array([origin_m]), direction, np.zeros(1, np.int64), _FAR_M, range_m, instance, triangle)
+    return int(instance[0])
 
 
 @kernel
@@ -338,13 +356,13 @@ def _aim(around: Surroundings, centre_m: Vector, velocity_mps: Vector) -> None:
 
 
 @kernel
-def _keep_nearest(world: World, around: Surroundings, down: int) -> None:
-    """Keep the planes of the nearest obstacles; obstacles hidden by others are excluded."""
+def _keep_nearest(world: World, around: Surroundings, down: int, instances: int) -> None:
+    """Keep the planes of the nearest obstacles among the first ``instances``; obstacles hidden by others are excluded."""
     count, last = 0, around.range_m.size - 1
     for _ in range(last - down):
         best = -1
         for ray in range(down, last):
-            if around.triangle[ray] >= 0 and (best < 0 or around.range_m[ray] < around.range_m[best]):
+            if around.triangle[ray] >= 0 and around.instance[ray] < instances and (best < 0 or around.range_m[ray] < around.range_m[best]):
                 best = ray
         if best < 0 or count == MOST_OBSTACLES:
             break

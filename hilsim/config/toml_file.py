@@ -8,6 +8,7 @@ import codecs
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     _look_over(text, str(path))
     try:
-        table = tomllib.loads(text)
+        table: dict[str, Any] = _with_texts(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         hint = next((advice for words, advice in _HINTS.items() if words in str(error)), "")
         raise ConfigError(f"{path}: must be TOML: {error}{hint}") from error
@@ -94,11 +95,23 @@ def toml_value(text: str, where: str) -> Any:
     TOML_TEXT.enforce(len(text), where, ConfigError)
     try:
         _look_over(f"value = {text}", where)
-        table = tomllib.loads(f"value = {text}")
+        table = _with_texts(tomllib.loads(f"value = {text}"))
     except tomllib.TOMLDecodeError:
         table = {"value": text}
     value = table["value"] if len(table) == 1 else text
     check_limits({"value": value}, where)
+    return value
+
+
+def _with_texts(value: Any) -> Any:
+    """A parsed value with each date and time as a text, as in quotes: no key has a type of its own for them."""
+    match value:
+        case dict():
+            return {key: _with_texts(part) for key, part in value.items()}
+        case list():
+            return [_with_texts(part) for part in value]
+        case date() | time():
+            return value.isoformat().replace("+00:00", "Z")
     return value
 
 

@@ -19,7 +19,7 @@ from hilsim.config.script import CHANGE_KINDS, change_table, parse_change
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.limits import EVENT_LONGEST_S, EVENT_SHORTEST_S
-from hilsim.telemetry.answers import health_answer, histogram_answer, packet_streams_answer
+from hilsim.telemetry.answers import health_answer, histogram_answer, in_json, packet_streams_answer
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
 from hilsim.vehicle.live import newest_state
 from hilsim.version import __version__
@@ -240,7 +240,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             "lateness": histogram_answer(flow.lateness, TIMING_BOUNDS_S),
             "pose_to_wire": histogram_answer(flow.pose_to_wire, LATENCY_BOUNDS_S),
         }
-    return {
+    answer = {
         "rig": running.rig.name,
         "rig_s": (now_ns - running.epoch_ns) / 1e9,
         "changes": len(running.changer.made),
@@ -267,6 +267,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
         **({} if reading.packet_streams is None else {"packet_streams": packet_streams_answer(reading.packet_streams)}),
         **health_answer(reading, now_ns),
     }
+    return dict(in_json(answer))
 
 
 def _platform(running: RunningRig) -> dict[str, Any]:

@@ -50,7 +50,10 @@ _SYMPTOMS = (  # lower-case parts of texts; the first one found is used
         "readings were more than 0.3 s apart: another load on this machine, a line that is too slow, or a simulator that stopped; see the budget",
     ),
     ("accelerometer bias", f"the vehicle must be at rest when sensor frames start; {RESTART} with the vehicle at rest"),
-    ("calibrat", f"set CAL_ACC0_ID = 1310988, CAL_GYRO0_ID = 1310988, CAL_MAG0_ID = 197388; {RESTART}"),
+    (
+        "calibrat",
+        f"PX4 checks no calibration while the HIL flag is on; of a version that does: set CAL_ACC0_ID = 1310988, CAL_GYRO0_ID = 1310988, CAL_MAG0_ID = 197388; {RESTART}",
+    ),
     ("takeoff denied", "wait until ESTIMATOR_STATUS.flags is 0x37f and HOME_POSITION was received, select Hold, then arm"),
     ("no manual control", "fly with a transmitter or a joystick, or set NAV_RCL_ACT = 0"),
     ("no global position", "the estimate was lost: the link stalled for half a second or more, or positions (HIL_GPS) were missing"),
@@ -122,7 +125,7 @@ def _foreign(beat: Beat) -> Finding:
             subject="controller",
             verdict="bad",
             fact=f"{fact}: ArduPilot's hardware in the loop was removed in 2021 (pull request 17721)",
-            advice='fly ArduPilot\'s simulation by its JSON link instead: kind = "ardupilot" in [vehicle.controller], sim_vehicle.py -v ArduCopter -f JSON:127.0.0.1'
+            advice='fly ArduPilot\'s simulation by its JSON link instead: kind = "ardupilot" in [vehicle.controller], sim_vehicle.py -v ArduCopter -f X --model JSON:127.0.0.1'
             "\nor put PX4 on this board",
         )
     return bad("controller", f"{fact}: hilsim knows hardware in the loop of PX4 only", "put PX4 on this board")

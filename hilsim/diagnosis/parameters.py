@@ -1,6 +1,7 @@
 """Findings on PX4's parameters for hardware in the loop.
 
-Sources: PX4 v1.12 src/modules/mavlink/mavlink_receiver.cpp (the simulated sensors' ids), ROMFS/px4fmu_common/init.d/airframes/*.hil, and its parameter reference.
+Sources: PX4 v1.12 src/modules/mavlink/mavlink_receiver.cpp (the simulated sensors' ids), ROMFS/px4fmu_common/init.d/airframes/*.hil, its parameter reference, and
+src/modules/commander/Arming/PreFlightCheck/checks/*Check.cpp: every calibration counts as valid while the HIL flag is on.
 """
 
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ def parameter_findings(result: ProbeResult) -> tuple[Finding, ...]:
         *_manual_control(values),
         *_station(values),
         *_position(values),
+        *_aiding(values),
     )
 
 
@@ -73,8 +75,7 @@ def _airframe(value: int) -> tuple[Finding, ...]:
 def _calibration(name: str, value: int, wanted: int) -> Finding:
     if value == wanted:
         return good(name, f"{value}: the simulated sensor")
-    fact = f"{value} is not the simulated sensor: arming is refused because it needs calibration"
-    return bad(name, fact, f"set {name} = {wanted}; {RESTART}")
+    return good(name, f"{value}: not the simulated sensor, which PX4 does not check while the HIL flag is on")
 
 
 def _manual_control(values: Mapping[str, float]) -> tuple[Finding, ...]:
@@ -110,3 +111,16 @@ def _position(values: Mapping[str, float]) -> tuple[Finding, ...]:
     wait_s = values["EKF2_REQ_GPS_H"]
     fact = f"EKF2_REQ_GPS_H {wait_s:g}: a position about {wait_s + 7.0:.0f} s after the first sensors; arm after that"
     return (good("position", fact),)
+
+
+def _aiding(values: Mapping[str, float]) -> tuple[Finding, ...]:
+    """Finding on an estimator that makes no use of GPS, by the parameter of PX4 before 1.14 or of later versions."""
+    return tuple(
+        bad(
+            "GPS aiding",
+            f"{name} {int(values[name])}: the estimator makes no use of GPS, so there is never a position",
+            f"set {name} = {default}; {RESTART}",
+        )
+        for name, bits, default in (("EKF2_AID_MASK", 0x1, 1), ("EKF2_GPS_CTRL", 0x7, 7))
+        if name in values and not int(values[name]) & bits
+    )

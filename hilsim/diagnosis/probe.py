@@ -42,12 +42,16 @@ PARAMETERS = (
     "EKF2_REQ_GPS_H",
     *(f"MAV_{instance}_{what}" for instance in range(3) for what in ("CONFIG", "RATE")),
     *(f"SER_TEL{port}_BAUD" for port in range(1, 5)),
+    "EKF2_AID_MASK",
+    "EKF2_GPS_CTRL",
 )
 """Parameters that determine whether PX4 flies in the loop."""
 
 _ASK_NS = 20_000_000
 _ROUND_NS = 700_000_000
 _ROUNDS = 4
+_SHIFT = 5
+"""Each round begins so many parameters later than the one before, so that a regular loss takes others."""
 _SILENT_NS = 50_000_000
 _SAMPLE_BYTES = 4096
 _MOST_TEXTS = 50
@@ -182,7 +186,9 @@ class Probe:
         if self._beat is None or not self.spec.asks or now_ns < self._next_ask_ns:
             return b""
         if not self._queue and self._rounds < _ROUNDS and now_ns >= self._next_round_ns:
-            self._queue = [name for name in PARAMETERS if name not in self._parameters]
+            missing = [name for name in PARAMETERS if name not in self._parameters]
+            first = _SHIFT * self._rounds % max(len(missing), 1)
+            self._queue = missing[first:] + missing[:first]
             self._rounds += 1
         if not self._queue:
             return b""

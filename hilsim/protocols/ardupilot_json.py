@@ -36,6 +36,8 @@ MAGIC_16, MAGIC_32 = 18458, 29569
 MOST_RANGEFINDERS = 6
 LEAST_RATE_HZ, MOST_RATE_HZ = 10, 20_000
 """Steps of the physics are 0.05 to 1 ms long; a frame covers 0.05 to 100 ms. ArduPilot's own lie between 400 and 1200 Hz."""
+USUAL_RATE_HZ = 1200
+"""ArduPilot's SIM_RATE_HZ by default; also the rate of frames that wish for another than the above: without an answer ArduPilot stands still, and cannot take the correction."""
 
 SERVO_16_DTYPE = np.dtype([("magic", "<u2"), ("frame_rate", "<u2"), ("frame_count", "<u4"), ("pwm", "<u2", (16,))])
 SERVO_32_DTYPE = np.dtype([("magic", "<u2"), ("frame_rate", "<u2"), ("frame_count", "<u4"), ("pwm", "<u2", (32,))])
@@ -61,9 +63,16 @@ class ServoFrame:
     pwm_us: tuple[int, ...]
 
     @property
+    def rate_fault(self) -> str:
+        """Reason why the step is not the one that SITL wishes for; empty for none."""
+        if LEAST_RATE_HZ <= self.frame_rate_hz <= MOST_RATE_HZ:
+            return ""
+        return f"SITL servo packet's frame rate (SIM_RATE_HZ) must be {LEAST_RATE_HZ} to {MOST_RATE_HZ} Hz, got {self.frame_rate_hz} at byte 2"
+
+    @property
     def step_ns(self) -> int:
-        """The step that SITL wishes for."""
-        return NS_PER_S // self.frame_rate_hz
+        """The step that SITL wishes for; that of ``USUAL_RATE_HZ`` if it is out of range."""
+        return NS_PER_S // (USUAL_RATE_HZ if self.rate_fault else self.frame_rate_hz)
 
 
 def decode_servos(payload: bytes) -> ServoFrame:
@@ -81,10 +90,7 @@ def decode_servos(payload: bytes) -> ServoFrame:
     if len(payload) != layout.itemsize:
         raise PacketError(f"SITL servo packet with magic {magic} must be {layout.itemsize} bytes, got {len(payload)}")
     packet: Any = np.frombuffer(payload, layout, count=1)[0]
-    rate = int(packet["frame_rate"])
-    if not LEAST_RATE_HZ <= rate <= MOST_RATE_HZ:
-        raise PacketError(f"SITL servo packet's frame rate must be {LEAST_RATE_HZ} to {MOST_RATE_HZ} Hz, got {rate} at byte 2")
-    return ServoFrame(frame_rate_hz=rate, frame_count=int(packet["frame_count"]), pwm_us=tuple(packet["pwm"].tolist()))
+    return ServoFrame(frame_rate_hz=int(packet["frame_rate"]), frame_count=int(packet["frame_count"]), pwm_us=tuple(packet["pwm"].tolist()))
 
 
 def motor_commands(pwm_us: Sequence[int], *, low_us: int = 1000, high_us: int = 2000) -> tuple[float, ...]:

@@ -1,5 +1,6 @@
 """Parts of answers in JSON, the same over HTTP and over the control socket."""
 
+import math
 from typing import Any
 
 from hilsim.telemetry.metrics import HistogramReading
@@ -27,6 +28,18 @@ def health_answer(reading: Reading, now_ns: int) -> dict[str, Any]:
             for fault in reading.faults
         ],
     }
+
+
+def in_json(value: Any) -> Any:
+    """A value for JSON, which has no infinity and no NaN: null in their place, such as a height where there is no ground below."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: in_json(part) for key, part in value.items()}
+        case list() | tuple():
+            return [in_json(part) for part in value]
+    return value
 
 
 def histogram_answer(reading: HistogramReading | None, bounds_s: tuple[float, ...]) -> dict[str, Any] | None:

@@ -22,6 +22,9 @@ BEHIND_SHARE = 0.001
 FEWEST = 5
 """Number of packets below which a share is not meaningful: the first half second of a VLP-16 contains 380, ten seconds of a slow replay may contain ten."""
 
+VEHICLE = "vehicle"
+"""Subject of faults of the link to a flight controller."""
+
 STEPPED_S = 0.001
 """adjtimex(2) slews UTC and the monotonic clock together, so their difference changes only by steps; it is read to some microseconds."""
 
@@ -37,6 +40,9 @@ JUDGED = frozenset(
         "clock_stepped",
         "cycles_missed",
         "scans_missed",
+        "sensor_frames_skipped",
+        "frames_unforwarded",
+        "controller_silent",
     }
 )
 """Keys of the faults detected here; all others come with the reading."""
@@ -74,6 +80,11 @@ def own_counters(reading: Reading) -> dict[Count, int]:
     for lidar in reading.gazebo:
         counted[Count(lidar.lidar, "scans")] = lidar.scans
         counted[Count(lidar.lidar, "skipped scans")] = lidar.skipped_scans
+    if reading.vehicle is not None and reading.vehicle.state:
+        counted[Count(VEHICLE, "sensor frames")] = reading.vehicle.sensor_frames
+        counted[Count(VEHICLE, "skipped frames")] = reading.vehicle.skipped_frames
+        counted[Count(VEHICLE, "unforwarded frames")] = reading.vehicle.unforwarded_frames
+        counted[Count(VEHICLE, "silences")] = reading.vehicle.silences
     if reading.recording is not None:
         counted[Count(DAEMON, "unrecorded")] = reading.recording.unrecorded_packets
     if reading.packet_streams is not None:
@@ -111,6 +122,7 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
         found.extend(_of_rover(subject, growth))
         found.extend(_of_gazebo_lidar(subject, growth))
         found.extend(_of_interface(subject, growth))
+        found.extend(_of_flight_link(subject, growth))
     found.extend(_of_udp(by_subject))
     if reading.recording is not None and reading.recording.running and (missing := by_subject[DAEMON]["unrecorded"]):
         found.append(_fault("recording_incomplete", DAEMON, f"{missing} packets are missing from the recording", Level.DEGRADED))
@@ -167,6 +179,18 @@ def _of_gazebo_lidar(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]
     due = growth["scans"] + skipped
     if skipped and growth["scans"]:
         yield _fault("scans_missed", subject, f"{skipped} of {due} scans skipped: earlier ones took too long", _level(skipped, due))
+
+
+def _of_flight_link(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
+    """Faults of the link to a flight controller; a single late step of the vehicle skips a frame, too."""
+    skipped, unforwarded, silences = growth["skipped frames"], growth["unforwarded frames"], growth["silences"]
+    if skipped > FEWEST:
+        text = f"{skipped} of {growth['sensor frames'] + skipped} sensor frames skipped, because the machine stalled"
+        yield _fault("sensor_frames_skipped", subject, text, Level.DEGRADED)
+    if unforwarded:
+        yield _fault("frames_unforwarded", subject, f"{unforwarded} frames of the flight controller not forwarded to ground stations", Level.DEGRADED)
+    if silences:
+        yield _fault("controller_silent", subject, f"motor commands stopped for 0.2 s or longer, {silences} times", Level.DEGRADED)
 
 
 def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:

@@ -10,7 +10,11 @@ import structlog
 from hilsim.errors import ConfigError, HilsimError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hilsim.config.rig import Rig
     from hilsim.editing.session import EditSession
+    from hilsim.geometry.poses import Pose
     from hilsim.view.feed.base import Feed
 
 log = structlog.get_logger("hilsim")
@@ -63,14 +67,25 @@ def edit_session(address: str, token_file: str | None) -> "EditSession | None":
         return None
 
 
-def capture_feed(path: str, *, with_packets: bool = False) -> "Feed":
-    """Play a capture.
+def capture_feed(path: str, mounts: "Mapping[str, Pose] | None" = None, *, with_packets: bool = False) -> "Feed":
+    """Play a capture, with its sensors where ``mounts`` has them, by their names; the others are at the origin.
 
     Raises:
         CaptureError: it cannot be read.
     """
-    feed: Feed = import_module(f"{_FEEDS}.capture_feed").CaptureFeed(path, with_packets=with_packets)
+    feed: Feed = import_module(f"{_FEEDS}.capture_feed").CaptureFeed(path, mounts=mounts, with_packets=with_packets)
     return feed
+
+
+def mounts_of(rig: "Rig") -> "Mapping[str, Pose]":
+    """Mounts of a rig's sensors by the names that they have in a capture of the rig."""
+    mounts: dict[str, Pose] = {}
+    for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
+        network = sensor.network
+        points, *_ = lidar.family.flows(network.data_port, network.position_port)
+        further = f"{network.source}:{points.destination_port}"
+        mounts[further if network.source in mounts else network.source] = lidar.setup.body_from_sensor
+    return mounts
 
 
 def listen_feed(host: str, port: int, *, with_packets: bool = False) -> "Feed":

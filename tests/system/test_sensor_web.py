@@ -138,13 +138,14 @@ def test_another_destination_gets_the_packets(bench, receiver):
 
 
 @pytest.mark.extended
-def test_a_reset_is_a_pause_after_which_saved_settings_are_back(bench):
+@pytest.mark.parametrize("reset", [{"data": "reset_system"}, {"body": b"reset_system"}], ids=["form", "word"])
+def test_a_reset_is_a_pause_after_which_saved_settings_are_back(bench, reset):
     _, client, data, _, control = bench
     assert client.post("/cgi/setting", returns="Last")[0] == 204
     assert client.post("/cgi/save", data="submit")[0] == 204
     assert client.post("/cgi/setting", returns="Dual", rpm=900)[0] == 204
-    assert client.post("/cgi/reset", data="something")[0] == 400
-    assert client.post("/cgi/reset", data="reset_system")[0] == 204
+    assert client.post("/cgi/reset", data="something")[0] == client.post("/cgi/reset", body=b"something")[0] == 400
+    assert client.post("/cgi/reset", **reset)[0] == 204
     until(lambda: control.state()["sensors"]["lidar"]["flows"]["data"]["silenced_packets"] > 100)
     until(lambda: client.json("settings.json")["returns"] == "Last")
     assert set(packets(data)["return_mode"]) == {0x38}

@@ -73,9 +73,13 @@ class VehicleActor:
         """Find out whether a change can be made.
 
         Raises:
-            ConfigError: the rig has no vehicle.
+            ConfigError: the rig has no vehicle, or the change puts it under the ground.
         """
+        from hilsim.assembly.vehicle_changes import require_place  # noqa: PLC0415 - most rigs have no vehicle
+
         check_unseen(self.context.rig, change)
+        if change.position_m is not None:
+            require_place(self.context.scenery(self.context.rig).world, change.position_m)
 
     def make(self, change: VehicleChange, now_ns: int) -> tuple[int, dict[str, int]]:
         """Make a change; ``now_ns`` is the rig time now.
@@ -84,7 +88,7 @@ class VehicleActor:
             Rig time of the change, and the rig time of the step at which it begins.
 
         Raises:
-            ConfigError: the rig has no vehicle, or too many changes wait for the vehicle's next step.
+            ConfigError: the rig has no vehicle, the change puts it under the ground, or too many changes wait for the vehicle's next step.
             TransmitError: the vehicle makes no step.
         """
         from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes  # noqa: PLC0415 - most rigs have no vehicle
@@ -104,4 +108,6 @@ class VehicleActor:
             if time.monotonic() > until_s or not vehicle.alive:
                 raise TransmitError(f"the vehicle must take a change within {_ANSWER_S:.0f} s, got no step (its controller is not in command)")
             time.sleep(_POLL_S)
+        if change.reset or change.position_m is not None:
+            vehicle.autopilot.leapt = True
         return at_ns, {VEHICLE: begun_ns}

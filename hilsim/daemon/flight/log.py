@@ -78,9 +78,9 @@ class FlightLog:
             log.warning("vehicle.contact_began", kinds=kind_names(kinds), closing_mps=began_mps, position_m=self._vehicle.position_m, contacts=count)
 
     def _look_at_autopilot(self) -> None:
-        """Log readiness to arm for a disarmed, whole vehicle that touches only the ground, and in flight the estimator's first fault."""
+        """Log readiness to arm for a disarmed, whole vehicle that touches only the ground and does not fall, and in flight the estimator's first fault."""
         vehicle, autopilot = self._vehicle, self._vehicle.autopilot
-        in_flight = vehicle.is_armed or vehicle.loop_setup.shared.touch.word[TouchWord.KINDS] != 0
+        in_flight = vehicle.is_armed or vehicle.is_falling or vehicle.loop_setup.shared.touch.word[TouchWord.KINDS] != 0
         ready = autopilot.is_ready
         if ready == self._ready or (ready and (in_flight or vehicle.is_crashed)):
             return

@@ -46,6 +46,8 @@ _USABLE = 0.95
 _PRIORITY_BELOW = 5
 """Priority below sending and above rendering: a step of the vehicle takes some 10 us, rendering a packet 100 us."""
 _SLICE_US = 1000.0
+_FALLING_MPS = 5.0
+"""Faster than an autopilot descends (PX4's MPC_Z_VEL_MAX_DN is 1 to 1.5 m/s) and a drop of a metre ends."""
 
 
 def paced_line(kind: str, budget: LinkBudget) -> Line:
@@ -109,6 +111,7 @@ class FlyingVehicle:
     def __post_init__(self) -> None:
         controller = self.spec.controller
         self.rate_hz = controller.rate_hz
+        self.autopilot.is_carried = controller.kind in ("serial", "udp")
         self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self.table = ChangeTable(self.loop_setup.shared.changes)
 
@@ -179,6 +182,11 @@ class FlyingVehicle:
         """Whether the vehicle cannot fly until it is reset, after an impact or because blades are broken."""
         state = self.loop_setup.flight.state
         return bool(state.crashed[0] or state.broken.any())
+
+    @property
+    def is_falling(self) -> bool:
+        """Whether the vehicle moves downwards at more than ``_FALLING_MPS``."""
+        return bool(self.loop_setup.flight.state.motion[5] < -_FALLING_MPS)
 
     @property
     def damage(self) -> str:

@@ -93,15 +93,15 @@ class SensorServer:
         del request
         return web.Response(text=self._page, content_type="text/html", headers=_PAGE_HEADERS)
 
-    async def _keys(self, request: web.Request) -> list[tuple[str, str]]:
-        """Keys and values of a form.
+    async def _keys(self, request: web.Request, *, strict: bool = True) -> list[tuple[str, str]]:
+        """Keys and values of a form; a word without ``=`` is a key without a value, or an error where ``strict``.
 
         Raises:
             HTTPException: the body is too long, too slow or not whole.
             ValueError: it is no form.
         """
         body = await read_body(request)
-        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=_MOST_KEYS)
+        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=strict and bool(body), max_num_fields=_MOST_KEYS)
 
     async def _form(self, request: web.Request) -> web.Response:
         path = request.path.removeprefix("/cgi/setting")
@@ -122,10 +122,10 @@ class SensorServer:
 
     async def _reset(self, request: web.Request) -> web.Response:
         try:
-            values = {value for _, value in await self._keys(request)}
+            keys = await self._keys(request, strict=False)  # clients send data=reset_system, or that word alone
         except ValueError as error:
             return web.Response(status=400, text=f"{error}\n")
-        if "reset_system" not in values:
+        if "reset_system" not in {word for pair in keys for word in pair}:
             return web.Response(status=400, text="data must be reset_system\n")
         await self._sensor.reset()
         return web.Response(status=_NO_CONTENT)

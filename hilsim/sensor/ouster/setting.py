@@ -6,7 +6,7 @@ from typing import Literal
 from hilsim.errors import require
 from hilsim.protocols.ouster.firmware import NEWEST, Firmware, find_firmware, footer_of
 from hilsim.protocols.ouster.imu import LEGACY_IMU
-from hilsim.protocols.ouster.interface.settings import column_window
+from hilsim.protocols.ouster.interface.settings import column_window, window_rule
 from hilsim.protocols.ouster.lidar import LidarLayout, lidar_layout
 from hilsim.protocols.ouster.metadata import LIDAR_MODES, SIGNAL_MULTIPLIERS, mode_numbers
 from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, PROFILES, Profile
@@ -29,7 +29,7 @@ class OusterSetting:
         udp_profile_lidar: Lidar profile: what its packets contain.
         udp_profile_imu: IMU profile.
         azimuth_window_mdeg: First and last angle of the lidar frame that is sent, counter-clockwise, in thousandths of a degree; 0 and 360000: the whole turn.
-        signal_multiplier: Factor of the laser's power: 0.25, 0.5, 1, 2 or 3.
+        signal_multiplier: Factor of the laser's power: 0.25, 0.5, 1, 2 (with a window of at most 180 degrees) or 3 (120 degrees).
         timestamp_mode: Source of the packets' time.
         return_order: Order of the two returns of a dual profile.
         min_range_threshold_cm: Smallest range that is reported: 0, 30 or 50.
@@ -71,6 +71,7 @@ class OusterSetting:
                 f"azimuth_window_mdeg must be two different angles of 0 to {TURN_MDEG}, got {list(self.azimuth_window_mdeg)}",
             ),
             (self.signal_multiplier in SIGNAL_MULTIPLIERS, f"signal_multiplier must be 0.25, 0.5, 1, 2 or 3, got {self.signal_multiplier}"),
+            window_rule("azimuth_window_mdeg", self.azimuth_window_mdeg, self.signal_multiplier),
             (self.min_range_threshold_cm in {0, 30, 50}, f"min_range_threshold_cm must be 0, 30 or 50, got {self.min_range_threshold_cm}"),
             _firmware_rule(self.firmware),
             (self.serial is None or 0 < self.serial < 10**12, f"serial must be 1 to 999999999999, got {self.serial}"),

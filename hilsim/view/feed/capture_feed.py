@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError, HilsimError, require
+from hilsim.geometry.frames import Quaternion, Vector
+from hilsim.geometry.poses import Pose
 from hilsim.scans.streams import SensorStreams
 from hilsim.view.feed.packets import LatestPackets
 from hilsim.view.feed.store import ScanStore
@@ -33,11 +36,20 @@ class CaptureFeed(StoredFeed):
         fault: Reason why playing has ended; empty while it has not.
     """
 
-    def __init__(self, path: str | Path, *, seconds: float = 10.0, most_bytes: int = 256_000_000, with_packets: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        mounts: Mapping[str, Pose] | None = None,
+        seconds: float = 10.0,
+        most_bytes: int = 256_000_000,
+        with_packets: bool = False,
+    ) -> None:
         """Read the capture once for its length, and start to play it.
 
         Args:
             path: PCAP or PCAPNG, plain, gzip or zstd.
+            mounts: Poses of sensors by their names; the others are at the origin.
             seconds: Time for which scans are stored.
             most_bytes: Most memory of stored scans.
             with_packets: Whether packets are stored for ``packets``.
@@ -52,7 +64,8 @@ class CaptureFeed(StoredFeed):
         self._begin_ns, self.duration_s, self.notes = _measured(self._path)
         self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
-        self._streams = SensorStreams(self._store.add, self._store.add_sensor, metadata=OusterMetadata(capture=self._path))
+        self._mounts = mounts or {}
+        self._streams = SensorStreams(self._store.add, self._store.add_sensor, self._pose, OusterMetadata(capture=self._path))
         self._names = SensorNames()
         self._changing = threading.Condition()
         self._is_playing = True
@@ -61,6 +74,10 @@ class CaptureFeed(StoredFeed):
         self._position_s = 0.0
         self._thread = threading.Thread(target=self._run, name="view-capture", daemon=True)
         self._thread.start()
+
+    def _pose(self, sensor: str, _stamp_ns: int) -> tuple[Vector, Quaternion]:
+        mount = self._mounts.get(sensor, Pose())
+        return mount.position_m, mount.orientation
 
     @property
     def position_s(self) -> float:

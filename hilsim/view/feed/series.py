@@ -106,7 +106,7 @@ def _vehicle(status: Mapping[str, Any]) -> dict[str, float]:
         return {}
     w, x, y, z = truth["orientation"]
     found = {
-        "vehicle height_m": vehicle.get("height_m", np.nan),
+        "vehicle height_m": np.nan if vehicle.get("height_m") is None else vehicle["height_m"],
         "vehicle roll_deg": np.degrees(np.arctan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))),
         "vehicle pitch_deg": np.degrees(np.arcsin(np.clip(2 * (w * y - z * x), -1, 1))),
         "vehicle yaw_deg": np.degrees(np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))),

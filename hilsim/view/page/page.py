@@ -41,6 +41,8 @@ _MAP_STEPS = 5
 _STATUS_STEPS = 10
 _TRACK_STEPS = 10
 _TRACK_M = 0.1
+_LABEL_STEP_M = 0.3
+"""Height of a label above the one of the sensor before, so that those of sensors at one place do not cover each other."""
 _TRACK_POSITIONS = 4000
 _VIEW_RADIUS_M = 4.0
 _FAR_M = 1000.0
@@ -63,7 +65,7 @@ class _Sensor:
         self.pose: SensorPose | None = None
         self.positions: list[npt.NDArray[np.float64]] = []
         self.frame: Any = server.scene.add_frame(f"/sensors/{index}", axes_length=0.6, axes_radius=0.015, visible=False)
-        self.label: Any = server.scene.add_label(f"/sensors/{index}/name", name, visible=False)
+        self.label: Any = server.scene.add_label(f"/sensors/{index}/name", name, position=(0.0, 0.0, _LABEL_STEP_M * index), visible=False)
         self.edges: Any = None
         self.track: Any = None
         self.drawn_positions = 0

@@ -63,11 +63,11 @@ def count(pilot, name):
 
 
 @pytest.mark.parametrize("rate", [0, 9, 20_001, 65_535])
-def test_a_frame_rate_that_the_physics_cannot_step_is_refused_counted_and_reported(pilot, rate):
-    assert pilot.answer(frame(rate=rate), PEER) == b""
-    assert count(pilot, "FOREIGN_DATAGRAMS") == 1
-    assert pilot.trouble == f"127.0.0.1:40001: SITL servo packet's frame rate must be 10 to 20000 Hz, got {rate} at byte 2"
-    assert json.loads(pilot.answer(frame(), PEER))["timestamp"] == pytest.approx(0.0025, abs=1e-6)
+def test_a_frame_rate_that_the_physics_cannot_step_is_reported_and_answered_with_usual_steps_so_that_ardupilot_can_take_another(pilot, rate):
+    assert json.loads(pilot.answer(frame(1, rate), PEER))["timestamp"] == pytest.approx(1 / 1200, abs=1e-6)
+    fault = f"127.0.0.1:40001: SITL servo packet's frame rate (SIM_RATE_HZ) must be 10 to 20000 Hz, got {rate} at byte 2"
+    assert pilot.trouble == f"{fault}; frames are answered with steps of 1/1200 s until it is set right"
+    assert json.loads(pilot.answer(frame(2, 400), PEER))["timestamp"] == pytest.approx(1 / 1200 + 1 / 400, abs=1e-6)
 
 
 @pytest.mark.parametrize("rate", [10, 400, 999, 1001, 19_999, 20_000])

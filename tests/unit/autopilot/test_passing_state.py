@@ -23,8 +23,8 @@ def told(said, *messages, truth=TRUTH):
     return said
 
 
-def estimator(flags):
-    return common.MAVLink_estimator_status_message(1, flags, *[0.1] * 6, 0.3, 0.3)
+def estimator(flags, time_us=1):
+    return common.MAVLink_estimator_status_message(time_us, flags, *[0.1] * 6, 0.3, 0.3)
 
 
 def home():
@@ -54,6 +54,20 @@ def test_without_estimator_or_home_it_is_reported_which_is_missing_and_a_restart
     assert said.is_ready
     said.forget()
     assert not said.is_ready
+
+
+def test_after_a_leap_of_the_vehicle_the_estimator_counts_again_when_it_has_had_time_to_notice():
+    said = told(AutopilotStatus(), estimator(READY), home())
+    said.leapt = True
+    for time_us in (None, 50_000_000, 59_999_999):
+        if time_us is not None:
+            told(said, estimator(READY, time_us))
+        assert said.obstacle == "the vehicle was put elsewhere, which the estimator may notice within 10 s"
+    assert told(said, estimator(READY, 60_000_000)).is_ready
+
+
+def test_a_link_that_carries_no_status_is_reported_as_that():
+    assert AutopilotStatus(is_carried=False).obstacle == "not known: this link does not carry the autopilot's status"
 
 
 def test_the_last_warning_is_kept_and_notices_are_not():

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import threading
 import time
 
 import pytest
@@ -10,14 +11,17 @@ from pymavlink.dialects.v20 import common
 
 from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
 from hilsim.autopilot.ground_stations.forwarding import forward
+from hilsim.autopilot.loop_context import ControlWord
 from hilsim.autopilot.send_queue import allocate_outbox, build_pace, flush
+from hilsim.compilation.atomics import publish
 from hilsim.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
 from hilsim.links.line import SerialSpec
 from hilsim.links.serial_port import open_serial
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
 from hilsim.protocols.mavlink.messages import build_origin
 from hilsim.transmit.packet_queue import allocate_packet_queue
-from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, signing_packer
+from tests.flight import FlyingLoop, vehicle_spec
+from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, packer, signing_packer
 
 GROSS_LIMIT_S = 30
 IS_STREAM = True
@@ -85,6 +89,38 @@ async def test_a_controller_that_speaks_byte_by_byte_is_heard_frame_by_frame(lin
             link.turn()
         await link.turns_until(lambda: heard.extend(taken(station)) or len(heard) >= 6)
     assert heard == mixture()
+
+
+@pytest.mark.asyncio
+async def test_two_megabytes_of_a_log_that_come_as_fast_as_a_cable_carries_them_reach_a_station_and_the_loop_loses_no_frame(cable, udp_socket):
+    """The whole loop of a flying vehicle, in its own thread, beside a controller that writes its log without a pause."""
+    end, station, heard = cable(), udp_socket(), []
+    mav = packer()
+    sent = [common.MAVLink_log_data_message(7, 90 * number, 90, [number % 251] * 90).pack(mav) for number in range(-(-2_000_000 // 90))]
+    loop = FlyingLoop(vehicle_spec()).begin()
+    opened = open_serial(SerialSpec(port=end.device))
+    os.set_blocking(end.master, True)
+    writing = threading.Thread(target=lambda: [os.write(end.master, b"".join(sent[row : row + 30])) for row in range(0, len(sent), 30)])
+    try:
+        publish(loop.shared.control, ControlWord.LINK, opened.descriptor)
+        async with forward(
+            [StationSpec(name="qgc", remote=station.getsockname())],
+            from_controller=loop.shared.to_stations,
+            to_controller=loop.shared.to_controller,
+            arrival_descriptor=int(loop.shared.wakes[1]),
+            link_descriptor=int(loop.shared.wakes[0]),
+        ):
+            writing.start()
+            async with asyncio.timeout(GROSS_LIMIT_S):
+                while len(heard) < len(sent):
+                    heard.extend(taken(station))
+                    assert loop.count("UNFORWARDED_FRAMES") == 0
+                    await asyncio.sleep(0)
+        assert heard == sent
+    finally:
+        writing.join()
+        loop.end()
+        opened.close()
 
 
 @pytest.mark.asyncio

@@ -8,8 +8,10 @@ from click.testing import CliRunner
 
 from hilsim.cli.addresses import HostPort
 from hilsim.cli.compare import compare
+from hilsim.cli.control import CHANGES
 from hilsim.cli.outputs import ImageFile
 from hilsim.cli.picture import picture
+from hilsim.config.script import CHANGE_KINDS
 from hilsim.transmit import hosts
 
 
@@ -69,3 +71,7 @@ def test_an_image_that_can_be_written_is_taken(tmp_path, name):
 def test_commands_that_draw_say_so_before_they_begin(command, arguments):
     done = CliRunner().invoke(command, [*arguments, "-o", "a.bmp"])
     assert (done.exit_code, "must end in .png, .svg or .pdf, got a.bmp" in done.stderr) == (2, True)
+
+
+def test_control_knows_each_kind_of_change_without_importing_them():
+    assert tuple(kind.kind for kind in CHANGE_KINDS) == CHANGES

@@ -12,6 +12,7 @@ from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.collision.contacts import PART_NS, Touching, TouchWord
 from hilsim.collision.surroundings import LOOK_NS, look_around
 from hilsim.geometry.poses import Pose
+from hilsim.geometry.tracks import linear_track
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
@@ -137,6 +138,16 @@ def test_a_car_that_runs_over_a_parked_vehicle_pushes_it_with_forces_an_inertial
     assert contacts(made) == 1
     assert kinds(made) & (Touching.OBSTACLE | Touching.MOVING) == Touching.OBSTACLE | Touching.MOVING
     np.testing.assert_allclose(rows[hit - 1000 : hit - 20, 2], STANDING_M, atol=1e-4)  # nothing lifts it before
+
+
+@pytest.mark.parametrize(("crashed", "moves_m"), [(1, 0.0), (0, 2.0)])
+def test_a_pedestrian_pushes_a_vehicle_along_and_steps_over_a_wreck_at_rest(crashed, moves_m):
+    track = linear_track(np.array([0, 4_000_000_000]), [(-2.0, 0.0, 0.9), (3.2, 0.0, 0.9)], [(1.0, 0.0, 0.0, 0.0)] * 2)
+    walker = SceneObject(mesh=box((0.4, 0.5, 1.8), GRASS), placement=track)
+    made = vehicle((0.0, 0.0, 0.0))
+    made.flight.state.crashed[0] = crashed
+    rows, _, _ = flown(made, build_world([FLOOR, walker]), 4000)
+    assert rows[-1, 0] - rows[0, 0] == pytest.approx(moves_m, abs=1e-3) if crashed else rows[-1, 0] - rows[0, 0] > moves_m
 
 
 def test_a_fall_is_reported_with_the_speed_that_its_height_gives_and_the_leg_that_slaps_down_after_it_is_the_fastest():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.collision.surroundings import LOOK_NS, build_surroundings, carry_planes, look_around, surface_velocity
+from hilsim.collision.surroundings import LOOK_NS, build_surroundings, carry_planes, is_below_ground, look_around, surface_velocity
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import linear_track
 from hilsim.scene.materials import DEFAULTS
@@ -56,6 +56,26 @@ def test_in_an_empty_world_there_is_no_ground_and_no_height():
     around = looked([])
     assert around.ground.tolist() == [list(NOTHING)] * len(around.ground)
     assert around.height_m.tolist() == [np.inf]
+
+
+@pytest.mark.parametrize(
+    ("place_m", "is_below"),
+    [
+        ((0.0, 0.0, 0.0), False),
+        ((0.0, 0.0, -0.4), False),
+        ((0.0, 0.0, -0.6), True),
+        ((0.0, 0.0, -5000.0), True),
+        ((0.0, 0.0, 5000.0), False),
+        ((200.0, 0.0, -5.0), False),
+        ((3.0, 0.0, -5.0), False),
+    ],
+)
+def test_a_place_is_below_the_ground_if_nothing_is_below_it_and_a_still_surface_above(place_m, is_below):
+    track = linear_track(np.array([0, 1_000_000_000]), [(200.0, 0.0, 0.0), (200.0, 0.0, 1.0)], [(1.0, 0.0, 0.0, 0.0)] * 2)
+    moving = SceneObject(mesh=plane((1.0, 1.0), GRASS), placement=track)
+    cellar = SceneObject(mesh=plane((1.0, 1.0), GRASS), placement=Pose(position_m=(3.0, 0.0, -6.0)))
+    assert is_below_ground(build_world([FLOOR, moving, cellar]), place_m) is is_below
+    assert not is_below_ground(build_world([]), place_m)
 
 
 def test_ground_that_was_there_is_forgotten_when_it_is_gone():

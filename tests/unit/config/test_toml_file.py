@@ -4,7 +4,7 @@ import pytest
 
 from hilsim.config.profiles import find_profile
 from hilsim.config.rig import load_rig
-from hilsim.config.toml_file import read_toml
+from hilsim.config.toml_file import read_toml, toml_value
 from hilsim.errors import ConfigError
 
 
@@ -69,6 +69,22 @@ def test_brackets_dots_and_digits_in_texts_and_comments_count_for_nothing(tmp_pa
 def test_a_text_without_an_end_is_refused_at_once(tmp_path, text):
     with pytest.raises(ConfigError, match=r"rig\.toml: "):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("2026-11-27T15:52:52Z", "2026-11-27T15:52:52Z"),
+        ("2026-11-27 15:52:52.5Z", "2026-11-27T15:52:52.500000Z"),
+        ("2026-11-27T15:52:52+01:00", "2026-11-27T15:52:52+01:00"),
+        ("2026-11-27T15:52:52", "2026-11-27T15:52:52"),
+        ("2026-11-27", "2026-11-27"),
+        ("15:52:52", "15:52:52"),
+    ],
+)
+def test_dates_and_times_are_texts_in_a_file_and_as_a_value(tmp_path, typed, text):
+    assert read(tmp_path, f"a = [{{b = {typed}}}]") == {"a": [{"b": text}]}
+    assert toml_value(typed, "--set") == text
 
 
 def test_windows_line_ends_are_read(tmp_path):

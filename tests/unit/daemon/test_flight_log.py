@@ -133,6 +133,15 @@ def test_a_crashed_vehicle_is_not_ready_to_arm(vehicle):
     assert [row["event"] for row in said(log)] == ["flight.ready_to_arm"]
 
 
+def test_a_falling_vehicle_is_not_ready_to_arm(vehicle):
+    log, autopilot, motion = FlightLog(vehicle), vehicle.autopilot, vehicle.loop_setup.flight.state.motion
+    motion[5] = -43.0
+    autopilot.has_home, autopilot.estimator_flags = True, 0x37F
+    assert said(log) == []
+    motion[5] = 0.0
+    assert [row["event"] for row in said(log)] == ["flight.ready_to_arm"]
+
+
 def test_a_lost_link_clears_the_autopilots_reports(vehicle):
     log = FlightLog(vehicle)
     vehicle.autopilot.estimator_flags = 0x37F

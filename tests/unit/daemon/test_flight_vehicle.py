@@ -1,16 +1,33 @@
 """How a vehicle's link is paced by its budget, and what a rig says of links and ground stations."""
 
+import json
+import time
+from types import SimpleNamespace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hilsim.autopilot.ground_stations.endpoints import Protocol
 from hilsim.autopilot.loop_setup import open_line
+from hilsim.autopilot.passing_state import Errors
 from hilsim.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
+from hilsim.collision.surroundings import look_around
+from hilsim.daemon.control_requests import parse_request, state_answer
 from hilsim.daemon.flight.link import rates_of, station_of
-from hilsim.daemon.flight.vehicle import paced_line, rate_within
+from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
 from hilsim.links.addresses import RATES_HZ
 from hilsim.links.budget import LinkRates, plan_link
 from hilsim.links.line import Line, LineKind
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
+from hilsim.scene.materials import DEFAULTS
+from hilsim.scene.primitives import plane
+from hilsim.scene.world import SceneObject, build_world
+from hilsim.telemetry.readings import Reading
+from hilsim.transmit.scheduling import ThreadSettings
+from hilsim.vehicle.live import build_live_pose
+from tests.flight import vehicle_spec
+from tests.unit.vehicle.vehicles import BARE
 
 
 def uart(baud, sensor_hz=250.0):
@@ -68,3 +85,26 @@ def test_a_station_that_comes_to_hilsim_finds_it_at_its_address(kind, protocol):
 def test_actuators_are_withheld_from_a_station_unless_it_asks_for_them():
     assert station_of(GroundStationSpec()).withhold == (HIL_ACTUATOR_CONTROLS.id,)
     assert station_of(GroundStationSpec(actuators=True)).withhold == ()
+
+
+_FLOOR = build_world([SceneObject(mesh=plane((100.0, 100.0), DEFAULTS["grass"]))])
+_FLOWN = FlyingVehicle(spec=vehicle_spec(), profile=BARE, seed=1, world=_FLOOR, live=build_live_pose(), settings=ThreadSettings(scheduling="plain"))
+_metres = st.floats(-1e6, 1e6)
+
+
+@given(st.tuples(_metres, _metres, _metres), st.floats())
+def test_the_state_is_json_wherever_the_vehicle_is_and_whatever_its_autopilot_reports(place_m, error_m):
+    flight = _FLOWN.loop_setup.flight
+    flight.state.motion[:3] = place_m
+    look_around(_FLOOR, _FLOWN.loop_setup.context.multirotor, flight.state, 0, flight.around)
+    _FLOWN.autopilot.errors = Errors(position_m=(error_m, 0.0, 0.0))
+    running = SimpleNamespace(
+        rig=SimpleNamespace(name="bench"),
+        reading=lambda: Reading(vehicle=_FLOWN.reading()),
+        epoch_ns=time.monotonic_ns(),
+        changer=SimpleNamespace(made=(), object_names=list),
+        live_pose=_FLOWN.live,
+    )
+    vehicle = parse_request(json.dumps(state_answer(running)))["vehicle"]  # JSON without NaN and Infinity
+    is_above = max(abs(place_m[0]), abs(place_m[1])) < 49.0 and 0.0 < place_m[2] < 199.0
+    assert (vehicle["height_m"] is not None) or not is_above

@@ -65,6 +65,10 @@ def test_what_has_a_past_cannot_begin_in_the_middle(tmp_path, host):
     assert rig_clock(rig_of(tmp_path, ROOM + EPOCH + ROVER), 2_500_000_000).begin_ns == 9_000_000_000
 
 
+def test_an_instant_may_be_a_date_of_toml(tmp_path):
+    assert rig_of(tmp_path, ROOM + EPOCH.replace('"', "")).spec.transmit == rig_of(tmp_path, ROOM + EPOCH.replace(".25", ".250000")).spec.transmit
+
+
 @pytest.mark.parametrize("text", ["2026-01-01T12:00:00", "2026-01-01T12:00:00+01:00", "noon Z", "2026-13-01T00:00:00Z", "2300-01-01T00:00:00Z"])
 def test_an_instant_must_be_utc(tmp_path, text):
     with pytest.raises(ConfigError, match=r"transmit\.epoch_utc must be a UTC instant from 1970 to 2199 like 2026-01-01T12:00:00Z, got"):

@@ -26,6 +26,7 @@ SETTINGS = {
     "NAV_RCL_ACT": 0,
     "NAV_DLL_ACT": 0,
     "EKF2_REQ_GPS_H": 10.0,
+    "EKF2_AID_MASK": 1,
     **{f"MAV_{number}_{what}": 0 for number in range(3) for what in ("CONFIG", "RATE")},
     **{f"SER_TEL{number}_BAUD": 57_600 for number in range(1, 5)},
 }
@@ -229,12 +230,22 @@ def test_the_airframe_is_judged(value, verdict, fact):
     assert ("set SYS_AUTOSTART = 1001" in finding.advice) == (verdict == "fair")
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("CAL_ACC0_ID", 1_310_988), ("CAL_GYRO0_ID", 1_310_988), ("CAL_MAG0_ID", 197_388)])
-def test_a_sensor_that_is_not_the_simulated_one_keeps_it_from_arming(name, wanted):
-    finding = only(name, **{name: 2_424_852})
-    assert finding.verdict == "bad"
-    assert finding.fact == "2424852 is not the simulated sensor: arming is refused because it needs calibration"
-    assert finding.advice == f"set {name} = {wanted}; restart the controller"
+@pytest.mark.parametrize("name", ["CAL_ACC0_ID", "CAL_GYRO0_ID", "CAL_MAG0_ID"])
+@pytest.mark.parametrize("value", [0, 2_424_852])
+def test_calibrations_keep_no_controller_in_the_loop_from_arming_as_px4_checks_none_then(name, value):
+    finding = only(name, **{name: value})
+    assert (finding.verdict, finding.advice) == ("good", "")
+    assert finding.fact == f"{value}: not the simulated sensor, which PX4 does not check while the HIL flag is on"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "mended"), [("EKF2_AID_MASK", 0, 1), ("EKF2_AID_MASK", 24, 1), ("EKF2_GPS_CTRL", 0, 7), ("EKF2_GPS_CTRL", 8, 7)]
+)
+def test_an_estimator_without_gps_is_reported_with_the_setting_that_mends_it(name, value, mended):
+    finding = only("GPS aiding", **{name: value})
+    assert (finding.verdict, finding.advice) == ("bad", f"set {name} = {mended}; restart the controller")
+    assert finding.fact == f"{name} {value}: the estimator makes no use of GPS, so there is never a position"
+    assert "GPS aiding" not in [each.subject for each in diagnose(USB, replace(FINE, parameters=SETTINGS | {name: mended}))]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +271,7 @@ def test_how_long_a_position_takes_is_reported():
 def test_parameters_that_were_not_answered_are_named():
     without = {name: value for name, value in SETTINGS.items() if name not in ("SER_TEL4_BAUD", "MAV_2_RATE")}
     finding = only("parameters", heard=replace(FINE, parameters=without))
-    assert (finding.verdict, finding.fact) == ("good", "17 of 19 answered; not there or not answered: MAV_2_RATE, SER_TEL4_BAUD")
+    assert (finding.verdict, finding.fact) == ("good", "18 of 21 answered; not there or not answered: MAV_2_RATE, SER_TEL4_BAUD, EKF2_GPS_CTRL")
 
 
 def test_a_missing_parameter_that_decides_is_asked_for_again():
@@ -273,7 +284,7 @@ def test_a_missing_parameter_that_decides_is_asked_for_again():
 
 def test_no_answer_at_all_points_at_our_wire():
     finding = only("parameters", heard=replace(FINE, parameters={}))
-    assert (finding.verdict, finding.fact) == ("fair", "none of 19 was answered")
+    assert (finding.verdict, finding.fact) == ("fair", "none of 21 was answered")
     assert "look at TX" in finding.advice
 
 

@@ -348,6 +348,8 @@ def test_a_setting_of_another_family_and_each_contradiction_are_faults_reported_
     with pytest.raises(ValueError, match="lidar_mode must be one of") as fault:
         OusterSetting(lidar_mode="1000x10", signal_multiplier=5, firmware="4.0.0", azimuth_window_mdeg=(5, 5), serial=-1)
     assert all(part in str(fault.value) for part in ("signal_multiplier", "firmware", "azimuth_window_mdeg", "serial"))
+    with pytest.raises(ValueError, match="azimuth_window_mdeg must be at most 180000 wide beside signal_multiplier 2"):
+        OusterSetting(signal_multiplier=2)
     with pytest.raises(ValueError, match="ouster must not be given for a VLP-16"):
         lidar_setting(spec=parse_profile(read_profile(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16"), ouster=OusterSetting())
 

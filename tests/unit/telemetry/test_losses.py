@@ -6,7 +6,7 @@ from hilsim.telemetry.faults import FAULTS, Fault, Level, worst_level
 from hilsim.telemetry.history import Count
 from hilsim.telemetry.losses import JUDGED, judge, kernel_counters, own_counters
 from hilsim.telemetry.readings import GazeboReading, PacketStreamReading, Reading, RecordingReading, RoverReading, StreamLoss
-from tests.unit.telemetry.conftest import LATE, SILENT, make_reading
+from tests.unit.telemetry.conftest import LATE, SILENT, make_reading, make_vehicle
 
 QUIET = Reading()
 
@@ -177,6 +177,33 @@ def test_cycles_that_a_rover_left_out_are_counted_against_all_that_were_due():
 def test_scans_that_gazebos_subscribers_did_not_get_are_reported_while_there_are_any(scans, skipped, told):
     reading = Reading(gazebo=(GazeboReading(lidar="cart::base::top", scans=scans, messages=2 * scans, skipped_scans=skipped),))
     assert [(fault.key, fault.level) for fault in judge(own_counters(reading), reading)] == told
+
+
+FLIGHT_LINK_TEXTS = {
+    "sensor_frames_skipped": "6 of 2500 sensor frames skipped, because the machine stalled in the last 10 s",
+    "frames_unforwarded": "1 frames of the flight controller not forwarded to ground stations in the last 10 s",
+    "controller_silent": "motor commands stopped for 0.2 s or longer, 2 times in the last 10 s",
+}
+
+
+@pytest.mark.parametrize(
+    ("grown", "keys"),
+    [
+        ({}, []),
+        ({"skipped_frames": 5}, []),
+        ({"skipped_frames": 6}, ["sensor_frames_skipped"]),
+        ({"unforwarded_frames": 1}, ["frames_unforwarded"]),
+        ({"silences": 2}, ["controller_silent"]),
+        ({"skipped_frames": 6, "silences": 2, "state": ""}, []),
+    ],
+)
+def test_a_flight_controller_that_is_badly_served_or_silent_is_degraded_and_a_vehicle_that_flies_itself_is_not(grown, keys):
+    counters = {"skipped_frames": 0, "unforwarded_frames": 0, "silences": 0, "sensor_frames": 2494}
+    reading = Reading(vehicle=make_vehicle(**(counters | grown)))
+    faults = judge(own_counters(reading), reading)
+    assert [(fault.key, fault.subject, fault.level, fault.text) for fault in faults] == [
+        (key, "vehicle", Level.DEGRADED, FLIGHT_LINK_TEXTS[key]) for key in keys
+    ]
 
 
 def test_keys_that_are_judged_are_known():

@@ -9,7 +9,7 @@ an OS0-128 with firmware 2.3 (tests/pcaps/windowed_frame1 and 2 of that reposito
 
 import ipaddress
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +28,9 @@ DESTINATION_KEYS = ("udp_dest", "udp_port_lidar", "udp_port_imu", "udp_multicast
 PHASE_LOCK_MODES = ("TIME_FROM_PTP_1588", "TIME_FROM_SYNC_PULSE_IN")
 TIMESTAMP_MODES = ("TIME_FROM_INTERNAL_OSC", "TIME_FROM_SYNC_PULSE_IN", "TIME_FROM_PTP_1588")
 FULL_WINDOW_MDEG = 360_000
+_WIDEST_WINDOW_MDEG: Mapping[float, int] = {2: 180_000, 3: 120_000}
+"""Widest ``azimuth_window`` by ``signal_multiplier``, where it is less than a turn. Source: Ouster's firmware user manual, sensor features, signal multiplier
+(https://ouster.com/sensor-docs/fw-user-manual/docs/sensor-features/signal-multiplier)."""
 _SHOWN = 80
 _OLDEST, _V2_2, _V3_1, _V3_2 = Firmware(0, 0), Firmware(2, 2), Firmware(3, 1), Firmware(3, 2)
 
@@ -203,7 +206,16 @@ def require_compatible(settings: Mapping[str, Any], prod_line: str) -> None:
             settings["lidar_mode"] != "4096x5" or not prod_line.startswith("OS-0"),
             f"lidar_mode must not be 4096x5 for {prod_line}: some OS1 and OS2 have it",
         ),
+        window_rule("azimuth_window", settings["azimuth_window"], settings["signal_multiplier"]),
     )
+
+
+def window_rule(name: str, window_mdeg: Sequence[int], multiplier: float) -> tuple[bool, str]:
+    """Rule that an azimuth window called ``name`` is no wider than its ``signal_multiplier`` permits."""
+    span_mdeg = (window_mdeg[1] - window_mdeg[0]) % FULL_WINDOW_MDEG or FULL_WINDOW_MDEG
+    widest_mdeg = _WIDEST_WINDOW_MDEG.get(multiplier, FULL_WINDOW_MDEG)
+    fault = f"{name} must be at most {widest_mdeg} wide beside signal_multiplier {multiplier:g}, got {list(window_mdeg)}, which is {span_mdeg} wide"
+    return span_mdeg <= widest_mdeg, fault
 
 
 def factory_settings(firmware: Firmware) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from hilsim.view.feed import daemon_feed
 from hilsim.view.feed.capture_feed import CaptureFeed
 from hilsim.view.feed.listen_feed import ListenFeed
 from hilsim.view.feed.mirror import lasting
+from hilsim.view.sources import mounts_of
 
 SOURCE = "127.0.1.201"
 
@@ -87,6 +88,25 @@ def test_a_capture_is_paused_and_sought(played):
     assert first.stamp_ns - stamps_ns[0] >= 600_000_000
     with pytest.raises(ValueError, match="position_s must be 0 to"):
         played.seek_s(-1.0)
+
+
+def test_sensors_of_a_capture_are_where_a_rig_has_those_of_their_addresses(capture):
+    sensors = [
+        {
+            "name": name,
+            "mount_position_m": [x, 0.0, 1.0],
+            "network": {"source": source, "destination": "127.0.0.1", "data_port": port, "position_port": port + 6000},
+        }
+        for name, x, source, port in (("a", 1.0, "127.0.1.202", 2368), ("b", 2.0, SOURCE, 2368), ("c", 3.0, SOURCE, 2369))
+    ]
+    mounts = mounts_of(hilsim.load_rig({"name": "bench", "scene": {"box": [{"name": "wall", "size_m": [1.0, 1.0, 1.0]}]}, "sensor": sensors}))
+    assert {name: mount.position_m[0] for name, mount in mounts.items()} == {"127.0.1.202": 1.0, SOURCE: 2.0, f"{SOURCE}:2369": 3.0}
+    feed = CaptureFeed(capture, mounts=mounts)
+    try:
+        await_true(lambda: feed.scans_since(SOURCE, 0))
+        assert (feed.scans_since(SOURCE, 0)[0].position_m, feed.scans_since(SOURCE, 0)[0].wxyz) == ((2.0, 0.0, 1.0), mounts[SOURCE].orientation)
+    finally:
+        feed.close()
 
 
 def test_a_file_that_cannot_be_played_is_refused(tmp_path):

@@ -273,7 +273,7 @@ def test_other_paths_and_methods_are_refused_as_clients_expect(method, path, sta
 def test_settings_are_echoed_with_the_types_that_they_were_set_with():
     unit = Unit()
     for value in (0.25, 2, 1, 1.0):
-        unit.post("?reinit=true&persist=false", {"signal_multiplier": value})
+        unit.post("?reinit=true&persist=false", {"signal_multiplier": value, "azimuth_window": [300_000, 90_000]})
         assert json.dumps(unit.get("sensor/config")["signal_multiplier"]) == json.dumps(value)
         assert json.dumps(unit.get("sensor/metadata")["config_params"]["signal_multiplier"]) == json.dumps(value)
 

@@ -78,6 +78,9 @@ def test_auto_is_the_address_of_the_client_and_other_values_keep_their_types():
         ({"udp_profile_lidar": "LEGACY", "udp_profile_imu": "ACCEL32_GYRO32_NMEA"}, "udp_profile_imu must be LEGACY beside"),
         ({"udp_profile_lidar": "LEGACY", "header_type": "FUSA"}, "header_type must be STANDARD beside"),
         ({"lidar_mode": "4096x5"}, "lidar_mode must not be 4096x5 for OS-0-128"),
+        ({"signal_multiplier": 3}, r"at most 120000 wide beside signal_multiplier 3, got \[0, 360000\], which is 360000 wide"),
+        ({"signal_multiplier": 3, "azimuth_window": [300_000, 60_001]}, "at most 120000 wide .* which is 120001 wide"),
+        ({"signal_multiplier": 2.0, "azimuth_window": [0, 270_000]}, "at most 180000 wide beside signal_multiplier 2, .* 270000 wide"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(changes, fault):
@@ -85,8 +88,17 @@ def test_settings_that_do_not_go_together_are_refused(changes, fault):
         require_compatible(factory_settings(Firmware(3, 2)) | changes, "OS-0-128")
 
 
-def test_phase_lock_goes_with_a_clock_from_outside():
-    require_compatible(factory_settings(Firmware(3, 2)) | {"phase_lock_enable": True, "timestamp_mode": "TIME_FROM_PTP_1588"}, "OS-0-128")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"phase_lock_enable": True, "timestamp_mode": "TIME_FROM_PTP_1588"},
+        {"signal_multiplier": 3, "azimuth_window": [300_000, 60_000]},
+        {"signal_multiplier": 2, "azimuth_window": [90_000, 270_000]},
+        {"signal_multiplier": 0.25},
+    ],
+)
+def test_settings_that_go_together_may_become_active(changes):
+    require_compatible(factory_settings(Firmware(3, 2)) | changes, "OS-0-128")
 
 
 @pytest.mark.parametrize(
