@@ -24,6 +24,11 @@ _GC_THRESHOLD = (50_000, 20, 50)
 """Compiling makes many objects that stay: Python's own thresholds would have each looked at again and again."""
 
 
+def pytest_xdist_auto_num_workers():
+    """Three workers on two cores: tests of daemons wait for a third of their time."""
+    return 3 * len(os.sched_getaffinity(0)) // 2 or 1
+
+
 def _is_worker(config):
     """A process of pytest-xdist that runs a share of the tests: what it starts has the mark of the one that started it."""
     return hasattr(config, "workerinput")

@@ -46,7 +46,7 @@ def exported(capture, folder, layout):
     return np.concatenate(clouds), np.concatenate(stamps)
 
 
-@pytest.mark.parametrize("layout", ["xyzirt", "xyzircaedt"])
+@pytest.mark.parametrize("layout", ["xyzirt", pytest.param("xyzircaedt", marks=pytest.mark.extended)])
 @pytest.mark.parametrize(("case", "height_m"), CASES, ids=lambda value: getattr(value, "capture", ""))
 def test_clouds_of_a_bag_are_the_points_of_an_independent_decoder(capture, tmp_path, case, height_m, layout):
     if case.capture == "emulated_dual":  # the real one's stamps count no UTC

@@ -11,15 +11,17 @@ SPAN_NS = 2_000_000_000
     ("profile", "model", "setting"),
     [
         ("puck-hi-res", "Puck Hi-Res", {"gps": None}),
-        ("puck-hi-res", "Puck Hi-Res", {"return_mode": "dual", "rotation_rate_rpm": 1200}),
+        pytest.param("puck-hi-res", "Puck Hi-Res", {"return_mode": "dual", "rotation_rate_rpm": 1200}, marks=pytest.mark.extended),
         ("vlp32c", "VLP-32C", {}),
         ("vlp32c", "VLP-32C", {"return_mode": "dual"}),
-        ("vlp32c", "VLP-32C", {"return_mode": "last", "rotation_rate_rpm": 300, "gps": None}),
+        pytest.param("vlp32c", "VLP-32C", {"return_mode": "last", "rotation_rate_rpm": 300, "gps": None}, marks=pytest.mark.extended),
         ("vls128", "VLS-128", {}),
-        ("vls128", "VLS-128", {"return_mode": "last", "rotation_rate_rpm": 1200}),
-        ("vls128", "VLS-128", {"return_mode": "dual"}),
+        pytest.param("vls128", "VLS-128", {"return_mode": "last", "rotation_rate_rpm": 1200}, marks=pytest.mark.extended),
+        pytest.param("vls128", "VLS-128", {"return_mode": "dual"}, marks=pytest.mark.extended),
         ("vls128", "VLS-128", {"unit": "drawn"}),  # its stamps wander
-        ("vls128", "VLS-128", {"unit": "drawn", "return_mode": "dual", "rotation_rate_rpm": 300, "gps": None}),
+        pytest.param(
+            "vls128", "VLS-128", {"unit": "drawn", "return_mode": "dual", "rotation_rate_rpm": 300, "gps": None}, marks=pytest.mark.extended
+        ),
     ],
     ids=str,
 )

@@ -59,6 +59,7 @@ def digests(folder):
 
 
 @compiled_only
+@pytest.mark.extended
 def test_each_combination_is_rendered_once_with_the_same_bytes_by_one_process_by_two_and_on_a_cluster(spec, tmp_path):
     one, two, cluster = (tmp_path / name for name in ("one", "two", "cluster"))
     assert ran(spec, "-o", one, "--workers", 1)["rendered"] == 4
