@@ -276,6 +276,9 @@ def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: OusterM
             if recognise(packet.payload) is PacketKind.VELODYNE_POSITION and (fix := _fix(packet)) is not None:
                 yield fix
         yield from (scan for _, scan in complete)
+    streams.reset()  # counts the last turn, which nothing has ended
+    cut = {name: losses.cut_scans for name, losses in streams.losses().items() if losses.cut_scans}
+    info.remarks.extend(f"{name}: {count} turns or frames that are not whole, as at an end of a capture, are left out" for name, count in cut.items())
 
 
 def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:

@@ -474,7 +474,11 @@ def test_packets_are_converted_there_and_back_byte_for_byte(tmp_path, capture, b
 
 def test_a_bag_of_a_capture_has_a_turn_a_message_and_all_stamps_by_the_packets_clock(tmp_path):
     capture = Recording().add_turning(160).write(tmp_path / "turning.pcap")
-    assert json.loads(ran("export", capture, "-o", tmp_path / "bag", "--format", "ros2", "--json"))["packets"] == 160
+    summary = json.loads(ran("export", capture, "-o", tmp_path / "bag", "--format", "ros2", "--json"))
+    assert summary["packets"] == 160
+    assert [note for note in summary["remarks"] if "turns or frames that are not whole" in note][0].endswith(
+        ": 1 turns or frames that are not whole, as at an end of a capture, are left out"
+    )
     with AnyReader([tmp_path / "bag"], default_typestore=ros_typestore()) as reader:
         messages = [(each.topic.rpartition("/")[2], reader.deserialize(raw, each.msgtype)) for each, _, raw in reader.messages()]
     turns = [message.packets for topic, message in messages if topic == "velodyne_packets"]
