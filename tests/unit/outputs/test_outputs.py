@@ -476,7 +476,7 @@ def test_a_bag_of_a_capture_has_a_turn_a_message_and_all_stamps_by_the_packets_c
     capture = Recording().add_turning(160).write(tmp_path / "turning.pcap")
     summary = json.loads(ran("export", capture, "-o", tmp_path / "bag", "--format", "ros2", "--json"))
     assert summary["packets"] == 160
-    assert [note for note in summary["remarks"] if "turns or frames that are not whole" in note][0].endswith(
+    assert next(note for note in summary["remarks"] if "turns or frames that are not whole" in note).endswith(
         ": 1 turns or frames that are not whole, as at an end of a capture, are left out"
     )
     with AnyReader([tmp_path / "bag"], default_typestore=ros_typestore()) as reader:

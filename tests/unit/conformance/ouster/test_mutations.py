@@ -412,6 +412,14 @@ def test_a_stream_without_a_fault_breaks_no_rule(name):
     assert found_in(_made(name), globals()[name]) == set()
 
 
+@pytest.mark.parametrize(("grid_ns", "rules"), [(256, set()), (512, {"ouster.stamp_coarse"})])
+def test_stamps_under_ptp_may_have_the_grid_of_a_double_and_no_coarser_one(grid_ns, rules):
+    under_ptp = replace(SINGLE, settings=dict(SINGLE.settings) | {"timestamp_mode": "TIME_FROM_PTP_1588"})
+    utc = lidar(columns(lambda stamp, _n: (1_560_000_000_000_000_000 + stamp) // grid_ns * grid_ns))
+    datagrams = [each for each in _made("SINGLE") if each.destination_port == 7502]
+    assert found_in(utc(datagrams, under_ptp), under_ptp) == rules
+
+
 def _cases():
     return [pytest.param(*(*case, set())[1:5], id=case[0]) for case in MUTATIONS]
 
