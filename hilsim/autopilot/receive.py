@@ -21,12 +21,14 @@ from hilsim.links.descriptors import Outcome, pass_on, receive, wake
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.frames import Frame, FrameState, abandon, clear, next_frame, pending
 from hilsim.protocols.mavlink.messages import COMMAND_LONG, HEARTBEAT, HIL_ACTUATOR_CONTROLS, TIMESYNC
+from hilsim.transmit.packet_queue import waiting
 from hilsim.transmit.statistics import bin_index
 from hilsim.vehicle.multirotor import is_damaged, legs_down
 
 SILENT_NS = 50_000_000
 """Timeout of an incomplete frame, which is then discarded."""
 _HEARTBEAT, _CONTROLS, _TIMESYNC = constant(HEARTBEAT.id), constant(HIL_ACTUATOR_CONTROLS.id), constant(TIMESYNC.id)
+_LOG_DATA = constant(120)
 _NONE, _CHECKED = constant(FrameState.NONE), constant(FrameState.CHECKED)
 _DONE, _GONE = constant(Outcome.DONE), constant(Outcome.GONE)
 _MOST_READS = 8
@@ -80,7 +82,8 @@ def _take_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
             shared.counts[FlightCount.RECEIVED_FRAMES] += count
             return count
         count += 1
-        if not pass_on(buffers.stream, frame, shared.to_stations, now_ns):
+        is_crowded = frame.id == _LOG_DATA and waiting(shared.to_stations) >= shared.to_stations.size.size * 7 // 8  # room for all else
+        if is_crowded or not pass_on(buffers.stream, frame, shared.to_stations, now_ns):
             shared.counts[FlightCount.UNFORWARDED_FRAMES] += 1
         if frame.state == _CHECKED:
             _act(context, flight, shared, buffers, frame, now_ns)

@@ -1,7 +1,7 @@
 """Forwarding of unchanged frames between the controller's link and ground stations, in both directions.
 
 The nogil loop puts the controller's frames onto one packet queue and takes frames for the controller off another; it never waits for this side. Here, on the event loop, each
-frame of the controller is sent to every station, and frames of the stations are put onto the second queue, one of each peer in turn, so that a flooding peer fills only its own
+frame of the controller is sent to every station, a burst at a rate that programs can read (a UDP socket holds some 280 frames by default), and frames of the stations are put onto the second queue, one of each peer in turn, so that a flooding peer fills only its own
 queue. Frames between stations are not forwarded.
 """
 
@@ -24,6 +24,8 @@ Listener = Callable[[int, bytes, int], None]
 """Called with the message id, the whole frame, and the rig time of its arrival."""
 
 _FRAMES_A_TURN = 64
+_BURST_BYTES_PER_S = 500_000.0
+"""Rate at which frames go to stations while more than a turn's wait; PX4's telemetry has less than a fifth of it, and a log comes in bursts of any size."""
 _LOOK_AGAIN_S = 0.004
 
 
@@ -44,6 +46,7 @@ class Forwarder:
         self._arrival_descriptor, self._link_descriptor = descriptors
         self._loop = asyncio.get_running_loop()
         self._again: asyncio.Handle | None = None
+        self._pause: asyncio.TimerHandle | None = None
         self._turn = 0
         self.stations: list[UdpStation | TcpStation] = []
         try:
@@ -78,8 +81,9 @@ class Forwarder:
 
     def close(self) -> None:
         """Close every station's port."""
-        if self._again is not None:
-            self._again.cancel()
+        for timer in (self._again, self._pause):
+            if timer is not None:
+                timer.cancel()
         self._loop.remove_reader(self._arrival_descriptor)
         self._close_stations()
 
@@ -90,6 +94,8 @@ class Forwarder:
     def _deliver(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._arrival_descriptor)
+        if self._pause is not None:
+            return
         taken = take(self._from_controller, _FRAMES_A_TURN)
         for row, (size, message_id, came_ns) in enumerate(zip(taken.size.tolist(), taken.flow.tolist(), taken.time_ns.tolist(), strict=True)):
             frame = taken.payload[row, :size].tobytes()
@@ -99,7 +105,11 @@ class Forwarder:
                 if message_id not in station.spec.withhold:
                     station.deliver(frame)
         if waiting(self._from_controller) > 0:
-            os.eventfd_write(self._arrival_descriptor, 1)  # serve the other sockets first
+            self._pause = self._loop.call_later(int(taken.size.sum()) / _BURST_BYTES_PER_S, self._deliver_on)
+
+    def _deliver_on(self) -> None:
+        self._pause = None
+        self._deliver()
 
     def _pump(self) -> None:
         """Move frames of the stations onto the packet queue while it has room; otherwise retry later."""

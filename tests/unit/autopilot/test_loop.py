@@ -380,6 +380,20 @@ def test_bytes_of_the_controller_reach_the_ground_stations_packet_queue_unchange
     assert os.eventfd_read(int(loop.shared.wakes[1])) > 0
 
 
+def test_a_log_that_fills_the_queue_to_ground_stations_leaves_room_for_other_frames(flying):
+    loop = flying()
+    loop.fly()
+    queue = loop.shared.to_stations
+    take(queue, 1 << 15)
+    frame, room = np.zeros(8, np.uint8), queue.size.size - waiting(queue) - queue.size.size // 8
+    for _ in range(room):
+        assert put(queue, 0, 0, 0, frame, 8)
+    loop.say(common.MAVLink_log_data_message(1, 0, 90, [7] * 90))
+    loop.say(common.MAVLink_attitude_message(1, 0, 0, 0, 0, 0, 0))
+    loop.await_that(lambda: waiting(queue) > room)
+    assert (loop.count("UNFORWARDED_FRAMES"), take(queue, 1 << 15).flow[room]) == (1, common.MAVLINK_MSG_ID_ATTITUDE)
+
+
 def test_noise_and_half_frames_are_counted_and_what_follows_is_heard(flying):
     loop = flying()
     loop.fly()

@@ -9,6 +9,7 @@ import time
 import pytest
 from pymavlink.dialects.v20 import common
 
+from hilsim.autopilot.ground_stations import forwarding
 from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
 from hilsim.autopilot.ground_stations.forwarding import forward
 from hilsim.autopilot.loop_context import ControlWord
@@ -92,8 +93,11 @@ async def test_a_controller_that_speaks_byte_by_byte_is_heard_frame_by_frame(lin
 
 
 @pytest.mark.asyncio
-async def test_two_megabytes_of_a_log_that_come_as_fast_as_a_cable_carries_them_reach_a_station_and_the_loop_loses_no_frame(cable, udp_socket):
+async def test_two_megabytes_of_a_log_that_come_as_fast_as_a_cable_carries_them_reach_a_station_and_the_loop_loses_no_frame(
+    cable, udp_socket, monkeypatch
+):
     """The whole loop of a flying vehicle, in its own thread, beside a controller that writes its log without a pause."""
+    monkeypatch.setattr(forwarding, "_BURST_BYTES_PER_S", 1e7)  # this station takes as much
     end, station, heard = cable(), udp_socket(), []
     mav = packer()
     sent = [common.MAVLink_log_data_message(7, 90 * number, 90, [number % 251] * 90).pack(mav) for number in range(-(-2_000_000 // 90))]
