@@ -1,6 +1,6 @@
 """A packet of an emulator or a capture."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,11 +66,13 @@ def read_capture(path: str | Path) -> Iterator[Packet]:
     yield from captured_packets(Path(path))
 
 
-def captured_packets(path: Path, chosen: str = "") -> Iterator[Packet]:
-    """Yield the UDP datagrams of a capture as ``read_capture`` does, for a user who has chosen a sensor (``SensorNames``)."""
-    names = SensorNames(chosen)
-    for datagram in CaptureFile(path):
+def captured_packets(path: Path, chosen: str = "", note: Callable[[str], object] = lambda _: None) -> Iterator[Packet]:
+    """Yield the UDP datagrams of a capture as ``read_capture`` does, for a user who has chosen a sensor (``SensorNames``); ``note`` takes the reader's notes."""
+    names, file = SensorNames(chosen), CaptureFile(path)
+    for datagram in file:
         yield packet_of(datagram, names)
+    for line in file.notes.lines():
+        note(line)
 
 
 def packet_of(datagram: CapturedDatagram, names: SensorNames) -> Packet:

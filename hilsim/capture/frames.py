@@ -48,8 +48,9 @@ _FOREIGN = {
     b"\xfd7zXZ": "is compressed with xz: decompress it first",
     b"\x04\x22\x4d\x18": "is compressed with lz4: decompress it first",
     b"PK\x03\x04": "is a ZIP archive: unpack it first",
-    b"#ROSBAG": "is a ROS bag: export its packets to PCAP first",
-    b"\x89MCAP": "is an MCAP file: export its packets to PCAP first",
+    b"#ROSBAG": "is a ROS bag: hilsim convert makes a capture of it",
+    b"\x89MCAP": "is an MCAP file: hilsim convert makes a capture of it",
+    b"SQLite": "is an SQLite file: hilsim convert makes a capture of a ROS 2 bag's",
     b"snoop\x00": "is a snoop capture: convert it with editcap first",
 }
 
@@ -126,6 +127,16 @@ def _interface(block_bytes: bytes, order: str) -> Interface:
     return Interface(block.linktype, 2**exponent if resolution & 0x80 else 10**exponent, offset_s * NS_PER_S)
 
 
+def _classic_layout(head: bytes) -> ClassicLayout:
+    """Properties in the header of a classic PCAP file."""
+    order, fraction_ns, record_header_size = _CLASSIC[head[:4]]
+    import dpkt  # noqa: PLC0415 - as in read_frames
+
+    header = (dpkt.pcap.LEFileHdr if order == "<" else dpkt.pcap.FileHdr)(head[:_CLASSIC_HEADER_SIZE])
+    # the upper bits of the link type describe frame check sequences
+    return ClassicLayout(order, fraction_ns, header.linktype & 0xFFFF, record_header_size)
+
+
 class _Walk:
     """One pass over a file from a seek point on.
 
@@ -163,14 +174,9 @@ class _Walk:
             raise CaptureError(f"{name}: must be a PCAP or PCAPNG capture, but {_describe(head[:16])}")
         if len(head) < _CLASSIC_HEADER_SIZE:
             raise BrokenFileError(f"a file header of {_CLASSIC_HEADER_SIZE} bytes was expected, {len(head)} bytes are left")
-        order, fraction_ns, record_header_size = _CLASSIC[head[:4]]
-        import dpkt  # noqa: PLC0415 - as in read_frames
-
-        header = (dpkt.pcap.LEFileHdr if order == "<" else dpkt.pcap.FileHdr)(head[:_CLASSIC_HEADER_SIZE])
         self.offset = _CLASSIC_HEADER_SIZE
         self._rest = head[_CLASSIC_HEADER_SIZE:]
-        # the upper bits of the link type describe frame check sequences
-        return ClassicLayout(order, fraction_ns, header.linktype & 0xFFFF, record_header_size)
+        return _classic_layout(head)
 
     def _more(self, rest: bytes, due: int) -> bytes:
         """``rest`` and further bytes of the file, at least ``due`` bytes unless the file ends before."""
@@ -210,7 +216,7 @@ class _Walk:
         self.offset = offset
         return BrokenFileError(reason)
 
-    def classic(self, layout: ClassicLayout) -> Iterator[Frame]:
+    def classic(self, layout: ClassicLayout) -> Iterator[Frame]:  # noqa: C901 - one loop over records: a call for each takes longer than the rest
         """Yield the frames of a classic PCAP file."""
         order, fraction_ns, link_type, header_size = layout
         unpack = struct.Struct(order + "IIII").unpack_from
@@ -223,6 +229,16 @@ class _Walk:
             end = len(buffer)
             while end - at >= header_size:
                 seconds, fraction, size, wire_size = unpack(buffer, at)
+                if not size and not wire_size and buffer[at : at + 4] in _CLASSIC:  # the header of another capture that was appended
+                    if end - at < _CLASSIC_HEADER_SIZE:
+                        due = _CLASSIC_HEADER_SIZE
+                        break
+                    layout = _classic_layout(buffer[at : at + _CLASSIC_HEADER_SIZE])
+                    order, fraction_ns, link_type, header_size = layout
+                    unpack = struct.Struct(order + "IIII").unpack_from
+                    notes.appended += 1
+                    at += _CLASSIC_HEADER_SIZE
+                    continue
                 begin = at + header_size
                 stop = begin + size
                 if stop > end:
@@ -242,10 +258,14 @@ class _Walk:
                 yield Frame(number, stamp_ns, link_type, 0, buffer[begin:stop], wire_size)
                 at = stop
             if due > _LONGEST_RECORD:
-                raise self._broken(base + at, f"a record of {due - header_size} bytes cannot be")
+                raise self._too_long(base + at, due - header_size, buffer[at : at + 4])
             buffer, at, base = self._next_piece(buffer[at:], due, base + at, "record"), 0, base + at
             if not buffer:
                 return
+
+    def _too_long(self, offset: int, size: int, start: bytes) -> BrokenFileError:
+        appended = ": a PCAPNG capture was appended, give it as a file of its own" if start == _SECTION else ""
+        return self._broken(offset, f"a record of {size} bytes cannot be{appended}")
 
     def _unknown(self, link_type: int, number: int) -> CaptureError:
         return CaptureError(
@@ -282,6 +302,8 @@ class _Walk:
             while end - at >= _SMALLEST_BLOCK_SIZE:
                 if buffer.startswith(_SECTION, at):
                     self._begin_section(buffer[at + 8 : at + 12], base + at)
+                if buffer[at : at + 4] in _CLASSIC:
+                    raise self._broken(base + at, "a PCAP capture was appended: give it as a file of its own")
                 kind, size = _BLOCK_HEAD[self._order].unpack_from(buffer, at)
                 if size < _SMALLEST_BLOCK_SIZE or at + size > end:
                     due = size

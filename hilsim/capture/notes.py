@@ -10,6 +10,7 @@ class CaptureNotes:
 
     Attributes:
         frames: Number of frames read.
+        appended: Number of further captures that were appended to a classic PCAP file.
         interfaces: Largest number of interfaces in a section of a PCAPNG file; 0 in classic PCAP.
         counts: Number of frames skipped or doubtful, by reason.
         fragmented: Number of fragmented datagrams, by result.
@@ -21,6 +22,7 @@ class CaptureNotes:
     """
 
     frames: int = 0
+    appended: int = 0
     interfaces: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     fragmented: Counter[str] = field(default_factory=Counter)
@@ -50,6 +52,8 @@ class CaptureNotes:
                 f"{self.cut} of {self.frames} frames: passed over: cut by the capture's snap length of {self.snap_size} bytes: "
                 "capture again with tcpdump -s 0"
             )
+        if self.appended:
+            lines.append(f"the file is {self.appended + 1} captures, one behind the other (hilsim replay takes several files, too)")
         if self.earlier:
             lines.append(f"{self.earlier} of {self.frames} frames: earlier than the one before; first at frame {self.first_earlier}")
         if self.broken is not None:

@@ -14,7 +14,7 @@ from hilsim.protocols.velodyne.position import POSITION_PORT
 _POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.VELODYNE_HDL_64E, PacketKind.CEPTON_STDV, PacketKind.CEPTON_STDT, PacketKind.OUSTER_LIDAR))
 _PORT_STEP = {PacketKind.VELODYNE_POSITION: POSITION_PORT - DATA_PORT, PacketKind.OUSTER_IMU: 1, PacketKind.CEPTON_INFO: 0, PacketKind.CEPTON_INFZ: 0}
 """Usual distance from the port of a sensor's points to that of its other packets."""
-_MOST_NAMES = 65_536
+_MOST_NAMES = 4096
 _Flow = tuple[str, int]
 """Source address and destination port. Source ports tell nothing: they change with each start of a program that sends from any."""
 

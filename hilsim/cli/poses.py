@@ -127,7 +127,7 @@ def _osi(kind: str, place: str, messages: str | None, origin: str, held: ExitSta
     wanted: MessageType | None = next((each for each in get_args(MessageType) if each == messages), None)
     chosen: Origin = next(each for each in get_args(Origin) if each == origin)
     if kind == "osi":
-        found = read_trace(Path(place), wanted)
+        found = read_trace(Path(place), wanted, note=lambda text: click.secho(f"note: {text}", fg="yellow", err=True))
     elif kind == "osi-udp":
         found = datagrams(held.enter_context(_bound(place)), wanted or "GroundTruth")
     else:

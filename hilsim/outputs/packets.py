@@ -1,16 +1,18 @@
 """Packets in captures, MCAP files and ROS bags: read from each, written to each."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from hilsim.api.packet import Packet, read_capture
+from hilsim.api.packet import Packet, captured_packets
 from hilsim.capture.mcap import check_chunks, mcap_reader
 from hilsim.capture.pcap import PcapWriter
 from hilsim.errors import CaptureError, library_reads
+from hilsim.outputs.bag_storage import STORAGES, StoredMessage, lacks_index, storage_files, stored_messages
 from hilsim.outputs.events import Event
 from hilsim.outputs.foxglove_log import PACKET_SCHEMA
 from hilsim.outputs.ros import OUSTER_PACKET, VELODYNE_SCAN, ros_typestore
@@ -30,20 +32,25 @@ _STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_PO
 _SOURCE_MAC = "60:76:88:00:00:00"
 _BAG_SOURCE, _BAG_DESTINATION = "192.168.1.201", "255.255.255.255"
 """Addresses of a Velodyne from the factory: messages of ROS contain none. Each further sensor of a bag gets the next address."""
+_BAG_KINDS = frozenset((VELODYNE_SCAN, OUSTER_PACKET))
 _OUSTER_PORTS = {"lidar": 7502, "imu": 7503}
 _BAG_LIBRARIES = {"apsw": "Error", "sqlite3": "Error", "zstandard": "ZstdError"}
 """Libraries that versions of rosbags read with, and their exceptions."""
 
 
-def read_packets(path: Path) -> Iterator[Packet]:
-    """Packets of a capture, an MCAP file that ``hilsim export`` or ``convert`` has written, or a ROS bag (ROS 1 or 2) with messages of velodyne_msgs or ouster_sensor_msgs.
+def read_packets(path: Path, note: Callable[[str], object] = lambda _: None) -> Iterator[Packet]:
+    """Packets of a capture, an MCAP file of hilsim, or a ROS bag (ROS 1 or 2, also its storage file alone) of velodyne_msgs or ouster_sensor_msgs.
+
+    Args:
+        path: The file or folder.
+        note: Called with each sentence on what could not be read.
 
     Raises:
         CaptureError: the file cannot be read, or has no packets.
         ConfigError: a package is missing.
     """
     count = 0
-    for packet in _reader(path):
+    for packet in _reader(path, note):
         count += 1
         yield packet
     if not count:
@@ -52,18 +59,26 @@ def read_packets(path: Path) -> Iterator[Packet]:
         )
 
 
-def _reader(path: Path) -> Iterator[Packet]:
+def _reader(path: Path, note: Callable[[str], object]) -> Iterator[Packet]:
+    if path.suffix == ".mcap" and path.is_file():
+        return _read_mcap(path, note)
+    if path.suffix == ".db3" or (path.is_dir() and lacks_index(path)):
+        return _read_storages(path, note)
     if path.is_dir() or path.suffix == ".bag":
         return _read_bag(path)
-    if path.suffix == ".mcap":
-        return _read_mcap(path)
-    return read_capture(path)
+    return captured_packets(path, note=note)
 
 
-def _read_mcap(path: Path) -> Iterator[Packet]:
-    with mcap_reader(path, "foxglove") as reader:
+def _read_mcap(path: Path, note: Callable[[str], object]) -> Iterator[Packet]:
+    bag: _BagPackets | None = None
+    with mcap_reader(path, "foxglove", note) as reader:
         for schema, channel, message in reader.iter_messages():
-            if schema is None or schema.name != PACKET_SCHEMA:
+            if schema is None:
+                continue
+            if channel.message_encoding == "cdr" and schema.name in _BAG_KINDS:
+                bag = bag or _BagPackets(path)
+                yield from bag.stored(StoredMessage(channel.topic, schema.name, message.log_time, message.data))
+            if schema.name != PACKET_SCHEMA:
                 continue
             data = b"".join(value for _, value in fields(message.data) if isinstance(value, bytes))
             header = int(channel.metadata["header_size"])
@@ -78,51 +93,85 @@ def _read_mcap(path: Path) -> Iterator[Packet]:
             )
 
 
+def _read_storages(path: Path, note: Callable[[str], object]) -> Iterator[Packet]:
+    """Packets in the storage files of a bag without metadata, or in one of them."""
+    bag = _BagPackets(path)
+    files = storage_files(path)
+    if not files:
+        raise CaptureError(f"{path}: must be a ROS 2 bag with metadata.yaml or with storage files ({', '.join(STORAGES)}), got a folder with neither")
+    if path.is_dir() and not (path / "metadata.yaml").exists():
+        note(f"{path}: metadata.yaml is missing: read by {', '.join(file.name for file in files)}")
+    for file in files:
+        for message in stored_messages(file, note):
+            if message.kind in _BAG_KINDS:
+                yield from bag.stored(message)
+
+
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host, int(port)
 
 
 def _read_bag(path: Path) -> Iterator[Packet]:
-    store = ros_typestore()
+    bag = _BagPackets(path)
     from rosbags.highlevel import AnyReader  # noqa: PLC0415 - an extra
 
     with library_reads(f"{path}: cannot be read as a ROS bag", CaptureError, *_bag_errors()):
         for part in path.glob("*.mcap"):
             with part.open("rb") as file:
                 check_chunks(part, file)
-        with AnyReader([path], default_typestore=store) as reader:
-            wanted = [each for each in reader.connections if each.msgtype in {VELODYNE_SCAN, OUSTER_PACKET}]
-            sensors = _bag_sensors({each.topic: each.msgtype for each in wanted})
+        with AnyReader([path], default_typestore=bag.store) as reader:
+            wanted = [each for each in reader.connections if each.msgtype in _BAG_KINDS]
+            for connection in sorted(wanted, key=lambda each: each.topic):
+                bag.sensor(connection.topic, connection.msgtype)
             for connection, time_ns, raw in reader.messages(wanted) if wanted else ():
-                message = reader.deserialize(raw, connection.msgtype)
-                name, address = sensors[connection.topic]
-                if connection.msgtype == OUSTER_PACKET:
-                    stream = "imu" if connection.topic.endswith("imu_packets") else "lidar"
-                    ends = [(host, _OUSTER_PORTS[stream]) for host in (address, _BAG_DESTINATION)]
-                    yield Packet(time_ns=time_ns, sensor=name, stream=stream, source=ends[0], destination=ends[1], payload=message.buf.tobytes())
-                    continue
-                for packet in message.packets:
-                    yield Packet(
-                        time_ns=packet.stamp.sec * 1_000_000_000 + packet.stamp.nanosec,
-                        sensor=name,
-                        stream="data",
-                        source=(address, DATA_PORT),
-                        destination=(_BAG_DESTINATION, DATA_PORT),
-                        payload=packet.data.tobytes(),
-                    )
+                yield from bag.packets(connection.topic, connection.msgtype, time_ns, reader.deserialize(raw, connection.msgtype))
 
 
-def _bag_sensors(kinds: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Name and address of the sensor of each topic, by the topics' types; an Ouster's two topics are one sensor's."""
-    of_sensor: dict[str, tuple[str, str]] = {}
-    keys = {topic: topic.replace("imu_packets", "lidar_packets") if kind == OUSTER_PACKET else topic for topic, kind in kinds.items()}
-    for topic, key in sorted(keys.items()):
-        if key not in of_sensor:
-            name = key.strip("/").rpartition("/")[0] or kinds[topic].partition("_")[0]
-            is_taken = any(name == other for other, _ in of_sensor.values())
-            of_sensor[key] = key.strip("/") if is_taken else name, str(ip_address(_BAG_SOURCE) + len(of_sensor))
-    return {topic: of_sensor[key] for topic, key in keys.items()}
+class _BagPackets:
+    """Packets in the messages of a bag; each sensor has an address of its own, since messages of ROS contain none."""
+
+    def __init__(self, path: Path) -> None:
+        self.store = ros_typestore()
+        self._path = path
+        self._sensors: dict[str, tuple[str, str]] = {}
+
+    def sensor(self, topic: str, kind: str) -> tuple[str, str]:
+        """Name and address of a topic's sensor; an Ouster's two topics are one sensor's."""
+        key = topic.replace("imu_packets", "lidar_packets") if kind == OUSTER_PACKET else topic
+        if key not in self._sensors:
+            name = key.strip("/").rpartition("/")[0] or kind.partition("_")[0]
+            is_taken = any(name == other for other, _ in self._sensors.values())
+            self._sensors[key] = key.strip("/") if is_taken else name, str(ip_address(_BAG_SOURCE) + len(self._sensors))
+        return self._sensors[key]
+
+    def stored(self, message: StoredMessage) -> Iterator[Packet]:
+        """Packets of a message of a storage file.
+
+        Raises:
+            CaptureError: it is damaged.
+        """
+        with library_reads(f"{self._path}: cannot be read as a ROS bag", CaptureError, *_bag_errors()):
+            read = self.store.deserialize_cdr(message.content, message.kind)
+        yield from self.packets(message.topic, message.kind, message.time_ns, read)
+
+    def packets(self, topic: str, kind: str, time_ns: int, message: Any) -> Iterator[Packet]:
+        """Packets of a message."""
+        name, address = self.sensor(topic, kind)
+        if kind == OUSTER_PACKET:
+            stream = "imu" if topic.endswith("imu_packets") else "lidar"
+            ends = [(host, _OUSTER_PORTS[stream]) for host in (address, _BAG_DESTINATION)]
+            yield Packet(time_ns=time_ns, sensor=name, stream=stream, source=ends[0], destination=ends[1], payload=message.buf.tobytes())
+            return
+        for packet in message.packets:
+            yield Packet(
+                time_ns=packet.stamp.sec * 1_000_000_000 + packet.stamp.nanosec,
+                sensor=name,
+                stream="data",
+                source=(address, DATA_PORT),
+                destination=(_BAG_DESTINATION, DATA_PORT),
+                payload=packet.data.tobytes(),
+            )
 
 
 def _bag_errors() -> tuple[type[Exception], ...]:

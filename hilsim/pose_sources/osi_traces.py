@@ -1,7 +1,7 @@
 """OSI trace files: ``.osi`` (each message behind its length) and ``.mcap`` (channels of an MCAP file)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,20 +38,23 @@ def trace_kind(path: Path) -> MessageType | None:
     return _KINDS[named[0]] if named else None
 
 
-def read_trace(path: Path, kind: MessageType | None = None, channel: str | None = None) -> Iterator[OsiMessage]:
+def read_trace(
+    path: Path, kind: MessageType | None = None, channel: str | None = None, note: Callable[[str], object] = lambda _: None
+) -> Iterator[OsiMessage]:
     """Yield the messages of a trace file in their order.
 
     Args:
         path: File that ends in ``.osi`` or ``.mcap``.
         kind: Type of the messages; None: by the file's name (``.osi``) or schemas (``.mcap``).
         channel: Topic of an MCAP file; None: its only one with the type.
+        note: Called with a sentence on an MCAP file that was cut.
 
     Raises:
         CaptureError: the file cannot be read, or ends within a message.
         ConfigError: the type or channel must be named, or the package ``mcap`` is missing.
     """
     if path.suffix == ".mcap":
-        yield from _read_mcap(path, kind, channel)
+        yield from _read_mcap(path, kind, channel, note)
         return
     known = kind or trace_kind(path)
     if known is None:
@@ -92,8 +95,8 @@ def _refuse_other_forms(path: Path) -> None:
         raise CaptureError(f"{path}: must be a binary trace (.osi), got text: the tools of OSI convert it")
 
 
-def _read_mcap(path: Path, kind: MessageType | None, channel: str | None) -> Iterator[OsiMessage]:
-    with mcap_reader(path, "osi") as reader:
+def _read_mcap(path: Path, kind: MessageType | None, channel: str | None, note: Callable[[str], object]) -> Iterator[OsiMessage]:
+    with mcap_reader(path, "osi", note) as reader:
         summary = reader.get_summary()
         if summary is None:
             raise CaptureError(f"{path}: must have a summary, as OSI's multi-channel traces have, got a file without one")

@@ -21,6 +21,8 @@ _PROBED = 4096
 _ENDS_NS = 2_500_000_000
 _MOST_FLOWS_NAMED = 8
 _SMALL_BYTES = 2048
+_NEXT_NS = 1_000_000_000
+"""Most time between two parts of one capture."""
 _LAST_NS = 1 << 62
 SMALL_FILE_BYTES = 128 << 20
 """File size up to which the whole file is read in a short time."""
@@ -142,6 +144,20 @@ def begin_times_ns(replays: Sequence[tuple[ReplaySpec, int]]) -> list[int]:
         if spec.align == "capture":
             REPLAY_SPAN_NS.enforce(first_ns - min(aligned), f"replay {spec.name}", CaptureError, "distance of a capture's beginning from the first's")
     return [round(spec.offset_s * 1e9) + (first_ns - min(aligned) if spec.align == "capture" else 0) for spec, first_ns in replays]
+
+
+def parts_notes(replays: Sequence[tuple[ReplaySpec, Overview]]) -> tuple[tuple[str, str], ...]:
+    """Sentences on captures that begin together although one goes on where another ends, as ``tcpdump -C`` divides them, each with its replay's name."""
+    found = []
+    for spec, overview in replays:
+        for other, before in replays:
+            gap_ns = overview.first_ns - before.first_ns - (before.duration_s or 0.0) * 1e9
+            is_next = before.first_ns < overview.first_ns and gap_ns >= -_NEXT_NS and (before.duration_s is None or gap_ns <= _NEXT_NS)
+            if is_next and spec.align == other.align == "start" and spec.offset_s == other.offset_s and before.kinds.keys() & overview.kinds.keys():
+                found.append(
+                    (spec.name, f'it goes on where {other.name} ends, and plays beside it: --align capture (align = "capture") plays them in turn')
+                )
+    return tuple(found)
 
 
 def _rate_hz(count: int, span_ns: int) -> float:

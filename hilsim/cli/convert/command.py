@@ -22,7 +22,7 @@ _CAPTURE = ".pcap"
 def convert(*, source: Path, target: Path, as_json: bool) -> None:
     """Copy the packets in SOURCE to TARGET, each byte as it is: captures, MCAP files of hilsim, ROS bags of drivers' packets.
 
-    TARGET is a capture (.pcap), an MCAP file (.mcap) or a folder for a ROS 2 bag. A bag holds the data packets of Velodynes alone, without addresses.
+    TARGET is a capture (.pcap), an MCAP file (.mcap) or a folder for a ROS 2 bag. A bag holds the data packets of Velodynes and those of Ouster sensors, without addresses.
     """
     from hilsim.outputs.events import SourceInfo, completed  # noqa: PLC0415 - slow to import
     from hilsim.outputs.packets import read_packets  # noqa: PLC0415
@@ -35,14 +35,16 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     begun_s = time.monotonic()
     info = SourceInfo(name=source.name)
     output = _output(target, info)
+    in_ros = {PacketKind.VELODYNE_DATA, PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU}
     is_bag = target.suffix not in {_CAPTURE, ".mcap"}
     copied = left_out = 0
     addresses: dict[str, str] = {}
-    packets = read_packets(source)
+    notes: list[str] = []
+    packets = read_packets(source, notes.append)
     try:
         with completed(output, target):
             for packet in packets:
-                if is_bag and recognise(packet.payload) is not PacketKind.VELODYNE_DATA:
+                if is_bag and recognise(packet.payload) not in in_ros:
                     left_out += 1
                     continue
                 output.write(packet)
@@ -53,7 +55,14 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     if as_json:
         click.echo(
             json.dumps(
-                {"output": str(target), "packets": copied, "left_out": left_out, "sensors": addresses, "took_s": round(time.monotonic() - begun_s, 3)}
+                {
+                    "output": str(target),
+                    "packets": copied,
+                    "left_out": left_out,
+                    "sensors": addresses,
+                    "notes": notes,
+                    "took_s": round(time.monotonic() - begun_s, 3),
+                }
             )
         )
         return
@@ -61,7 +70,11 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     if len(addresses) > 1 and not is_bag:
         click.echo(f"sensors: {', '.join(f'{name} at {address}' if name != address else name for name, address in addresses.items())}")
     if left_out:
-        click.echo(f"note: {left_out:,} packets are not data packets of a Velodyne, for which ROS has no message", err=True)
+        notes.append(
+            f"{left_out:,} packets are neither data packets of a Velodyne nor packets of an Ouster sensor: their drivers' messages have no others"
+        )
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def _output(target: Path, info: "SourceInfo") -> "Output":

@@ -19,7 +19,7 @@ from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import LoopbackSources
-from hilsim.replay.plan import begin_times_ns
+from hilsim.replay.plan import begin_times_ns, parts_notes
 from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
 from hilsim.replay.source import ReplaySource
 from hilsim.replay.specs import ReplaySpec
@@ -53,6 +53,7 @@ class Replays(Part):
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
         self._playing: dict[str, Playing] = {}
+        self._parts: tuple[tuple[str, str], ...] = ()
         self._sources = LoopbackSources()
         self._changing = threading.Lock()
         self._postponed_ns: npt.NDArray[np.int64] = np.zeros(MOST_PLAYERS, np.int64)
@@ -217,6 +218,7 @@ class Replays(Part):
 
     def start(self) -> None:
         """Start playing."""
+        self._parts = parts_notes([(playing.spec, playing.replay_source.overview) for playing in self._playing.values()])
         begin_ns = begin_times_ns([(playing.spec, playing.replay_source.overview.first_ns) for playing in self._playing.values()])
         for playing, after_ns in zip(self._playing.values(), begin_ns, strict=True):
             self._start_one(playing, self.context.clock.epoch_ns + after_ns)
@@ -331,7 +333,7 @@ class Replays(Part):
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
         """Remarks on the captures for the operator: name of the replay and a sentence."""
-        return tuple((name, note) for name, playing in self.playing.items() for note in playing.replay_source.notes)
+        return self._parts + tuple((name, note) for name, playing in self.playing.items() for note in playing.replay_source.notes)
 
     @property
     def routes(self) -> tuple[tuple[str, FlowKey, FlowSpec], ...]:

@@ -1,10 +1,12 @@
 import gzip
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 
@@ -134,6 +136,24 @@ def test_a_truncated_pcapng_yields_what_is_whole_and_says_where_it_broke(by_hand
     assert "the file breaks off after frame 1" in notes.broken
 
 
+def test_captures_behind_each_other_in_one_file_are_all_read(by_hand, file_of):
+    kinds = [("<", 0xA1B2C3D4, 2000), (">", 0xA1B23C4D, 2), ("<", 0xA1B2C3D4, 2000)]
+    content = b"".join(
+        by_hand.classic([(number, 2, by_hand.udp_frame(b"abc"))] * 3, order=order, magic=magic) for number, (order, magic, _) in enumerate(kinds)
+    )
+    path = file_of(content)
+    datagrams, notes = read(path)
+    assert [datagram.host_stamp_ns for datagram in datagrams] == [number * 10**9 + kind[2] for number, kind in enumerate(kinds) for _ in range(3)]
+    assert notes.lines() == ("the file is 3 captures, one behind the other (hilsim replay takes several files, too)",)
+    assert np.concatenate([batch.host_stamp_ns for batch in CaptureBatches(path)]).tolist() == [datagram.host_stamp_ns for datagram in datagrams]
+    seeking = CaptureFile(path, point_spacing_bytes=40)
+    assert list(seeking.datagrams(seeking.seek_point_before(2 * 10**9))) == datagrams[5:]
+    _, notes = read(file_of(content + by_hand.section()))
+    assert "cannot be: a PCAPNG capture was appended, give it as a file of its own" in notes.broken
+    _, notes = read(file_of(by_hand.section() + content))
+    assert "a PCAP capture was appended: give it as a file of its own" in notes.broken
+
+
 def test_a_broken_record_length_ends_the_reading_instead_of_filling_memory(by_hand, file_of):
     good = by_hand.udp_frame(b"abc")
     content = by_hand.classic([(1, 2, good)]) + b"\xff" * 16 + bytes(1000)
@@ -150,7 +170,7 @@ def test_a_broken_record_length_ends_the_reading_instead_of_filling_memory(by_ha
         (b"\x1f\x8b\x08\x00\x00", "the gzip stream ends too early, at byte 5 of the file"),
         (b"\x28\xb5\x2f\xfd\x00", "the zstd stream ends too early, at byte 5 of the file"),
         (b"BZh91AY&SY", "is compressed with bzip2: decompress it first"),
-        (b"#ROSBAG V2.0\n", "is a ROS bag: export its packets to PCAP first"),
+        (b"#ROSBAG V2.0\n", "is a ROS bag: hilsim convert makes a capture of it"),
         (b"\x00\x01\x02\x03\x04", "begins with bytes 00 01 02 03"),
         (b"ab", 'is text beginning "ab"'),
     ],

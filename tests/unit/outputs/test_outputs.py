@@ -459,6 +459,46 @@ def test_topics_of_a_bag_become_sensors_with_their_own_addresses(tmp_path):
     assert found == {("192.168.1.201", 2368, 0), ("192.168.1.202", 2368, 1)}
 
 
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 4])
+
+
+@pytest.mark.parametrize(
+    ("storage", "damage"), [("mcap", "no yaml"), ("mcap", "storage file"), ("mcap", "cut"), ("sqlite3", "no yaml"), ("sqlite3", "storage file")]
+)
+def test_a_bag_is_read_by_its_storage_where_its_index_is_missing(tmp_path, capture, storage, damage):
+    bag = tmp_path / "bag"
+    ran("export", capture, "-o", bag, "--format", "ros2", "--storage", storage)
+    whole = [(packet.time_ns, packet.payload) for packet in read_packets(bag)]
+    (stored,) = (file for file in bag.iterdir() if file.suffix != ".yaml")
+    if damage == "cut":
+        cut(stored)
+    elif damage == "no yaml":
+        (bag / "metadata.yaml").unlink()
+    notes = []
+    found = [(packet.time_ns, packet.payload) for packet in read_packets(stored if damage == "storage file" else bag, notes.append)]
+    assert found == whole[: len(found)]
+    assert len(found) > 100
+    assert (len(found) < len(whole)) == (damage == "cut")
+    assert [note.partition(": ")[2].partition(":")[0] for note in notes] == {
+        "no yaml": ["metadata.yaml is missing"],
+        "storage file": [],
+        "cut": ["the file was cut"],
+    }[damage]
+
+
+def test_a_cut_mcap_file_gives_the_whole_packets_that_it_has_also_of_its_last_chunk(tmp_path, capture):
+    path = tmp_path / "x.mcap"
+    ran("convert", capture, path)
+    whole = list(read_packets(path))
+    cut(path)
+    said = ran("convert", path, tmp_path / "out.pcap")
+    found = [(packet.time_ns, packet.payload) for packet in read_capture(tmp_path / "out.pcap")]
+    assert found == [(packet.time_ns, packet.payload) for packet in whole[: len(found)]]
+    assert len(whole) > len(found) > 0.6 * len(whole)
+    assert f"the file was cut: {len(found):,} whole messages of what is there are read" in said
+
+
 @pytest.mark.parametrize("between", ["x.mcap", "bag"])
 def test_packets_are_converted_there_and_back_byte_for_byte(tmp_path, capture, between):
     ran("convert", capture, tmp_path / between)

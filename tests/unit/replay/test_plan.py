@@ -6,7 +6,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import FlowRule
-from hilsim.replay.plan import LARGEST_BYTES, look_over, plan_cut
+from hilsim.replay.plan import LARGEST_BYTES, look_over, parts_notes, plan_cut
 from hilsim.replay.seam import CLOSE_CDEG
 from hilsim.replay.specs import ReplaySpec
 from tests.unit.replay.streams import BASE_NS, CAMERA, CYCLE_NS, OTHER_SENSOR, POSITION, SENSOR, Recording, position_packet
@@ -15,7 +15,7 @@ MS = 1_000_000
 
 
 def spec_of(**settings):
-    return ReplaySpec(name="recorded", file="recorded.pcap", **settings)
+    return ReplaySpec(**{"name": "recorded", "file": "recorded.pcap"} | settings)
 
 
 @pytest.fixture
@@ -74,6 +74,19 @@ def test_a_flow_that_begins_late_is_found_however_far_it_is(tmp_path):
     recording.add(6_000 * MS, SENSOR, b"y")
     overview = look_over(recording.write(tmp_path / "late.pcap"), spec_of(flow=(FlowRule(match="192.168.1.201"),)))
     assert list(overview.kinds) == [SENSOR]
+
+
+def test_parts_of_one_capture_that_begin_together_are_noted(tmp_path):
+    def overview(begin_ns, flow=SENSOR):
+        return look_over(Recording().add_turning(200, flow=flow, begin_ns=begin_ns).write(tmp_path / "part.pcap"), spec_of())
+
+    first, second, later, other = overview(0), overview(200 * CYCLE_NS), overview(5_000 * MS), overview(200 * CYCLE_NS, OTHER_SENSOR)
+    a, b = spec_of(name="a"), spec_of(name="b")
+    assert [(name, note.split(",")[0]) for name, note in parts_notes([(a, first), (b, second)])] == [("b", "it goes on where a ends")]
+    assert [name for name, _ in parts_notes([(a, second), (b, first)])] == ["a"]
+    for neither in (first, later, other):
+        assert parts_notes([(a, first), (b, neither)]) == ()
+    assert parts_notes([(spec_of(name="a", align="capture"), first), (spec_of(name="b", align="capture"), second)]) == ()
 
 
 def test_a_capture_without_datagrams_is_refused(tmp_path):
