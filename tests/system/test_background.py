@@ -124,6 +124,7 @@ def cepton_capture(tmp_path_factory):
     return write_capture(tmp_path_factory.mktemp("cepton") / "cepton.pcap", payloads)
 
 
+@pytest.mark.extended
 def test_points_have_a_rig_where_a_person_says_what_sensor_sent_them(cepton_capture, tmp_path):
     without = background(cepton_capture, "-o", tmp_path / "unnamed")
     assert without.returncode == 0, without.stderr
@@ -199,6 +200,7 @@ def wall(tmp_path_factory):
     return folder
 
 
+@pytest.mark.extended
 def test_a_rig_that_shows_its_place_passes_the_check_with_figures(wall):
     for file in ("mean.toml", "mean.npz"):
         result = background(wall / "later.pcap", "--check", wall / file)

@@ -126,6 +126,7 @@ def test_observed_values_equal_the_packets_bytes(world, tilt_deg):
     np.testing.assert_allclose(seen.cones, [min(in_cone)], atol=0.02)
 
 
+@pytest.mark.extended
 @compiled_only
 def test_the_wall_on_the_right_is_in_sector_18_whichever_way_the_lidar_is_mounted(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0), mount_rotation_deg=(0.0, 0.0, 130.0), mount_position_m=(0.0, 0.0, 0.0))

@@ -57,6 +57,7 @@ def damage(entries: Iterable[Path], how: Callable[[bytes], bytes]) -> int:
     return len([entry.write_bytes(how(entry.read_bytes())) for entry in entries])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("how", [cut, flipped])
 def test_a_damaged_entry_is_compiled_again_and_reported(tmp_path: Path, two_copies: list[Path], how: Callable[[bytes], bytes]) -> None:
     run(_LEAP_DAY, two_copies[0], tmp_path / "cache")

@@ -83,6 +83,7 @@ def no_gpu(monkeypatch):
     monkeypatch.setattr(devices, "open_gpu", refuse)
 
 
+@pytest.mark.extended
 def test_a_rig_that_asks_for_a_gpu_has_all_its_sensors_on_it(bench, gpu):
     at = bench('backend = "cuda"')
     assert at.on_device() == {"lidar", "single"}

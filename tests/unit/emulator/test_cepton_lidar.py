@@ -251,6 +251,7 @@ def test_weak_points_are_flagged_as_noise(percent, flags):
     assert points["reflectivity"][0] == (0 if flags == NO_RETURN else percent)
 
 
+@pytest.mark.extended
 @compiled_only
 def test_bytes_do_not_depend_on_slices_threads_or_renderer(make_swept):
     lidar = make_swept(return_mode="dual", sub_rays=7)

@@ -37,6 +37,7 @@ def positions(emulated, start_ns, stop_ns):
     return batch.pose_ns, decode_position_packets(np.ascontiguousarray(batch.payload))
 
 
+@pytest.mark.extended
 @compiled_only
 def test_stamps_step_to_utc_at_a_lock_and_count_on_from_there_when_it_ends():
     base = replace(pulsed(lidar(clock=ClockSetting(offset_s=1234.0)), ABSENT), utc_epoch_ns=UTC_NS)

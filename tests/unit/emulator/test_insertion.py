@@ -151,6 +151,7 @@ def test_the_rim_of_an_object_mixes_with_what_is_near_behind_it():
     assert is_mixed.sum() >= 2
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("geometry", "product"), [(HDL_32E_GEOMETRY, Product.HDL_32E), (vls_128_geometry(55_296), Product.VLS_128)])
 def test_other_models_and_stamps_of_the_last_firing(geometry, product):
     unit_m = geometry.distance_unit_mm / 1000.0

@@ -68,6 +68,7 @@ def sampling(world, spec, height_m=3.0, orientation=(1.0, 0.0, 0.0, 0.0)):
     return sample
 
 
+@pytest.mark.extended
 def test_a_tfmini_that_looks_down_tells_the_height_and_its_slant_when_the_vehicle_rolls(world):
     spec = TfminiSpec(port="/dev/ttyS1", mount_position_m=(0.0, 0.0, -0.1), mount_rotation_deg=(0.0, 90.0, 0.0))
     sensor = Tfmini(spec, seed=1, stream=0)

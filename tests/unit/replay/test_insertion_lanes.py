@@ -32,6 +32,7 @@ def stream(mode, product, unit_m):
     return payloads, size
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("geometry", "mode", "product"),
     [(VLP_16_GEOMETRY, ReturnMode.STRONGEST, Product.VLP_16), (vls_128_geometry(55_296), ReturnMode.DUAL, Product.VLS_128)],

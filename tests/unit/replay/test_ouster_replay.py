@@ -58,6 +58,7 @@ def heads_of(datagrams, metadata):
     return read_heads(cut, metadata.profile.header)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("metadata", [SINGLE, FUSA, LEGACY], ids=["single", "FUSA", "LEGACY"])
 @pytest.mark.parametrize("retime", ["utc", "device"])
 def test_a_seamless_loop_is_one_stream_of_one_sensor(tmp_path, metadata, retime):

@@ -134,6 +134,7 @@ def test_threads_and_batches_do_not_change_a_byte_of_a_recording(recording, tmp_
     assert recorded(rig, tmp_path / "again.pcap", 3, 7) == digest
 
 
+@pytest.mark.extended
 def test_a_recording_passes_the_checker_with_one_counter_and_fragments(recording):
     datagrams = list(CaptureFile(recording[1]))
     checker = StreamChecker(given_metadata((recording[1].with_suffix(".json"),)))
