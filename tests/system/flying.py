@@ -80,11 +80,11 @@ def address_of(running):
     return running.await_log(r'"metrics": "(http://[^"]+)/metrics"')[1]
 
 
-OF_A_BUSY_HOST = {"packets_missed", "packets_late"}
+OF_A_BUSY_HOST = {"packets_missed", "packets_late", "sensor_frames_skipped", "controller_silent"}
 
 
 def faults(running):
-    """What /healthz finds at fault, but for packets that a busy host costs."""
+    """What /healthz finds at fault, but for packets, sensor frames and motor commands that a busy host costs."""
     try:
         with urllib.request.urlopen(f"{address_of(running)}/healthz", timeout=10) as answer:  # noqa: S310 - the daemon's own loopback address
             found = json.load(answer)
