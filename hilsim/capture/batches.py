@@ -6,6 +6,7 @@ pieces of the file, compressed or not. From the first record of another kind on,
 
 from collections.abc import Generator, Iterable, Iterator
 from functools import lru_cache
+from hashlib import blake2b
 from ipaddress import IPv4Address
 from itertools import islice
 from pathlib import Path
@@ -31,7 +32,10 @@ _FRAME_HEADERS_SIZE = 42  # Ethernet, IPv4 and UDP
 _LARGEST_FRAME = constant(LARGEST_FRAME)
 _RECORD_HEADER_SIZE = constant(RECORD_HEADER_SIZE)
 _ETHERNET_SIZE = 14
+_IPV6_HEADERS_SIZE = 54
 _ODD = constant(-1)
+_IPV6, _MOST_IPV6 = 1 << 44, 65_536
+_of_ipv6: dict[int, str] = {}
 _MORE, _FULL, _UNUSUAL = constant(0), constant(1), constant(2)
 
 
@@ -195,14 +199,20 @@ def gathered(datagrams: list[CapturedDatagram], *, with_headers: bool = False) -
 
 @lru_cache(maxsize=4096)
 def sender_number(source: str, destination_port: int) -> int:
-    """A source IPv4 address and a destination port as one number."""
-    return int(IPv4Address(source)) << 16 | destination_port
+    """A source address and a destination port as one number; of an IPv6 address its hash, from which this process finds the address."""
+    if ":" not in source:
+        return int(IPv4Address(source)) << 16 | destination_port
+    number = _IPV6 | int.from_bytes(blake2b(source.encode(), digest_size=5).digest())
+    if len(_of_ipv6) < _MOST_IPV6:
+        _of_ipv6[number] = source
+    return number << 16 | destination_port
 
 
 @lru_cache(maxsize=4096)
 def sender_of(number: int) -> tuple[str, int]:
     """Source address and destination port of a ``sender_number``."""
-    return str(IPv4Address(number >> 16)), number & 0xFFFF
+    address, port = number >> 16, number & 0xFFFF
+    return _of_ipv6.get(address, f"IPv6 {address:x}") if address & _IPV6 else str(IPv4Address(address)), port
 
 
 def _walked(source: CaptureBytes, piece_size: int) -> Generator[DatagramArrays, None, SeekPoint | None]:
@@ -294,7 +304,8 @@ def _udp_size(data: npt.NDArray[np.uint8], begin: int, kept: int) -> int:
     if ether_type == 0x8100 or ether_type == 0x88A8 or ether_type == 0x9100:  # noqa: PLR1714 - a set would be made for each frame
         return _ODD
     if ether_type != 0x0800:
-        return 0
+        is_ipv6_udp = ether_type == 0x86DD and kept >= _IPV6_HEADERS_SIZE and (data[begin + 20] == 17 or data[begin + 20] in (0, 43, 60))
+        return _ODD if is_ipv6_udp and (data[begin + 38] != 0xFF or data[begin + 39] != 0x02) else 0
     if kept < _FRAME_HEADERS_SIZE or data[begin + 14] != 0x45:
         return _ODD
     if data[begin + 23] != 17:

@@ -4,13 +4,13 @@ A general dissector is not used, because the lengths in real captures are unreli
 have IPv4 total length 0x04d2 in 512-byte position packets too, and network cards with offloading leave 0. The UDP length decides, and the frame's
 length where that does not fit either; disagreements are recorded.
 
-Link types: https://www.tcpdump.org/linktypes.html. IPv4: RFC 791, UDP: RFC 768, VLAN tags: IEEE 802.1Q and 802.1ad.
+Link types: https://www.tcpdump.org/linktypes.html. IPv4: RFC 791, IPv6: RFC 8200, UDP: RFC 768, VLAN tags: IEEE 802.1Q and 802.1ad.
 """
 
 import struct
 from enum import StrEnum
 from functools import lru_cache
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
 from hilsim.protocols.flow_key import FlowKey
@@ -24,6 +24,10 @@ _RAW_LINKS = frozenset((12, 14, 101, 228))  # raw IP: the numbers of Linux, Open
 _VLAN_TYPES = frozenset((0x8100, 0x88A8, 0x9100))
 _IPV4_TYPE = 0x0800
 _IPV6_TYPE = 0x86DD
+_IPV6_SIZE = 40
+_IPV6_EXTENSIONS = frozenset((0, 43, 60))  # options of hops, routing, options of the destination
+_IPV6_FRAGMENT = 44
+_IPV6_LINK_MULTICAST = b"\xff\x02"
 _UDP = 17
 _IP_SIZE = 20
 _IP_UDP_SIZE = _IP_SIZE + 8
@@ -41,7 +45,7 @@ class Skipped(StrEnum):
     """Reason that a frame contains no supported datagram; the text completes "… frames: passed over: "."""
 
     NOT_IPV4 = "not IPv4"
-    IPV6 = "IPv6"
+    IPV6 = "IPv6 (fragments, or to all hosts of a link)"
     NOT_UDP = "not UDP"
     SHORT = "shorter than their headers"
     CUT = "cut by the capture's snap length"
@@ -88,6 +92,13 @@ def _flow(packed: bytes) -> FlowKey:
     """Flow of a datagram from its header's addresses and ports."""
     source, destination, source_port, destination_port = struct.unpack(">4s4sHH", packed)
     return FlowKey(str(IPv4Address(source)), source_port, str(IPv4Address(destination)), destination_port)
+
+
+@lru_cache(maxsize=4096)
+def _flow_ipv6(packed: bytes) -> FlowKey:
+    """The same of IPv6."""
+    source, destination, source_port, destination_port = struct.unpack(">16s16sHH", packed)
+    return FlowKey(str(IPv6Address(source)), source_port, str(IPv6Address(destination)), destination_port)
 
 
 def _behind_tags(frame: bytes, at: int) -> tuple[int, int]:
@@ -142,7 +153,7 @@ def find_datagram(link_type: int, frame: bytes, *, is_cut: bool = False) -> Part
         if ether_type != _IPV4_TYPE:
             if is_cut and len(frame) < at:
                 return Skipped.CUT
-            return Skipped.IPV6 if ether_type == _IPV6_TYPE else Skipped.NOT_IPV4
+            return _find_ipv6(frame, at, is_cut=is_cut) if ether_type == _IPV6_TYPE else Skipped.NOT_IPV4
     if len(frame) >= at + _IP_UDP_SIZE:
         version, ip_size, flags, protocol, ends, udp_size = _IP_AND_UDP.unpack_from(frame, at)
         stop = at + _IP_SIZE + udp_size
@@ -155,6 +166,29 @@ def find_datagram(link_type: int, frame: bytes, *, is_cut: bool = False) -> Part
         ):
             return Parts(_flow(ends), at + _IP_UDP_SIZE, stop, None)
     return _find_unusual(frame, at, is_cut=is_cut)
+
+
+def _find_ipv6(frame: bytes, at: int, *, is_cut: bool) -> Parts | Skipped:
+    """Find a datagram with an IPv6 header at ``at``.
+
+    Datagrams to all hosts of a link (ff02::) are passed over: they are a network's own talk, for which the quick reader of batches would give up.
+    """
+    too_short = Skipped.CUT if is_cut else Skipped.SHORT
+    if len(frame) < at + _IPV6_SIZE or frame[at] >> 4 != 6:
+        return too_short if frame[at : at + 1] and frame[at] >> 4 == 6 else Skipped.IPV6
+    kind, start = frame[at + 6], at + _IPV6_SIZE
+    while kind in _IPV6_EXTENSIONS and start + 2 <= len(frame):
+        kind, start = frame[start], start + 8 * (frame[start + 1] + 1)
+    if kind != _UDP:
+        return Skipped.IPV6 if kind == _IPV6_FRAGMENT else Skipped.NOT_UDP
+    if frame[at + 24 : at + 26] == _IPV6_LINK_MULTICAST:
+        return Skipped.IPV6
+    if len(frame) < start + 8:
+        return too_short
+    udp_size = int.from_bytes(frame[start + 4 : start + 6], "big")
+    size, doubt = _payload_size(0, 0, udp_size, len(frame) - start - 8)
+    flow = _flow_ipv6(frame[at + 8 : at + 40] + frame[start : start + 4])
+    return Skipped.CUT if is_cut and size != udp_size - 8 else Parts(flow, start + 8, start + 8 + size, doubt)
 
 
 def _fragment(frame: bytes, at: int, start: int) -> Fragment | None:

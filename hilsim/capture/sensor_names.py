@@ -57,7 +57,7 @@ class SensorNames:
         kind = recognise(payload)
         known = self._of_source.get(source, {})
         if kind in _POINTS and len(self._names) < _MOST_NAMES:
-            with_port = f"{source}:{port}"
+            with_port = f"[{source}]:{port}" if ":" in source else f"{source}:{port}"
             name = with_port if known or with_port == self._chosen else source
             self._names[flow] = self._of_source.setdefault(source, known)[port] = name
             return name

@@ -30,6 +30,7 @@ Examples:
 """
 _KINDS = ("GroundTruth", "SensorView")
 _MESSAGE_NUMBER = re.compile(r"message \d+: ")
+_RECEIVE_BUFFER_BYTES = 4 << 20
 _MOST_REPORTED = 20
 """Objects left out that are listed, each once: a source sends them with each message."""
 
@@ -183,6 +184,7 @@ def _address(place: str) -> tuple[str, int]:
 def _bound(place: str) -> socket.socket:
     address = _address(place)
     opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
     try:
         opened.bind(address)
     except OSError as error:

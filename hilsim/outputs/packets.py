@@ -202,6 +202,8 @@ class PcapOutput:
             self._writer.write(event.time_ns, event.frame or self._framed(event))
 
     def _framed(self, packet: Packet) -> bytes:
+        if ":" in packet.source[0]:
+            raise CaptureError(f"packets of IPv6 must have headers of Ethernet to be written to a capture, got one of {packet.source[0]} without")
         flow = FlowKey(packet.source[0], packet.source[1], packet.destination[0], packet.destination[1])
         count = self._counts[flow] = self._counts.get(flow, 0) + 1
         destination_mac = mac_of(flow.destination, broadcast=ip_address(flow.destination) == ip_address("255.255.255.255"))

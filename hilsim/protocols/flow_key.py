@@ -7,9 +7,9 @@ class FlowKey(NamedTuple):
     """Source and destination of datagrams.
 
     Attributes:
-        source: IPv4 address.
+        source: IP address.
         source_port: UDP port.
-        destination: IPv4 address.
+        destination: IP address.
         destination_port: UDP port.
     """
 
@@ -20,4 +20,5 @@ class FlowKey(NamedTuple):
 
     def __str__(self) -> str:
         """Text form of the flow."""
-        return f"{self.source}:{self.source_port}>{self.destination}:{self.destination_port}"
+        source, destination = (f"[{address}]" if ":" in address else address for address in (self.source, self.destination))
+        return f"{source}:{self.source_port}>{destination}:{self.destination_port}"

@@ -96,7 +96,7 @@ class LoopbackSources:
     def address(self, owner: str, recorded: str) -> str:
         """Loopback address of a recorded source of one replay; the same on each call."""
         if (owner, recorded) not in self._given:
-            third, fourth = recorded.split(".")[2:]
+            third, fourth = recorded.split(".")[2:] if ":" not in recorded else ("1", "201")
             unfit = {*self._given.values(), *self._others}
             like_recorded = (f"127.{second}.{third}.{fourth}" for second in range(256))
             any_other = (str(IPv4Address("127.1.0.0") + offset) for offset in range(1 << 23))

@@ -44,6 +44,8 @@ def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: Loop
         raise ConfigError(
             f"replay {spec.name}: broadcast must be true to send {flow} to 255.255.255.255 as it was recorded: every host on the network gets it"
         )
+    if ":" in destination:
+        raise ConfigError(f"replay {spec.name}: destination must be an IPv4 address (--to), got {destination}, to which {flow} was recorded")
     is_local = IPv4Address(destination).is_loopback
     if spec.source == "auto" and is_local:
         source = sources.address(spec.name, flow.source)
@@ -60,7 +62,7 @@ def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: Loop
 def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
     """Header style of a flow's recorded packets; that of the sensor, if the capture does not contain the sensor's own headers."""
     link = first.link
-    if link is None or len(link) < _HEADERS or link[-_HEADERS] != _IPV4_WITHOUT_OPTIONS or first.source.startswith("127."):
+    if link is None or len(link) < _HEADERS or link[-_HEADERS] != _IPV4_WITHOUT_OPTIONS or first.source.startswith("127.") or ":" in first.source:
         return _STYLES.get(kind, PLAIN_STYLE)
     ip = link[-_HEADERS:]
     return LinkStyle(

@@ -170,7 +170,8 @@ def _sensor_name(flow: FlowSummary) -> str:
 
 
 def _flow_row(flow: FlowSummary, *, source: str = "") -> str:
-    ports = f"{source}:{flow.source_port} > {flow.destination}:{flow.destination_port}"
+    destination = f"[{flow.destination}]" if ":" in flow.destination else flow.destination
+    ports = f"{source}:{flow.source_port} > {destination}:{flow.destination_port}"
     rate = "" if math.isnan(flow.rate_hz) else f"{flow.rate_hz:,.1f}/s"
     first_s = flow.first.at_s
     span = f"at {first_s:.3f} s" if flow.packets == 1 else f"{first_s:.3f} to {first_s + flow.duration_s:.3f} s"

@@ -21,6 +21,7 @@ from hilsim.protocols.velodyne.position import NMEA_SIZE
 from hilsim.sensor.clock import device_from_rig, shown_utc_ns
 from hilsim.sensor.specs import PulseState
 from hilsim.sensor.time_input import TimeInput
+from hilsim.telemetry.rarely import Rarely
 
 log = structlog.get_logger("hilsim")
 
@@ -43,6 +44,7 @@ class SensorInput:
         self.input = TimeInput(context.clock.utc_epoch_ns, spec.qualifiers)
         self._applied = PulseState(pps="absent")
         self._awaits = asyncio.Event()
+        self._unused = Rarely()
 
     def forget(self) -> None:
         """Apply the state anew, after a reload has made the sensor as it was at the start."""
@@ -75,6 +77,11 @@ class SensorInput:
             at_ns = self._now_ns()
             read = read_sentence(line)
             if read is None:
+                if line[3:6] in {b"RMC", b"GGA"} and self._unused.may_report(time.monotonic()):
+                    shown = line.decode("ascii", "replace").strip()
+                    log.warning(
+                        "time_input.not_used", sensor=self._name, sentence=shown, needs="$GPRMC or $GPGGA with at most four decimals of a second"
+                    )
                 continue
             self._publish(line, at_ns + _PARSING_NS)
             self.input.position = read.position or self.input.position

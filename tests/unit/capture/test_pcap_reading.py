@@ -1,5 +1,7 @@
 import gzip
+import struct
 from contextlib import suppress
+from ipaddress import IPv6Address
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 
 
@@ -100,17 +103,54 @@ def test_ethernet_padding_is_not_payload(by_hand, file_of):
     assert datagram.payload == b"abc"
 
 
+def ipv6_frame(payload, *, source="fe80::1", destination="fe80::2", extensions=(), protocol=17):
+    """Frame of a datagram over IPv6 (RFC 8200), with extension headers of (kind, bytes behind the first two)."""
+    kinds = [*(kind for kind, _ in extensions), protocol]
+    headers = b"".join(bytes([following, (len(rest) + 2) // 8 - 1]) + rest for following, (_, rest) in zip(kinds[1:], extensions, strict=True))
+    data = headers + struct.pack(">HHHH", 7502, 7503, 8 + len(payload), 1) + payload
+    ends = IPv6Address(source).packed + IPv6Address(destination).packed
+    return bytes(12) + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(data), kinds[0], 64) + ends + data
+
+
+@pytest.mark.parametrize("extensions", [[], [(0, bytes(6)), (60, bytes(14))]])
+def test_datagrams_over_ipv6_are_read_among_others_and_are_sensors(by_hand, file_of, extensions):
+    frames = [by_hand.udp_frame(b"four"), ipv6_frame(b"six", extensions=extensions), by_hand.udp_frame(b"four")]
+    path = file_of(by_hand.classic([(1, 2, frame) for frame in frames]))
+    datagrams, notes = read(path)
+    assert [datagram.payload for datagram in datagrams] == [b"four", b"six", b"four"]
+    assert datagrams[1].flow == ("fe80::1", 7502, "fe80::2", 7503)
+    assert str(datagrams[1].flow) == "[fe80::1]:7502>[fe80::2]:7503"
+    assert notes.lines() == ()
+    found = [(name, batch.size[row]) for batch in CaptureBatches(path) for name, rows in SensorNames().rows(batch) for row in rows]
+    assert sorted(found) == [("192.168.1.201", 4), ("192.168.1.201", 4), ("fe80::1", 3)]
+
+
 @pytest.mark.parametrize(
     ("frame", "note"),
     [
         (lambda make: make(b"abc", fragment=0x2000, ip_size=100), "shorter than their headers"),
         (lambda make: make(b"abc", protocol=6), "not UDP"),
         (lambda make: make(b"abc", link=bytes(12) + b"\x86\xdd"), "IPv6"),
+        (lambda _: ipv6_frame(b"abc", destination="ff02::fb"), "IPv6"),
+        (lambda _: ipv6_frame(b"abc", extensions=[(44, bytes(8))]), "IPv6"),
+        (lambda _: ipv6_frame(b"abc", protocol=58), "not UDP"),
+        (lambda _: ipv6_frame(b"abc")[:58], "shorter than their headers"),
         (lambda make: make(b"abc", link=bytes(12) + b"\x08\x06"), "not IPv4"),
         (lambda make: make(b"")[:30], "shorter than their headers"),
         (lambda make: make(b"")[:38], "shorter than their headers"),
     ],
-    ids=["half a fragment", "tcp", "ipv6", "arp", "half an ip header", "half a udp header"],
+    ids=[
+        "half a fragment",
+        "tcp",
+        "ipv4 as ipv6",
+        "a link's talk",
+        "ipv6 fragment",
+        "icmpv6",
+        "half an ipv6 header",
+        "arp",
+        "half an ip header",
+        "half a udp header",
+    ],
 )
 def test_frames_without_a_datagram_are_passed_over_and_counted(by_hand, file_of, frame, note):
     content = by_hand.classic([(1, 2, frame(by_hand.udp_frame)), (1, 3, by_hand.udp_frame(b"good"))])

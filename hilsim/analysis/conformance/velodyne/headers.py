@@ -117,8 +117,9 @@ class HeadersTopic:
             self._macs |= {mac for mac in map(mac_of, datagrams) if mac is not None}
         if self.origin not in {Origin.SENSOR, Origin.FOREIGN}:
             return
-        plain = [row for row, datagram in enumerate(datagrams) if datagram.link is not None and datagram.link[-28:-27] == b"\x45"]
-        odd = sorted(set(range(len(datagrams))) - set(plain))
+        ipv4 = [row for row, datagram in enumerate(datagrams) if ":" not in datagram.source]
+        plain = [row for row in ipv4 if (datagrams[row].link or b"")[-28:-27] == b"\x45"]
+        odd = sorted(set(ipv4) - set(plain))
         heads = np.frombuffer(b"".join((datagrams[row].link or b"")[-28:] for row in plain), dtype=np.uint8).reshape(-1, 28)
         words = heads.reshape(-1, 14, 2).astype(np.int64) @ np.array([256, 1])
         is_partial = (words[:, 13] != 0) & (words[:, 13] == _folded(_pseudo_header(words)))
