@@ -254,7 +254,7 @@ def test_a_binary_file_cut_short_is_refused(tmp_path, suffix, kept):
     trimesh.creation.icosphere(subdivisions=2).export(whole)
     data = whole.read_bytes()
     (tmp_path / f"cut.{suffix}").write_bytes(data[: int(kept * len(data))])
-    refuse(tmp_path, f"cut.{suffix}", "unexpected length" if suffix == "ply" else r"\(cut short\?\)")
+    refuse(tmp_path, f"cut.{suffix}", r"\(cut short\?\)")
 
 
 def test_a_directory_is_refused(tmp_path):
@@ -270,12 +270,12 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path):
     ("changes", "message"),
     [
         ([("4 0 1 2 3\n", "")], r"must have 5 lines after its header, got 4 \(cut short\?\)"),
-        ([("4 0 1 2 3\n", "3 0 1 7\n")], "triangle 0 must name vertices 0 to 3"),
-        ([("4 0 1 2 3\n", "3 0 1 -1\n")], "triangle 0 must name vertices 0 to 3"),
+        ([("4 0 1 2 3\n", "3 0 1 7\n")], "face 0 must name vertices 0 to 3, got 7"),
+        ([("4 0 1 2 3\n", "3 0 1 -1\n")], "face 0 must name vertices 0 to 3, got -1"),
         ([("691000.123456789", "nan")], "vertex 0 must be finite"),
         ([("element face 1\nproperty list uchar int vertex_indices\n", "")], "must have at least one triangle, got a PLY of 4 points without faces"),
         ([("element face 1\n", "element face\n")], "each element of a PLY header must have a name and a count"),
-        ([("face 1\n", "face 2\n"), ("4 0 1 2 3\n", "3 0 1 2\n2 0 1\n")], "must have 2 faces by its own count, got 1 readable triangles"),
+        ([("face 1\n", "face 2\n"), ("4 0 1 2 3\n", "3 0 1 2\n2 0 1\n")], "must have 2 faces by its own count, got 1 of three corners or more"),
     ],
     ids=["cut", "index", "negative", "nan", "points", "header", "line"],
 )
@@ -395,6 +395,7 @@ def test_brackets_in_texts_are_no_nesting():
 
 def test_nodes_that_go_round_are_refused(tmp_path, gltf):
     def change(document):
+        document["scenes"][0]["nodes"].append(len(document["nodes"]))
         document["nodes"] += [{"children": [len(document["nodes"]) + 1]}, {"children": [len(document["nodes"])]}]
 
     gltf(change)
@@ -411,8 +412,9 @@ def test_an_accessor_of_zeros_without_data_is_refused(tmp_path, gltf):
 
 def test_one_mesh_that_is_everywhere_is_counted_as_often(tmp_path, gltf):
     def change(document):
-        document["meshes"][0]["primitives"] *= 3
-        document["nodes"] += [{"mesh": 0}] * 700_000
+        document["meshes"][0]["primitives"] *= 6
+        document["scenes"][0]["nodes"] += range(len(document["nodes"]), len(document["nodes"]) + 350_000)
+        document["nodes"] += [{"mesh": 0}] * 350_000
 
     gltf(change)
-    refuse(tmp_path, "model.gltf", r"triangles must be at most 16,000,000, got 25,200,048")
+    refuse(tmp_path, "model.gltf", r"triangles must be at most 16,000,000, got 25,200,084")
