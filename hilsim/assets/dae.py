@@ -80,7 +80,7 @@ def _lost(path: Path, document: Any) -> Iterator[str]:
     declared = {node: int(node.get("count") or 0) for node in document.xmlnode.getroot().iter() if str(node.tag).rpartition("}")[2] in _POLYGONS}
     lost = sum(max(count - read.get(node, 0), 0) for node, count in declared.items())
     if lost:
-        reason = str(document.errors[0]).splitlines()[0] if document.errors else "holes (ph) are not supported"
+        reason = str(document.errors[0]).splitlines()[0] if document.errors else "it has fewer, or some have holes (ph)"
         yield f"{path}: {lost} of {sum(declared.values())} polygons are not read and left out: {reason}"
 
 

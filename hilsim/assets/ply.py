@@ -15,14 +15,12 @@ from hilsim.errors import AssetError
 from hilsim.limits import FACE_CORNERS, SCENE_TRIANGLES
 
 _MOST_HEADER_BYTES = 65536
-_TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4", "float": "f4", "double": "f8"} | {
-    f"{word}{8 * size}": f"{word[0]}{size}" for word in ("int", "uint", "float") for size in (1, 2, 4, 8) if (word, size) != ("float", 1)
-}
-_LENGTHS = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I"}
-"""Types of the lengths of lists, as in ``struct``."""
+_TYPES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d"} | {
+    "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "float32": "f", "float64": "d", "int64": "q", "uint64": "Q"
+}  # fmt: skip
+"""Types by their letters in ``struct`` and, after ``<`` or ``>``, in NumPy."""
 _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
-_CORNERS = ("vertex_indices", "vertex_index")
-_COLOURS = ("red", "green", "blue")
+_CORNERS, _COLOURS = ("vertex_indices", "vertex_index"), ("red", "green", "blue")
 _PLACES_IN_IMAGE = (("texture_u", "texture_v"), ("u", "v"), ("s", "t"))
 
 
@@ -41,13 +39,14 @@ class _Element(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """Values of a property: those of all rows, and the length of each row; 1 except in lists."""
+    """Values of a property in all rows, and the length of each row, which is 1 except in lists."""
 
     values: npt.NDArray[Any]
     lengths: npt.NDArray[np.int64]
 
 
-_Table = dict[str, dict[str, _Column]]
+_NONE = _Column(np.zeros(0, np.int64), np.zeros(0, np.int64))
+_Columns = dict[str, _Column]
 
 
 def read_ply(path: Path, data: bytes, *, with_colours: bool = False) -> tuple[MeshPart, ...]:
@@ -62,85 +61,80 @@ def read_ply(path: Path, data: bytes, *, with_colours: bool = False) -> tuple[Me
         AssetError: the file cannot be used; the message names it and the reason.
     """
     table, image = _table(path, data)
-    points, faces, strips = (table.get(name, {}) for name in ("vertex", "face", "tristrips"))
-    if not all(axis in points for axis in "xyz"):
+    points, faces = table.get("vertex", {}), table.get("face", {})
+    if not set("xyz") <= set(points):
         raise AssetError(f"{path}: the vertices of a PLY file must have x, y and z, got {', '.join(points) or 'none'}")
     vertices = np.stack([points[axis].values.astype(np.float64) for axis in "xyz"], axis=-1)
-    corners, counts = _lists(path, faces, "face")
-    _check_faces(path, corners, counts, len(vertices))
-    triangles, face = cut_polygons(vertices[corners], counts)
-    rows = np.concatenate([corners[triangles], *_of_strips(path, strips)])
-    if not len(rows):
-        raise AssetError(f"{path}: must have at least one triangle, got a PLY of {len(vertices)} points without faces")
-    brightness = None
+    corners, counts = _corners(path, faces)
+    if (counts < 3).any():
+        raise AssetError(f"{path}: must have {len(counts)} faces by its own count, got {int((counts >= 3).sum())} of three corners or more")
+    FACE_CORNERS.enforce(int(counts.max(initial=0)), str(path), AssetError)
+    SCENE_TRIANGLES.enforce(int((counts - 2).sum()), str(path), AssetError)
+    outside = np.flatnonzero((corners < 0) | (corners >= len(vertices)))
+    if len(outside):
+        face = int(np.searchsorted(np.cumsum(counts), outside[0], side="right"))
+        raise AssetError(f"{path}: face {face} must name vertices 0 to {len(vertices) - 1}, got {corners[outside[0]]}")
+    triangles, face_of = cut_polygons(vertices[corners], counts)
+    rows, brightness = np.concatenate([corners[triangles], *_strips(_corners(path, table.get("tristrips", {})))]), None
     if with_colours:
-        vertices, rows, brightness = coloured(*_geometry(path, table, image, vertices, rows, corners, triangles, face))
+        colours = _colours(table, face_of) if len(rows) == len(triangles) else {}
+        picture = _picture(path, image, table, corners, triangles) if len(rows) == len(triangles) else None
+        vertices, rows, brightness = coloured(*_painted(vertices, rows, colours, picture))
     return (MeshPart(vertices=vertices, triangles=rows, brightness=brightness, material=np.zeros(len(rows), dtype=np.int64), names=("",)),)
 
 
-def _lists(path: Path, columns: dict[str, _Column], element: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    if not columns:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    found = next((columns[name] for name in _CORNERS if name in columns), None)
-    if found is None:
-        raise AssetError(f"{path}: {element} must have the list vertex_indices, got {', '.join(columns)}")
-    return found.values.astype(np.int64), found.lengths
+def _corners(path: Path, columns: _Columns) -> _Column:
+    found = next((columns[name] for name in _CORNERS if name in columns), _NONE)
+    if columns and found is _NONE:
+        raise AssetError(f"{path}: faces and strips must have the list vertex_indices, got {', '.join(columns)}")
+    return _Column(found.values.astype(np.int64), found.lengths)
 
 
-def _check_faces(path: Path, corners: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], vertices: int) -> None:
-    if (counts < 3).any():
-        raise AssetError(f"{path}: must have {len(counts)} faces by its own count, got {int((counts >= 3).sum())} of three corners or more")
-    if len(counts):
-        FACE_CORNERS.enforce(int(counts.max()), str(path), AssetError)
-        SCENE_TRIANGLES.enforce(int((counts - 2).sum()), str(path), AssetError)
-    outside = np.flatnonzero((corners < 0) | (corners >= vertices))
-    if len(outside):
-        row = int(np.searchsorted(np.cumsum(counts), outside[0], side="right"))
-        raise AssetError(f"{path}: face {row} must name vertices 0 to {vertices - 1}, got {corners[outside[0]]}")
-
-
-def _of_strips(path: Path, columns: dict[str, _Column]) -> Iterator[npt.NDArray[np.int64]]:
+def _strips(column: _Column) -> Iterator[npt.NDArray[np.int64]]:
     """Triangles of each strip; -1 begins a new one."""
-    corners, counts = _lists(path, columns, "tristrips")
-    SCENE_TRIANGLES.enforce(len(corners), str(path), AssetError)
-    ends = np.union1d(np.flatnonzero(corners == -1), np.cumsum(counts))
-    for strip in np.split(corners, ends):
-        held = strip[strip != -1]
-        if len(held) >= 3:
-            yield strip_triangles(held)
+    for strip in np.split(column.values, np.union1d(np.flatnonzero(column.values == -1), np.cumsum(column.lengths))):
+        yield strip_triangles(strip[strip != -1])
 
 
-def _geometry(
-    path: Path,
-    table: _Table,
-    image: str,
+def _colours(table: dict[str, _Columns], face_of: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    """Colours of vertices and of triangles."""
+    return {
+        f"{name}_colors": np.stack([columns[colour].values for colour in _COLOURS], axis=-1)[chosen]
+        for name, columns, chosen in (("vertex", table["vertex"], slice(None)), ("face", table["face"], face_of))
+        if set(_COLOURS) <= set(columns)
+    }
+
+
+def _picture(
+    path: Path, image: str, table: dict[str, _Columns], corners: npt.NDArray[np.int64], triangles: npt.NDArray[np.int64]
+) -> tuple[Path, npt.NDArray[Any]] | None:
+    """File of the image laid over the mesh, and the places ``float[m, 3, 2]`` of the triangles' corners in it."""
+    points, own = table["vertex"], table["face"].get("texcoord", _NONE).values
+    if not image or not is_file(path.parent / image):
+        return None
+    if len(own) == 2 * len(corners):
+        return path.parent / image, own.reshape(-1, 2)[triangles]
+    pair = next((pair for pair in _PLACES_IN_IMAGE if set(pair) <= set(points)), None)
+    return None if pair is None else (path.parent / image, np.stack([points[name].values for name in pair], axis=-1)[corners[triangles]])
+
+
+def _painted(
     vertices: npt.NDArray[np.float64],
     rows: npt.NDArray[np.int64],
-    corners: npt.NDArray[np.int64],
-    triangles: npt.NDArray[np.int64],
-    face: npt.NDArray[np.int64],
+    colours: dict[str, npt.NDArray[Any]],
+    picture: tuple[Path, npt.NDArray[Any]] | None,
 ) -> tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Mesh of trimesh with the file's colours or image, its vertices and its triangles."""
+    """Mesh of trimesh with colours or an image, its vertices and its triangles."""
     import trimesh  # noqa: PLC0415 - it costs half a second and 40 MB, which a rig without colours does not need
     from PIL import Image  # noqa: PLC0415 - as above
 
-    points, faces = table["vertex"], table.get("face", {})
-    places = next((np.stack([points[name].values for name in pair], axis=-1)[rows] for pair in _PLACES_IN_IMAGE if set(pair) <= set(points)), None)
-    if "texcoord" in faces and len(faces["texcoord"].values) == 2 * len(corners) and len(rows) == len(triangles):
-        places = faces["texcoord"].values.reshape(-1, 2)[triangles]
-    if image and places is not None and is_file(path.parent / image):
-        visual = trimesh.visual.TextureVisuals(uv=places.reshape(-1, 2), image=Image.open(path.parent / image))
-        apart = np.arange(rows.size, dtype=np.int64).reshape(-1, 3)
-        return trimesh.Trimesh(vertices[rows].reshape(-1, 3), apart, visual=visual, process=False), vertices[rows].reshape(-1, 3), apart
-    colours = {
-        f"{name}_colors": np.stack([columns[colour].values for colour in _COLOURS], axis=-1)[chosen]
-        for name, columns, chosen in (("vertex", points, slice(None)), ("face", faces, face))
-        if set(_COLOURS) <= set(columns) and len(rows) == len(triangles)
-    }
+    if picture is not None:
+        vertices, rows = vertices[rows].reshape(-1, 3), np.arange(rows.size, dtype=np.int64).reshape(-1, 3)
+        colours = {"visual": trimesh.visual.TextureVisuals(uv=picture[1].reshape(-1, 2), image=Image.open(picture[0]))}
     return trimesh.Trimesh(vertices, rows, process=False, **colours), vertices, rows
 
 
-def _table(path: Path, data: bytes) -> tuple[_Table, str]:
+def _table(path: Path, data: bytes) -> tuple[dict[str, _Columns], str]:
     """Columns of each element, and the name of the image laid over the mesh; empty without one."""
     end = data.find(b"end_header", 0, _MOST_HEADER_BYTES)
     if not data.startswith(b"ply") or end < 0:
@@ -148,18 +142,19 @@ def _table(path: Path, data: bytes) -> tuple[_Table, str]:
     lines = data[:end].decode("latin-1").splitlines()
     elements, order = _header(path, [line.split() for line in lines])
     image = next((line.split(maxsplit=2)[2].strip() for line in lines if line.lower().startswith("comment texturefile ")), "")
-    body = data[end + len(b"end_header") :].removeprefix(b"\r" if b"\r\n" in data[:end] or order == "" else b"").removeprefix(b"\n")
+    body, is_text = data[end + len(b"end_header") :], order == ""
+    body = body.removeprefix(b"\r\n" if b"\r\n" in data[:end] else b"\n")
+    if is_text:  # is read as if all its numbers were doubles in binary
+        body, order = np.array(body.split(), dtype="<f8").tobytes(), "<"
     table, at = {}, 0
-    if order == "":
-        rows = [words for line in body.splitlines() if (words := line.split())]
-        if len(rows) < (total := sum(element.rows for element in elements)):
-            raise AssetError(f"{path}: must have {total} lines after its header, got {len(rows)} (cut short?)")
-        for element in elements:
-            table[element.name] = _ascii(path, element, rows[at : at + element.rows])
-            at += element.rows
-        return table, image
     for element in elements:
-        table[element.name], at = _binary(path, element, body, at, order)
+        kinds = [(("d" if each.length_kind else ""), "d") if is_text else (each.length_kind, each.kind) for each in element.properties]
+        columns, at = _read(path, element, kinds, body, at, order)
+        exact = [
+            each.kind if is_text and each.kind not in "fd" else values.dtype for each, (values, _) in zip(element.properties, columns, strict=True)
+        ]
+        pairs = zip(element.properties, columns, exact, strict=True)
+        table[element.name] = {each.name: _Column(values.astype(kind, copy=False), lengths) for each, (values, lengths), kind in pairs}
     if at != len(body):
         raise AssetError(f"{path}: must end after its elements, got {len(body) - at} more bytes")
     return table, image
@@ -189,7 +184,7 @@ def _read_line(elements: list[_Element], words: list[str]) -> None:
     match words:
         case ["element", name, rows]:
             elements.append(_Element(name, int(rows), []))
-        case ["property", "list", length_kind, kind, name] if _TYPES[length_kind] in _LENGTHS:
+        case ["property", "list", length_kind, kind, name]:
             elements[-1].properties.append(_Property(name, _TYPES[kind], _TYPES[length_kind]))
         case ["property", kind, name]:
             elements[-1].properties.append(_Property(name, _TYPES[kind]))
@@ -197,69 +192,36 @@ def _read_line(elements: list[_Element], words: list[str]) -> None:
             raise ValueError
 
 
-def _ascii(path: Path, element: _Element, lines: list[list[bytes]]) -> dict[str, _Column]:
-    """Columns of an element in text; float is read as double, for its digits."""
-    values: list[list[bytes]] = [[] for _ in element.properties]
-    lengths: list[list[int]] = [[] for _ in element.properties]
-    for words in lines:
-        start = 0
-        for column, (_, _, length_kind) in enumerate(element.properties):
-            length = int(words[start]) if length_kind and start < len(words) else 1
-            start += 1 if length_kind else 0
-            values[column] += words[start : start + length]
-            lengths[column].append(length)
-            start += length
-            if length < 0 or start > len(words):
-                raise AssetError(f"{path}: a line of {element.name} must have {max(start, 1)} numbers, got {len(words)}")
-    kinds = [kind.replace("f4", "f8") for _, kind, _ in element.properties]
-    return {
-        name: _Column(np.array(values[column], dtype="f8").astype(kinds[column]), np.array(lengths[column], dtype=np.int64))
-        for column, (name, _, _) in enumerate(element.properties)
-    }
-
-
-def _binary(path: Path, element: _Element, data: bytes, at: int, order: str) -> tuple[dict[str, _Column], int]:
-    """Columns of an element whose rows begin at ``at``, and the end of its rows."""
-    values: list[list[bytes]] = [[] for _ in element.properties]
-    lengths: list[list[int]] = [[] for _ in element.properties]
-    reads = [
-        (struct.Struct(order + _LENGTHS[each.length_kind]) if each.length_kind else None, np.dtype(each.kind).itemsize) for each in element.properties
-    ]
-    left = element.rows
-    while left:
-        start = at
+def _read(path: Path, element: _Element, kinds: list[tuple[str, str]], data: bytes, at: int, order: str) -> tuple[list[_Column], int]:
+    """Columns of an element whose rows begin at ``at``, with the types of their lengths and values, and the end of the rows."""
+    values: list[list[bytes]] = [[] for _ in kinds]
+    lengths: list[list[int]] = [[] for _ in kinds]
+    reads = [(struct.Struct(order + length_kind), struct.calcsize(order + kind)) for length_kind, kind in kinds]
+    start = at
+    for row in range(element.rows):
         for column, (counted, size) in enumerate(reads):
-            length = 1
-            if counted is not None and at + counted.size <= len(data):
-                (length,) = counted.unpack_from(data, at)
-                at += counted.size
-            values[column].append(data[at : at + length * size])
-            lengths[column].append(length)
-            at += length * size
+            (length,) = counted.unpack_from(data, at) or (1,) if at + counted.size <= len(data) else (-1,)
+            at += counted.size + int(length) * size
             if length < 0 or at > len(data):
-                raise AssetError(f"{path}: must have {element.rows} rows of {element.name}, got {element.rows - left} whole ones (cut short?)")
-        left -= 1
-        if left == element.rows - 1 and (alike := _alike(element, data[start:], [row[0] for row in lengths], order)) is not None:
+                raise AssetError(f"{path}: must have {element.rows} rows of {element.name}, got {row} whole ones (cut short?)")
+            values[column].append(data[at - int(length) * size : at])
+            lengths[column].append(int(length))
+        if row == 0 and (alike := _alike(element.rows, kinds, [found[0] for found in lengths], data[start:], order)):
             return alike, start + (at - start) * element.rows
-    return {
-        name: _Column(np.frombuffer(b"".join(values[column]), order + kind), np.array(lengths[column], dtype=np.int64))
-        for column, (name, kind, _) in enumerate(element.properties)
-    }, at
+    columns = zip(kinds, values, lengths, strict=True)
+    return [_Column(np.frombuffer(b"".join(held), order + kind), np.array(found, dtype=np.int64)) for (_, kind), held, found in columns], at
 
 
-def _alike(element: _Element, data: bytes, lengths: list[int], order: str) -> dict[str, _Column] | None:
-    """Columns of an element whose rows all have the lengths of the first, at once; None if some differ, or are missing."""
+def _alike(rows: int, kinds: list[tuple[str, str]], lengths: list[int], data: bytes, order: str) -> list[_Column]:
+    """Columns of an element whose rows all have the lengths of the first, at once; empty if some differ, or are missing."""
     layout: list[Any] = []
-    for column, (each, length) in enumerate(zip(element.properties, lengths, strict=True)):
-        layout += [(f"length{column}", order + each.length_kind)] if each.length_kind else []
-        layout.append((f"values{column}", order + each.kind, (length,)))
-    kind = np.dtype(layout)
-    if kind.itemsize * element.rows > len(data):
-        return None
-    rows = np.frombuffer(data, kind, element.rows)
-    if any((rows[f"length{column}"] != lengths[column]).any() for column, each in enumerate(element.properties) if each.length_kind):
-        return None
-    return {
-        each.name: _Column(rows[f"values{column}"].reshape(-1), np.full(element.rows, lengths[column], dtype=np.int64))
-        for column, each in enumerate(element.properties)
-    }
+    for column, ((length_kind, kind), length) in enumerate(zip(kinds, lengths, strict=True)):
+        layout += [(f"length{column}", order + length_kind)] if length_kind else []
+        layout.append((f"values{column}", order + kind, (length,)))
+    whole = np.dtype(layout)
+    if whole.itemsize * rows > len(data):
+        return []
+    found = np.frombuffer(data, whole, rows)
+    if any((found[f"length{column}"] != lengths[column]).any() for column, (length_kind, _) in enumerate(kinds) if length_kind):
+        return []
+    return [_Column(found[f"values{column}"].reshape(-1), np.full(rows, length, dtype=np.int64)) for column, length in enumerate(lengths)]
