@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.assets.mesh_parts import MeshFile, MeshPart
-from hilsim.assets.polygons import cut_polygons
 from hilsim.errors import AssetError
 from hilsim.limits import DAE_NODES, SCENE_TRIANGLES
+from hilsim.scene.polygons import cut_polygons
 
 _HEAD = 4096
 _UNIT = re.compile(rb"""<unit\b[^>]*\bmeter\s*=\s*["']([^"']*)["']""")

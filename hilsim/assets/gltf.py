@@ -21,9 +21,9 @@ import numpy.typing as npt
 from hilsim.assets.colours import coloured
 from hilsim.assets.mesh_parts import MeshFile, MeshPart, is_file, read_bytes
 from hilsim.assets.nesting import nesting
-from hilsim.assets.polygons import fan_triangles, strip_triangles
 from hilsim.errors import AssetError, library_reads
 from hilsim.limits import JSON_NESTING, JSON_VALUES, NODE_NESTING, SCENE_TRIANGLES
+from hilsim.scene.polygons import fan_triangles, strip_triangles
 
 _GLB_HEADER = struct.Struct("<4sII")
 _GLB_CHUNK = struct.Struct("<I4s")

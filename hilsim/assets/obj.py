@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
-from hilsim.assets.polygons import cut_polygons
 from hilsim.errors import AssetError
 from hilsim.limits import FACE_CORNERS, LINE_BYTES, SCENE_TRIANGLES
+from hilsim.scene.polygons import cut_polygons
 
 MOST_FAULTS = 10
 _NAMING = frozenset({"usemtl", "o", "g"})

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from hilsim.assets.colours import coloured
 from hilsim.assets.mesh_parts import MeshPart, is_file
-from hilsim.assets.polygons import cut_polygons, strip_triangles
 from hilsim.errors import AssetError
 from hilsim.limits import FACE_CORNERS, SCENE_TRIANGLES
+from hilsim.scene.polygons import cut_polygons, strip_triangles
 
 _MOST_HEADER_BYTES = 65536
 _TYPES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d"} | {

@@ -1,6 +1,5 @@
 """Height maps as GDAL reads them (through rasterio): PNG and TIFF of any byte order, compression and width of numbers, with their georeference."""
 
-import math
 import struct
 import warnings
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from hilsim.assets.mesh_parts import read_bytes
 from hilsim.errors import AssetError, library_reads
+from hilsim.geometry.geodesy import geodetic
 from hilsim.limits import TERRAIN_HEIGHTS
 
 _TYPES = ("int16", "uint16", "int32", "uint32", "float32", "float64")
@@ -22,7 +22,6 @@ _MARKERS = (-9999.0, -99999.0, -32767.0, -32768.0)
 _FAR = 1000.0
 _DISTORTION = 0.02
 """Largest difference of a metre of the map from a metre on the ground; maps of countries have up to 0.004."""
-_MAJOR_M, _ECCENTRICITY_SQUARED = 6_378_137.0, 6.69437999014e-3
 _METRES, _ROUNDING = frozenset({"m", "metre", "meter", "metres", "meters"}), 1e-9
 _BYTES = ("uint8", "8 bits: 256 steps")
 _PNG = b"\x89PNG"
@@ -194,18 +193,11 @@ def _check_crs(path: Path, file: Any) -> None:
         return
     x, y = at * (0.5 * file.width, 0.5 * file.height)
     longitude, latitude = transform(crs, "EPSG:4326", [x, x + at.a, x], [y, y, y - at.e])
-    sine = math.sin(math.radians(latitude[0]))
-    east_m = _MAJOR_M / math.sqrt(1.0 - _ECCENTRICITY_SQUARED * sine**2)
-    north_m = east_m * (1.0 - _ECCENTRICITY_SQUARED) / (1.0 - _ECCENTRICITY_SQUARED * sine**2)
-    ratios = [
-        math.hypot(
-            math.radians(longitude[to] - longitude[0]) * east_m * math.cos(math.radians(latitude[0])),
-            math.radians(latitude[to] - latitude[0]) * north_m,
-        )
-        / step
-        for to, step in ((1, at.a), (2, -at.e))
-    ]
-    if any(abs(ratio - 1.0) > _DISTORTION for ratio in ratios):
+    north_deg, east_deg = geodetic(latitude[0], longitude[0], 1.0, 1.0)
+    one_m = np.array([north_deg - latitude[0], east_deg - longitude[0]])
+    steps_deg = np.stack([latitude, longitude], axis=-1)[1:] - (latitude[0], longitude[0])
+    ratios = np.linalg.norm(steps_deg / one_m, axis=1) / (at.a, -at.e)
+    if not (np.abs(ratios - 1.0) <= _DISTORTION).all():
         utm = (32600 if latitude[0] >= 0.0 else 32700) + int((longitude[0] + 180.0) // 6.0) % 60 + 1
         raise AssetError(
             f"{path}: a metre of the map must be one on the ground, got {ratios[0]:.3f} m across and {ratios[1]:.3f} m up in {crs.to_string()[:60]}; "

@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from hilsim.assets.polygons import cut_rings, nested_rings
 from hilsim.assets.sdf_files import KINDS, ShapeFiles
 from hilsim.errors import AssetError
 from hilsim.geometry.frames import Quaternion, Vector
@@ -20,6 +19,7 @@ from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene import primitives
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
+from hilsim.scene.polygons import cut_rings, nested_rings
 from hilsim.scene.world import SceneObject
 from hilsim.sdf.carriages import Carriage, Carriages
 from hilsim.sdf.specs import SdfScene, SdfShape, skin_name
