@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+_FANS = 4
+"""Corners about which a fan is tried, which is enough for every polygon of four corners."""
 _OVERLAP_RATIO = 1e-9
 """Share of a polygon's area by which a triangle of its fan may face the other way."""
 
@@ -21,31 +23,39 @@ def cut_polygons(corners_m: npt.NDArray[np.float64], counts: npt.NDArray[np.int6
     """
     inner, starts = np.maximum(counts - 2, 0), np.cumsum(counts) - counts
     polygon = np.repeat(np.arange(len(counts), dtype=np.int64), inner)
-    first = starts[polygon]
-    second = first + 1 + np.arange(len(polygon)) - np.repeat(np.cumsum(inner) - inner, inner)
-    triangles = np.stack([first, second, second + 1], axis=-1)
-    if not (inner > 1).any():
-        return triangles, polygon
-    with np.errstate(all="ignore"):  # corners that are not finite are rejected by the caller
-        a, b, c = np.moveaxis(corners_m[triangles], 1, 0)
-        facing = np.cross(b - a, c - a)
-        normals = np.stack([np.bincount(polygon, weights=facing[:, axis], minlength=len(counts)) for axis in range(3)], axis=-1)
-        along = np.einsum("ij,ij->i", facing, normals[polygon])
-        turned = np.unique(polygon[along < -_OVERLAP_RATIO * np.einsum("ij,ij->i", normals, normals)[polygon]])
-    if not len(turned):
-        return triangles, polygon
+    step = 1 + np.arange(len(polygon)) - np.repeat(np.cumsum(inner) - inner, inner)
+    about, turned = np.zeros(len(counts), np.int64), np.arange(len(counts))
+    for _ in range(_FANS):
+        places = about[polygon, np.newaxis] + np.stack([np.zeros_like(step), step, step + 1], axis=-1)
+        triangles = starts[polygon, np.newaxis] + places % counts[polygon, np.newaxis]
+        turned, normals = _turned(corners_m[triangles], polygon, len(counts))
+        if not len(turned):
+            return triangles, polygon
+        about[turned] += 1
     is_fan = ~np.isin(polygon, turned)
-    clipped = [starts[row] + _clipped(corners_m[starts[row] : starts[row] + counts[row]], normals[row]) for row in turned]
+    spans = zip(starts[turned].tolist(), counts[turned].tolist(), _axes(normals[turned]), strict=True)
+    clipped = [start + cut_rings([(corners_m[start : start + count] - corners_m[start]) @ axes]) for start, count, axes in spans]
     polygon = np.concatenate([polygon[is_fan], np.repeat(turned, [len(found) for found in clipped])])
     order = np.argsort(polygon, kind="stable")
     return np.concatenate([triangles[is_fan], *clipped])[order], polygon[order]
 
 
-def _clipped(corners_m: npt.NDArray[np.float64], normal: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Triangles of one polygon, seen against its normal."""
-    east = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-    axes = np.stack([east / np.linalg.norm(east), np.cross(normal, east) / np.linalg.norm(np.cross(normal, east))], axis=-1)
-    return cut_rings([(corners_m - corners_m[0]) @ axes])
+def _turned(corners_m: npt.NDArray[np.float64], polygon: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Polygons of which a triangle ``float64[m, 3, 3]`` of the fan faces the other way, and the normals of all, as long as twice the area."""
+    with np.errstate(all="ignore"):  # corners that are not finite are rejected by the caller
+        a, b, c = np.moveaxis(corners_m, 1, 0)
+        facing = np.cross(b - a, c - a)
+        normals = np.stack([np.bincount(polygon, weights=facing[:, axis], minlength=count) for axis in range(3)], axis=-1)
+        along = np.einsum("ij,ij->i", facing, normals[polygon])
+        turned = np.unique(polygon[along < -_OVERLAP_RATIO * np.einsum("ij,ij->i", normals, normals)[polygon]])
+    return turned.astype(np.int64), normals.astype(np.float64)
+
+
+def _axes(normals: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Axes ``float64[p, 3, 2]`` of the planes to which normals are upright."""
+    east = np.cross(normals, np.eye(3)[np.argmin(np.abs(normals), axis=1)])
+    axes = np.stack([east, np.cross(normals, east)], axis=-1)
+    return np.asarray(axes / np.linalg.norm(axes, axis=1, keepdims=True), dtype=np.float64)
 
 
 def cut_rings(rings: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.int64]:
