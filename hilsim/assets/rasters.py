@@ -66,7 +66,10 @@ def read_raster(path: Path, *, is_placed: bool = True) -> Raster:
         raise AssetError(f'{path}: terrain must be a .png, .tif or .tiff, got "{path.suffix}"')
     data = read_bytes(path)
     driver = "PNG" if data.startswith(_PNG) else "GTiff"
-    import rasterio  # noqa: PLC0415 - only rigs with terrain need it
+    try:
+        import rasterio  # noqa: PLC0415 - only rigs with terrain need it
+    except ImportError as error:  # its wheels have all libraries but one
+        raise AssetError(f"{path}: GDAL cannot be loaded: {error} (apt install libexpat1)") from error
 
     with warnings.catch_warnings(), library_reads(f"{path}: cannot be decoded", AssetError), _causes(rasterio.errors.RasterioError):
         warnings.simplefilter("ignore")  # a map without a georeference is noted here
