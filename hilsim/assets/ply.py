@@ -143,7 +143,7 @@ def _table(path: Path, data: bytes) -> tuple[dict[str, _Columns], str]:
     elements, order = _header(path, [line.split() for line in lines])
     image = next((line.split(maxsplit=2)[2].strip() for line in lines if line.lower().startswith("comment texturefile ")), "")
     body, is_text = data[end + len(b"end_header") :], order == ""
-    body = body.removeprefix(b"\r\n" if b"\r\n" in data[:end] else b"\n")
+    body = body.removeprefix(b"\r\n" if b"\r\n" in data[:end] else b"\n" if b"\n" in data[:end] else b"\r")
     if is_text:  # is read as if all its numbers were doubles in binary
         body, order = np.array(body.split(), dtype="<f8").tobytes(), "<"
     table, at = {}, 0

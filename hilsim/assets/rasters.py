@@ -14,12 +14,12 @@ import numpy.typing as npt
 from hilsim.assets.mesh_parts import read_bytes
 from hilsim.errors import AssetError, library_reads
 from hilsim.geometry.geodesy import geodetic
-from hilsim.limits import TERRAIN_HEIGHTS
+from hilsim.limits import EXTENT_M, TERRAIN_HEIGHTS
 
 _TYPES = ("int16", "uint16", "int32", "uint32", "float32", "float64")
-_MARKERS = (-9999.0, -99999.0, -32767.0, -32768.0)
-"""Values that mean missing data where they are far below all others."""
-_FAR = 1000.0
+_MARKERS = (-9999.0, -999.0)
+"""Usual values for missing data that may lie within the heights of the Earth's surface."""
+_HIGHEST_M, _FAR_M = 9000.0, 500.0
 _DISTORTION = 0.02
 """Largest difference of a metre of the map from a metre on the ground; maps of countries have up to 0.004."""
 _METRES, _ROUNDING = frozenset({"m", "metre", "meter", "metres", "meters"}), 1e-9
@@ -155,14 +155,22 @@ def check_size(path: Path, shape: tuple[int, int]) -> None:
     TERRAIN_HEIGHTS.enforce(columns * rows, str(path), AssetError, f"heights ({columns} x {rows})")
 
 
-def undeclared(values: npt.NDArray[np.float64], missing: npt.NDArray[np.bool_]) -> dict[float, npt.NDArray[np.bool_]]:
-    """Heights that mean missing data although the file does not say so, by their value: usual ones that are 1000 below all others."""
-    found = {}
-    for marker in _MARKERS:
-        at, others = (values == marker) & ~missing, ~np.isin(values, _MARKERS) & ~missing
-        if at.any() and (not others.any() or values[others].min() > marker + _FAR):
-            found[marker] = at
-    return found
+def undeclared(values: npt.NDArray[np.float64], heights_m: npt.NDArray[np.float64], missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Heights ``bool[rows, columns]`` that mean missing data although the file does not say so: usual values, or heights of no place on Earth, far from all others.
+
+    Those beyond the limit of distances are left to the check of that limit, which rejects them.
+
+    Args:
+        values: Values as stored in the file.
+        heights_m: The same in metres.
+        missing: Declared missing data.
+    """
+    found, is_near = np.zeros_like(missing), np.abs(heights_m) < EXTENT_M.bound
+    for at in ((heights_m < -_HIGHEST_M) & is_near, (heights_m > _HIGHEST_M) & is_near, *(values == marker for marker in _MARKERS)):
+        here, others = heights_m[at & ~missing], heights_m[~at & ~missing]
+        if len(here) and (here.max() < others.min(initial=np.inf) - _FAR_M or here.min() > others.max(initial=-np.inf) + _FAR_M) and len(others):
+            found |= at
+    return found & ~missing
 
 
 def _place(path: Path, file: Any) -> tuple[tuple[float, float] | None, tuple[float, float] | None, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import TerrainSpec
 
+_SHOWN_VALUES = 3
 _FINEST_M = 0.01
 """Smallest pixel that a file may give: finer ones are degrees without a coordinate system."""
 
@@ -43,10 +44,12 @@ def load_terrain(spec: TerrainSpec, directory: Path, materials: dict[str, Materi
     missing, notes = raster.missing, list(raster.notes)
     if missing.any():
         notes.append(f"{path}: {int(missing.sum())} of {missing.size} heights are missing and leave holes")
-    for marker, at in undeclared(raster.values, missing).items() if spec.height_min_m is None else ():
-        missing = missing | at
-        notes.append(f"{path}: {int(at.sum())} of {at.size} heights are {marker:g}, far below all others: taken as missing, they leave holes")
-    mesh = surface(path, (x, y), _heights(spec, raster, path), missing, materials[spec.material])
+    heights_m = _heights(spec, raster, path)
+    odd = undeclared(raster.values, heights_m, missing) if spec.height_min_m is None else np.zeros_like(missing)
+    if odd.any():
+        known = ", ".join(f"{value:g}" for value in np.unique(raster.values[odd])[:_SHOWN_VALUES])
+        notes.append(f"{path}: {int(odd.sum())} of {odd.size} heights ({known}) are far from all others: taken as missing, they leave holes")
+    mesh = surface(path, (x, y), np.where(odd, 0.0, heights_m), missing | odd, materials[spec.material])
     return mesh, tuple(notes)
 
 

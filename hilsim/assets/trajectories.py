@@ -219,7 +219,8 @@ def _row(columns: _Columns, line: str, body_from_camera: npt.NDArray[np.float64]
     """
     words = [word.strip() for word in line.split(columns.separator)]
     if len(words) <= max(columns.used):
-        raise ValueError(f"a pose must have {max(columns.used) + 1} columns, got {len(words)}")
+        added = 1 if columns.matrix else 0  # the time, which is in another file
+        raise ValueError(f"a pose must have {max(columns.used) + 1 - added} columns, got {len(words) - added}")
     bad = [words[column] for column in columns.used if not _is_number(words[column])]
     if bad:
         raise ValueError(f"a pose must be numbers, got {bad[0][:30]!r}")

@@ -57,7 +57,10 @@ def _shapes(link: Element, tag: str) -> Iterator[Element]:
 
 
 def _values(shape: Element) -> Iterator[Element]:
-    """Attributes of a shape as SDF's children; packages are models."""
+    """Attributes of a shape as SDF's children; a package is a directory above the file, or looked for as a model."""
     for name, value in shape.attributes.items():
-        uri = value.replace("package://", "model://", 1)
-        yield _made(shape, "uri", text=uri) if name == "filename" else _made(shape, name, text=value)
+        scheme, _, place = value.partition("://")
+        package, _, rest = place.partition("/")
+        home = next((folder for folder in shape.file.resolve().parents if folder.name == package), None)
+        found = value if scheme != "package" else f"model://{place}" if home is None else str(home / rest)
+        yield _made(shape, "uri", text=found) if name == "filename" else _made(shape, name, text=value)

@@ -125,19 +125,22 @@ def test_missing_heights_leave_holes_and_are_noted(tmp_path, nodata, dtype, valu
     assert notes == (f"{tmp_path / 'a.tif'}: 1 of 9 heights are missing and leave holes",)
 
 
-@pytest.mark.parametrize(("marker", "dtype"), [(-9999, np.float32), (-32768, np.int16), (np.nan, np.float32)])
+@pytest.mark.parametrize(
+    ("marker", "dtype"),
+    [(-9999, np.float32), (-32768, np.int16), (32767, np.int16), (-999, np.float32), (-99999, np.int32), (np.nan, np.float32)],
+)
 def test_missing_heights_that_the_file_does_not_declare_leave_holes_and_are_noted_with_their_height(tmp_path, marker, dtype):
     values = np.full((3, 3), 500, dtype=dtype)
     values[0, 0] = marker
     write_tiff(tmp_path / "a.tif", values, nodata="-1" if np.isnan(marker) else None)
     mesh, notes = load(tmp_path, "a.tif")
     assert areas_m2(mesh).sum() == pytest.approx(4 * 6.0 - 3.0)
-    how = "missing and leave holes" if np.isnan(marker) else f"{marker}, far below all others: taken as missing, they leave holes"
-    assert notes == (f"{tmp_path / 'a.tif'}: 1 of 9 heights are {how}",)
+    how = " are missing and leave holes" if np.isnan(marker) else f" ({marker:g}) are far from all others: taken as missing, they leave holes"
+    assert notes == (f"{tmp_path / 'a.tif'}: 1 of 9 heights{how}",)
 
 
 def test_a_sea_floor_of_about_the_depth_of_a_marker_is_no_missing_data(tmp_path):
-    write_tiff(tmp_path / "a.tif", np.array([[-9999, -9990], [-9300, -9100]], dtype=np.float32))
+    write_tiff(tmp_path / "a.tif", np.array([[-9999, -9600], [-9300, -8900]], dtype=np.float32))
     mesh, notes = load(tmp_path, "a.tif")
     assert (len(mesh.triangles), notes) == (2, ())
 

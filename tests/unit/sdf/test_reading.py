@@ -171,6 +171,13 @@ def test_a_urdf_is_a_model_with_its_joints_at_zero(sdf, tmp_path):
     assert_at(scene.lidars[0].pose, (1, 0, 0.5), 90)
 
 
+def test_a_package_of_a_urdf_is_a_directory_above_it(sdf, tmp_path):
+    sdf("", "ws/robo/meshes/my arm.stl", whole=True)
+    text = URDF.format(lidar="").replace("robo/arm.stl", "robo/meshes/my%20arm.stl")
+    scene = read_sdf(sdf(text, "ws/robo/urdf/robot.urdf", whole=True))
+    assert scene.collisions[2].file == tmp_path / "ws/robo/meshes/my arm.stl"
+
+
 def test_a_model_may_be_a_urdf(sdf):
     sdf(URDF.format(lidar=""), "robot/robot.urdf", whole=True)
     sdf('<model><sdf version="1.6">robot.urdf</sdf></model>', "robot/model.config", whole=True)
