@@ -4,6 +4,7 @@ A node without a name has its parent's, as in gz-common's ``ColladaLoader.cc``. 
 ignored. Lights and cameras are ignored too.
 """
 
+import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -12,25 +13,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.assets.mesh_parts import MeshPart
+from hilsim.assets.mesh_parts import MeshFile, MeshPart
 from hilsim.errors import AssetError
 from hilsim.limits import DAE_NODES, SCENE_TRIANGLES
+from hilsim.scene.polygons import cut_polygons
+
+_HEAD = 4096
+_UNIT = re.compile(rb"""<unit\b[^>]*\bmeter\s*=\s*["']([^"']*)["']""")
+_POLYGONS = frozenset({"triangles", "polylist", "polygons", "tristrips", "trifans"})
 
 
-def read_dae(path: Path, data: bytes, unit_m: float) -> tuple[MeshPart, ...]:
-    """Parts of a COLLADA file's scene, in metres.
+def _unit_m(path: Path, data: bytes) -> float:
+    """Metres per unit of the file."""
+    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+        raise AssetError(f"{path}: must be a COLLADA file without a document type, got one that defines entities")
+    if b"<COLLADA" not in data[:_HEAD] or not data.rstrip().endswith(b"</COLLADA>"):
+        raise AssetError(f"{path}: must be a whole COLLADA file, got {len(data)} bytes that do not begin and end as one (cut short?)")
+    found = _UNIT.search(data)
+    if found is None:
+        return 1.0
+    try:
+        metres = float(found[1])
+    except ValueError:
+        metres = 0.0
+    if not 1e-6 <= metres <= 1e6:
+        raise AssetError(f"{path}: <unit meter> must be 1e-6 to 1e6, got {found[1].decode(errors='replace')}")
+    return metres
 
-    Args:
-        path: Path of the file, for messages.
-        data: Bytes of the file.
-        unit_m: Metres per unit of the file.
+
+def read_dae(path: Path, data: bytes) -> MeshFile:
+    """Read a COLLADA file's scene, in metres.
 
     Raises:
-        AssetError: the file exceeds a limit.
+        AssetError: the file is cut short or exceeds a limit; the message names it and the reason.
         Exception: any exception of pycollada.
     """
     import collada  # noqa: PLC0415 - a rig without such files does not need it
 
+    unit_m = _unit_m(path, data)
     document = collada.Collada(BytesIO(data), ignore=[collada.common.DaeError])
     parts: list[MeshPart] = []
     triangles = visited = 0
@@ -51,7 +71,17 @@ def read_dae(path: Path, data: bytes, unit_m: float) -> tuple[MeshPart, ...]:
             name = thing.xmlnode.get("name") or name
             at = matrix @ thing.matrix
             waiting.extend((child, at, name) for child in reversed(thing.children or ()))
-    return tuple(parts)
+    return MeshFile(parts=tuple(parts), notes=tuple(_lost(path, document)))
+
+
+def _lost(path: Path, document: Any) -> Iterator[str]:
+    """A note if polygons that the file declares were not read."""
+    read = {primitive.xmlnode: len(primitive) for geometry in document.geometries for primitive in geometry.primitives}
+    declared = {node: int(node.get("count") or 0) for node in document.xmlnode.getroot().iter() if str(node.tag).rpartition("}")[2] in _POLYGONS}
+    lost = sum(max(count - read.get(node, 0), 0) for node, count in declared.items())
+    if lost:
+        reason = str(document.errors[0]).splitlines()[0] if document.errors else "it has fewer, or some have holes (ph)"
+        yield f"{path}: {lost} of {sum(declared.values())} polygons are not read and left out: {reason}"
 
 
 def _placed_geometry(thing: Any, matrix: npt.NDArray[np.float64]) -> tuple[Any, npt.NDArray[np.float64]]:
@@ -72,9 +102,14 @@ def _corners(geometry: Any) -> Iterator[npt.NDArray[np.float64]]:
     import collada  # noqa: PLC0415 - as above
 
     for primitive in geometry.primitives:
-        listed = primitive.triangleset() if isinstance(primitive, collada.polylist.Polylist) else primitive
-        if isinstance(listed, collada.triangleset.TriangleSet) and listed.vertex is not None and len(listed.vertex_index):
-            yield np.asarray(listed.vertex, dtype=np.float64)[listed.vertex_index.reshape(-1)]
+        if primitive.vertex is None or not len(primitive.vertex_index):
+            continue
+        corners = np.asarray(primitive.vertex, dtype=np.float64)[primitive.vertex_index.reshape(-1)]
+        if isinstance(primitive, collada.polylist.Polylist):
+            triangles, _ = cut_polygons(corners, np.asarray(primitive.vcounts, dtype=np.int64))
+            yield corners[triangles.reshape(-1)]
+        elif isinstance(primitive, collada.triangleset.TriangleSet):
+            yield corners
 
 
 def _part(vertices: npt.NDArray[np.float64], name: str) -> MeshPart:

@@ -14,15 +14,20 @@ Read in the sources of gz-common (``ImageHeightmap.hh``, ``Image.cc``, ``Dem.cc`
   twice.
 """
 
+import logging
+import warnings
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.assets.terrain import read_raster, surface, with_image
-from hilsim.errors import AssetError
+from hilsim.assets.mesh_parts import read_bytes
+from hilsim.assets.rasters import check_size, read_raster
+from hilsim.assets.terrain import surface
+from hilsim.errors import AssetError, library_reads
 from hilsim.limits import TERRAIN_HEIGHTS
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
@@ -113,7 +118,19 @@ def _scaled(read: Heights, values: Grid, height_m: float) -> Grid:
 
 
 def _read_image(path: Path) -> Heights:
-    return with_image(path, ("PNG", "JPEG"), "a PNG or JPEG image", _shares)
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - only worlds with such a ground need it
+
+    data = read_bytes(path)
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # Pillow reports a damaged file by an exception as well
+    with warnings.catch_warnings(), library_reads(f"{path}: cannot be decoded", AssetError, Image.DecompressionBombError):
+        warnings.simplefilter("ignore")  # Pillow warns of large images and odd metadata; the size is checked here, before decoding
+        try:
+            image = Image.open(BytesIO(data), formats=("PNG", "JPEG"))
+        except UnidentifiedImageError as error:
+            raise AssetError(f"{path}: must be a PNG or JPEG image, got something Pillow cannot identify") from error
+        with image:
+            check_size(path, image.size[::-1])
+            return _shares(path, image)
 
 
 def _shares(path: Path, image: Any) -> Heights:
@@ -140,7 +157,7 @@ def _shares(path: Path, image: Any) -> Heights:
 
 
 def _read_dem(path: Path) -> Heights:
-    raster = read_raster(path)
+    raster = read_raster(path, is_placed=False)
     missing = raster.missing if raster.missing.any() else raster.values == _UNDECLARED
     if missing.all():
         raise AssetError(f"{path}: must have a height, got none without missing data")

@@ -1,25 +1,27 @@
-"""Mesh files: OBJ is read here, COLLADA through pycollada, PLY, STL, glTF and GLB through trimesh; the libraries are imported only when such a file is used.
+"""Mesh files: OBJ, PLY and STL are read here, COLLADA through pycollada, glTF and GLB through trimesh; the libraries are imported only when such a file is used.
 
 Files are not repaired: one that is truncated, references missing vertices or contains invalid numbers is rejected with the reason.
-Precision: OBJ and ASCII STL keep all digits (UTM coordinates too), as do PLY files with ``double`` vertices; glTF, binary
+Precision: OBJ and the texts of STL and PLY keep all digits (UTM coordinates too), as do PLY files with ``double`` vertices; glTF, binary
 STL and PLY with ``float`` vertices have 24-bit numbers, which means steps of 0.5 m at a northing of 5,000,000 m. Use ``position_m`` to place those.
 """
 
-import logging
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.assets.colours import coloured, shaded
+from hilsim.assets.colours import shaded
 from hilsim.assets.dae import read_dae
 from hilsim.assets.extent import check_extent
+from hilsim.assets.gltf import read_gltf
 from hilsim.assets.library import is_in_library, library_mesh
-from hilsim.assets.mesh_checks import check_dae, check_gltf, check_ply, check_stl
 from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
 from hilsim.assets.obj import read_obj
+from hilsim.assets.ply import read_ply
+from hilsim.assets.stl import read_stl
 from hilsim.errors import AssetError
 from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene.materials import Material
@@ -182,62 +184,28 @@ def read_mesh(path: Path, *, with_colours: bool = False) -> MeshFile:
     if suffix == ".obj":
         return read_obj(path)
     data = read_bytes(path)
+    text = data.removeprefix(BOM_UTF8)
     match suffix:
         case ".stl":
-            return _whole(path, lambda: _with_trimesh(path), exactly=check_stl(path, data))
+            return _whole(path, lambda: read_stl(path, data))
         case ".ply":
-            return _whole(path, lambda: _with_trimesh(path, with_colours=with_colours), at_least=check_ply(path, data))
+            return _whole(path, lambda: MeshFile(parts=read_ply(path, text, with_colours=with_colours)))
         case ".dae":
-            unit_m = check_dae(path, data)
-            return _whole(path, lambda: read_dae(path, data, unit_m))
+            return _whole(path, lambda: read_dae(path, text))
         case _:
-            return _whole(path, lambda: _with_trimesh(path, with_colours=with_colours), notes=tuple(check_gltf(path, data)))
+            return _whole(path, lambda: read_gltf(path, text, with_colours=with_colours))
 
 
-def _whole(path: Path, read: Callable[[], tuple[MeshPart, ...]], *, at_least: int = 1, exactly: int = 0, notes: tuple[str, ...] = ()) -> MeshFile:
-    """Result of an external reader, if it is complete by the file's own count."""
+def _whole(path: Path, read: Callable[[], MeshFile]) -> MeshFile:
+    """Result of a reader, whose libraries raise any exception."""
     try:
         with np.errstate(all="ignore"):  # overflow is rejected as not finite
-            parts = read()
+            content = read()
     except AssetError:
         raise
     except Exception as error:  # readers raise any exception of their parsers; an operator needs the file's name, not a traceback
         reason = str(error).strip().splitlines()
         raise AssetError(f"{path}: cannot be read as {path.suffix[1:].upper()}: {reason[0] if reason else type(error).__name__}") from error
-    count = sum(len(part.triangles) for part in parts)
-    if count == 0:
+    if not any(len(part.triangles) for part in content.parts):
         raise AssetError(f"{path}: must have at least one triangle, got 0")
-    if (exactly and count != exactly) or count < at_least:
-        raise AssetError(f"{path}: must have {exactly or at_least} faces by its own count, got {count} readable triangles")
-    return MeshFile(parts=parts, notes=notes)
-
-
-def _with_trimesh(path: Path, *, with_colours: bool = False) -> tuple[MeshPart, ...]:
-    import trimesh  # noqa: PLC0415 - it costs half a second and 40 MB, which a rig without such files does not need
-
-    logging.getLogger("trimesh").setLevel(logging.CRITICAL)
-    scene = trimesh.load_scene(str(path), process=False)
-    return tuple(part for node in scene.graph.nodes_geometry if (part := _part(scene, node, with_colours=with_colours)) is not None)
-
-
-def _part(scene: Any, node: str, *, with_colours: bool) -> MeshPart | None:
-    """One placed geometry of a trimesh scene; None for lines and points."""
-    matrix, name = scene.graph[node]
-    geometry = scene.geometry[name]
-    triangles = getattr(geometry, "faces", None)
-    if triangles is None or len(triangles) == 0:
-        return None
-    transform = np.asarray(matrix, dtype=np.float64)
-    vertices: npt.NDArray[np.float64] = np.asarray(geometry.vertices, dtype=np.float64) @ transform[:3, :3].T + transform[:3, 3]
-    material = getattr(getattr(geometry, "visual", None), "material", None)
-    rows: npt.NDArray[np.int64] = np.asarray(triangles, dtype=np.int64)
-    brightness = None
-    if with_colours:
-        vertices, rows, brightness = coloured(geometry, vertices, rows)
-    return MeshPart(
-        vertices=vertices,
-        triangles=rows,
-        brightness=brightness,
-        material=np.zeros(len(rows), dtype=np.int64),
-        names=(str(getattr(material, "name", None) or ""),),
-    )
+    return content

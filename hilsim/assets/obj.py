@@ -1,9 +1,10 @@
-"""Wavefront OBJ, read strictly: polygons, names of objects, groups and materials, libraries; texture coordinates, normals, lines and points are ignored.
+"""Wavefront OBJ, read strictly: polygons, names of objects, groups and materials; libraries, texture coordinates, normals, lines and points are ignored.
 
 trimesh is not used, because it drops faces that it cannot read and loses the names of materials whose library is missing.
 The format: the Advanced Visualizer manual's appendix B1, "Object Files".
 """
 
+import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,24 +14,27 @@ from pathlib import Path
 
 import numpy as np
 
-from hilsim.assets.mesh_parts import MeshFile, MeshPart, is_file, read_bytes
+from hilsim.assets.mesh_parts import MeshFile, MeshPart, read_bytes
 from hilsim.errors import AssetError
 from hilsim.limits import FACE_CORNERS, LINE_BYTES, SCENE_TRIANGLES
+from hilsim.scene.polygons import cut_polygons
 
 MOST_FAULTS = 10
+_NAMING = frozenset({"usemtl", "o", "g"})
 _PASSED_OVER = frozenset({"vt", "vn", "vp", "s", "l", "p", "mg"}) | frozenset(
-    {"bevel", "c_interp", "d_interp", "lod", "shadow_obj", "trace_obj", "usemap", "maplib"}  # codespell:ignore lod
+    {"bevel", "c_interp", "d_interp", "lod", "shadow_obj", "trace_obj", "usemap", "maplib", "mtllib"}  # codespell:ignore lod
 )
 
 
 @dataclass(eq=False)
 class _Reading:
-    """State of reading: numbers in sequence, three per vertex and per triangle."""
+    """State of reading: numbers in sequence, three per vertex; material and piece are those of each face."""
 
     path: Path
     vertices: "array[float]" = field(default_factory=lambda: array("d"))
     lines: "array[int]" = field(default_factory=lambda: array("q"))
-    triangles: "array[int]" = field(default_factory=lambda: array("q"))
+    corners: "array[int]" = field(default_factory=lambda: array("q"))
+    counts: "array[int]" = field(default_factory=lambda: array("q"))
     material: "array[int]" = field(default_factory=lambda: array("q"))
     names: dict[str, int] = field(default_factory=dict)
     current: int = -1
@@ -49,20 +53,22 @@ def read_obj(path: Path) -> MeshFile:
     """
     reading = _Reading(path)
     for number, line in _lines(path, _text(path)):
-        _read_line(reading, number, line.split("#", 1)[0].split())
+        _read_line(reading, number, _words(line))
         if len(reading.faults) >= MOST_FAULTS:
             break
     if reading.faults:
         raise AssetError("\n".join(f"{path}: {fault}" for fault in reading.faults))
-    if not reading.triangles:
+    if not reading.counts:
         raise AssetError(f"{path}: must have at least one face (f), got {len(reading.lines)} vertices and none")
+    vertices, corners = np.array(reading.vertices, dtype=np.float64).reshape(-1, 3), np.array(reading.corners, dtype=np.int64)
+    triangles, face = cut_polygons(vertices[corners], np.array(reading.counts, dtype=np.int64))
     part = MeshPart(
-        vertices=np.array(reading.vertices, dtype=np.float64).reshape(-1, 3),
-        triangles=np.array(reading.triangles, dtype=np.int64).reshape(-1, 3),
-        material=np.array(reading.material, dtype=np.int64),
+        vertices=vertices,
+        triangles=corners[triangles],
+        material=np.array(reading.material, dtype=np.int64)[face],
         names=tuple(reading.names),
         lines=np.array(reading.lines, dtype=np.int64),
-        piece=np.array(reading.piece, dtype=np.int64),
+        piece=np.array(reading.piece, dtype=np.int64)[face],
         pieces=tuple(name for _, name in reading.pieces.values()),
     )
     return MeshFile(parts=(part,))
@@ -86,12 +92,19 @@ def _lines(path: Path, text: str) -> Iterator[tuple[int, str]]:
         raise AssetError(f"{path}: line {number}: the file must not end in a continued line")
 
 
+def _words(line: str) -> list[str]:
+    """Words of a line without its comment; names may contain ``#`` (``Material #25``), and comments after them begin with a blank."""
+    if "#" not in line:
+        return line.split()
+    return re.split(r"(?:^|\s)#(?:\s|$)" if line.split(maxsplit=1)[0] in _NAMING else "#", line, maxsplit=1)[0].split()
+
+
 def _text(path: Path) -> str:
     data = read_bytes(path)
     if b"\0" in data:
         raise AssetError(f"{path}: must be an OBJ text file, got a zero byte at {data.index(0)}")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")  # older exporters write names in the machine's own encoding
 
@@ -109,8 +122,6 @@ def _read_line(reading: _Reading, number: int, words: list[str]) -> None:
             reading.current = reading.names.setdefault(name, len(reading.names))
         case "o" | "g":
             reading.group, reading.group_name = reading.group + 1, " ".join(words[1:])
-        case "mtllib":
-            _check_library(reading, number, words[1:])
         case keyword if keyword not in _PASSED_OVER:
             reading.faults.append(f"line {number}: must begin with an OBJ keyword of polygons, got {keyword[:20]!r}")
 
@@ -129,7 +140,7 @@ def _read_vertex(reading: _Reading, number: int, words: list[str]) -> None:
 
 
 def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
-    """Read a polygon as a fan of triangles; ``7``, ``7/1``, ``7//3``, ``7/1/3``; negative numbers count back."""
+    """Read a polygon; ``7``, ``7/1``, ``7//3``, ``7/1/3``; negative numbers count back."""
     count = len(reading.lines)
     is_small, fault = FACE_CORNERS.rule(len(words))
     if not is_small:
@@ -153,20 +164,8 @@ def _read_face(reading: _Reading, number: int, words: list[str]) -> None:
     if reading.current < 0:
         reading.current = reading.names.setdefault("", len(reading.names))
     piece, _ = reading.pieces.setdefault((reading.group, reading.current), (len(reading.pieces), reading.group_name))
-    for last in range(2, len(rows)):
-        reading.piece.append(piece)
-        reading.triangles.extend((rows[0], rows[last - 1], rows[last]))
-        reading.material.append(reading.current)
-    SCENE_TRIANGLES.enforce(len(reading.material), f"{reading.path}: line {number}", AssetError)
-
-
-def _check_library(reading: _Reading, number: int, words: list[str]) -> None:
-    """Check that a material library exists: a missing one indicates an incomplete copy. Names may contain blanks."""
-    folder = reading.path.parent
-    if is_file(folder / " ".join(words)):
-        return
-    for word in words or [""]:
-        if not word or not is_file(folder / word.replace("\\", "/")):
-            reading.faults.append(f"line {number}: material library {word[:80]!r} must be beside the mesh, got no such file")
-            if len(reading.faults) >= MOST_FAULTS:
-                return
+    reading.corners.extend(rows)
+    reading.counts.append(len(rows))
+    reading.piece.append(piece)
+    reading.material.append(reading.current)
+    SCENE_TRIANGLES.enforce(len(reading.corners) - 2 * len(reading.counts), f"{reading.path}: line {number}", AssetError)

@@ -19,6 +19,7 @@ from hilsim.limits import SCENE_TRIANGLES
 from hilsim.scene import primitives
 from hilsim.scene.materials import Material
 from hilsim.scene.mesh import Mesh
+from hilsim.scene.polygons import cut_rings, nested_rings
 from hilsim.scene.world import SceneObject
 from hilsim.sdf.carriages import Carriage, Carriages
 from hilsim.sdf.specs import SdfScene, SdfShape, skin_name
@@ -101,10 +102,24 @@ def _of_actors(scene: SdfScene, sees: Sees) -> list[str]:
 
 def _solid(shape: SdfShape, material: Material, made: dict[str, Mesh], coarseness: float) -> Mesh:
     """Mesh of a shape; equal shapes share it."""
-    key = repr((shape.kind, shape.size_m, shape.radii_m, shape.length_m))
+    key = repr((shape.kind, shape.size_m, shape.radii_m, shape.length_m, shape.rings_m))
     if key not in made:
         made[key] = _SHAPES[shape.kind](shape, material, _tolerance_m(shape) * coarseness)
     return made[key]
+
+
+def _prism(shape: SdfShape, material: Material) -> Mesh:
+    """Prism of a polyline, from z = 0 upwards; a ring within another is a hole."""
+    vertices, triangles, start = [], [], 0
+    for rings in nested_rings([np.array(ring) for ring in shape.rings_m]):
+        points, caps = np.concatenate(rings), cut_rings(rings)
+        count, here = len(points), np.arange(len(points))
+        after = np.concatenate([np.roll(part, -1) for part in np.split(here, np.cumsum([len(ring) for ring in rings])[:-1])])
+        sides = [np.stack([here, after, after + count], axis=-1), np.stack([here, after + count, here + count], axis=-1)]
+        vertices += [np.pad(points, ((0, 0), (0, 1)), constant_values=height_m) for height_m in (0.0, shape.length_m)]
+        triangles += [start + part for part in (caps, caps + count, *sides)]
+        start += 2 * count
+    return Mesh.uniform(np.concatenate(vertices), np.concatenate(triangles), material)
 
 
 def _coarseness(path: Path, shapes: Sequence[SdfShape], notes: list[str]) -> float:
@@ -155,4 +170,5 @@ _SHAPES: dict[str, Callable[[SdfShape, Material, float], Mesh]] = {
     "cone": lambda shape, material, depth_m: primitives.cone(shape.radii_m[0], shape.length_m, material, depth_m),
     "capsule": lambda shape, material, depth_m: primitives.capsule(shape.radii_m[0], shape.length_m, material, depth_m),
     "ellipsoid": lambda shape, material, depth_m: primitives.ellipsoid(shape.radii_m, material, depth_m),
+    "polyline": lambda shape, material, _: _prism(shape, material),
 }

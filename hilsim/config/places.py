@@ -29,8 +29,8 @@ _ONLY_READ = {
 """Models whose captures can be read, by their plain names; listed only if no profile of the model is shipped."""
 
 
-SDF_SUFFIXES = (".sdf", ".world")
-"""Suffixes of SDF files accepted as a rig: their lidars are published to Gazebo's subscribers."""
+SDF_SUFFIXES = (".sdf", ".world", ".urdf")
+"""Suffixes of SDF and URDF files accepted as a rig: their lidars are published to Gazebo's subscribers."""
 
 
 def profiles_directory() -> Path:

@@ -22,6 +22,7 @@ class PlatformSpec:
         file: Trajectory file, relative to the rig. A ``.csv`` has a header with, in any order, ``time_s`` (or ``time_ns``), ``x_m``, ``y_m``, ``z_m`` and
             ``qw``, ``qx``, ``qy``, ``qz`` or ``roll_deg``, ``pitch_deg``, ``yaw_deg``; without a header the columns are time_s, x, y, z, qw, qx, qy, qz.
             A ``.tum`` or ``.txt`` has ``time x y z qx qy qz qw``, separated by blanks. Poses are the body's (x forward, y left, z up) in the world.
+            EuRoC's ``.csv`` is read too, and KITTI's ``.txt`` of 3 x 4 matrices of a camera, with ``times.txt`` (and ``calib.txt``, if it is there) beside it.
         loop: Whether to repeat the trajectory; its first and last pose must be equal.
         disturbance: Disturbance between platform and sensors.
     """

@@ -190,3 +190,12 @@ def matrix_from_quaternion(q: Quaternion) -> npt.NDArray[np.float64]:
     """``float64[3, 3]`` with ``matrix @ v == rotate(q, v)``."""
     columns = [rotate(q, axis) for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
     return np.array(columns, dtype=np.float64).T.copy()
+
+
+def quaternion_from_matrix(matrix: npt.NDArray[np.float64]) -> Quaternion:
+    """Quaternion of a rotation ``float64[3, 3]``, the inverse of ``matrix_from_quaternion``; of a matrix that is not exactly a rotation, the nearest (Davenport)."""
+    axis = np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
+    trace = np.trace(matrix)
+    likeness = np.block([[np.array([[trace]]), axis[np.newaxis]], [axis[:, np.newaxis], matrix + matrix.T - trace * np.eye(3)]])
+    w, x, y, z = np.linalg.eigh(likeness)[1][:, -1].tolist()
+    return w, x, y, z

@@ -205,20 +205,20 @@ class MeshSpec(ObjectSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class TerrainSpec(ObjectSpec):
-    """Ground from a height map: a 16-bit PNG or a GeoTIFF, north up.
+    """Ground from a height map: a 16-bit PNG or a GeoTIFF (16 or 32-bit integers, floating point), north up, in metres on the ground.
 
-    The map's south-west corner is at ``position_m``; with ``georeferenced`` it is at the position stored in the GeoTIFF instead
-    (plus ``position_m``). Terrain does not move.
+    Reading it requires the extra ``terrain``. The map's south-west corner is at ``position_m``; with ``georeferenced`` it is at the position stored in the
+    GeoTIFF instead (plus ``position_m``). Terrain does not move.
 
     Attributes:
         file: PNG or GeoTIFF file, relative to the rig's directory.
         size_m: East-west and north-south extent between the outermost heights. A PNG needs this or ``pixel_m``; by default a GeoTIFF's own pixel size is used.
         pixel_m: Distance between heights, in place of ``size_m``.
-        height_min_m: Height of the format's smallest value (16-bit integers only); requires ``height_max_m``.
+        height_min_m: Height of the format's smallest value (integers only); requires ``height_max_m``.
         height_max_m: Height of the format's largest value; requires ``height_min_m``.
         scale_m: Metres per step, in place of the two heights; requires ``offset_m``. Without any of these a GeoTIFF's values are metres.
         offset_m: Height of value 0; requires ``scale_m``.
-        georeferenced: Whether to use the GeoTIFF's own origin.
+        georeferenced: Whether to use the file's own origin (tags of a GeoTIFF, or a world file such as ``.tfw`` beside it).
     """
 
     file: str

@@ -138,6 +138,18 @@ class Element:
         """Numbers in a child, as many as the default has."""
         return self._value(tag, default, lambda text: _numbers(text, len(default)))
 
+    def pairs(self, tag: str) -> tuple[tuple[float, float], ...]:
+        """Two numbers in each child of a name."""
+        found: list[tuple[float, float]] = []
+        for child in self.all(tag):
+            try:
+                x, y = _numbers(child.text, 2)
+            except ValueError as error:
+                child.fault(f"<{tag}> {error}")
+            else:
+                found.append((x, y))
+        return tuple(found)
+
     def pose(self) -> Pose:
         """Pose in the child ``pose``, in the frame that it is relative to; the identity without one."""
         child = self.child("pose")

@@ -11,6 +11,7 @@ from hilsim.errors import AssetError
 from hilsim.limits import SDF_DEPTH, SDF_ELEMENTS, SDF_INCLUDES
 from hilsim.sdf.elements import Element, Findings, read_elements, shown
 from hilsim.sdf.specs import FileStamp
+from hilsim.sdf.urdf import as_model
 
 SEARCH_VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
 """Environment variables with the search directories for models of Gazebo and its predecessors, separated by ``:``."""
@@ -97,8 +98,10 @@ class Files:
             return self._read[path]
         self._is_there(path)
         root = read_elements(path, self.findings)
-        if root.tag != "sdf":
-            raise AssetError(f"{root.where}: must be an SDF file, which begins with <sdf>, got <{shown(root.tag)}>")
+        if root.tag == "robot":
+            root = as_model(root)
+        elif root.tag != "sdf":
+            raise AssetError(f"{root.where}: must be an SDF file, which begins with <sdf>, or URDF with <robot>, got <{shown(root.tag)}>")
         version = root.attributes.get("version", "")
         if version not in _VERSIONS:
             raise AssetError(f'{root.where}: version must be {_VERSIONS[0]} to {_VERSIONS[-1]}, got "{shown(version)}"')

@@ -1,10 +1,13 @@
 """``<sensor>`` elements that are lidars, with Gazebo's defaults."""
 
+import math
+
 from hilsim.geometry.poses import Pose
 from hilsim.limits import SDF_RAYS
 from hilsim.sdf.elements import Element
 from hilsim.sdf.specs import SdfLidar, SdfNoise, SdfScan
 
+_GPU_TYPES = frozenset({"gpu_lidar", "gpu_ray"})
 LIDAR_TYPES = frozenset({"lidar", "gpu_lidar", "ray", "gpu_ray"})
 
 
@@ -30,14 +33,14 @@ def read_lidar(sensor: Element, name: str, world: str, pose: Pose) -> SdfLidar |
         scan.fault("<scan> must have a <horizontal>")
     if scan is None or span is None or horizontal is None:
         return None
-    vertical = scan.child("vertical")
-    rows = _scan(vertical, 1) if vertical is not None else SdfScan(samples=1)
+    vertical, kind = scan.child("vertical"), sensor.attributes.get("type", "")
+    rows = _scan(vertical, 1, kind, fewest=1) if vertical is not None else SdfScan(samples=1)
     made = SdfLidar(
         name=name,
         world=world,
         pose=pose,
-        kind=sensor.attributes.get("type", ""),
-        horizontal=_scan(horizontal, 640),
+        kind=kind,
+        horizontal=_scan(horizontal, 640, kind),
         vertical=rows,
         range_min_m=span.number("min", 0.0),
         range_max_m=span.number("max", 0.0, may_be_infinite=True),
@@ -50,10 +53,13 @@ def read_lidar(sensor: Element, name: str, world: str, pose: Pose) -> SdfLidar |
     return made if _is_sound(made, sensor, span) else None
 
 
-def _scan(axis: Element, samples: int) -> SdfScan:
+def _scan(axis: Element, default: int, kind: str, fewest: int = 0) -> SdfScan:
+    """Rays along an axis; ``<resolution>`` multiplies those of a GPU lidar (gz-sensors, ``Lidar.cc``), a CPU lidar ignores it."""
+    samples = axis.count("samples", default)
+    if kind in _GPU_TYPES:
+        samples = max(math.trunc(min(samples * max(axis.number("resolution", 1.0), 0.0), 2.0**53)), fewest if samples else 0)
     return SdfScan(
-        samples=axis.count("samples", samples),
-        resolution=axis.number("resolution", 1.0),
+        samples=samples,
         min_rad=axis.number("min_angle", 0.0),
         max_rad=axis.number("max_angle", 0.0),
     )

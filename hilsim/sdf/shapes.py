@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hilsim.geometry.poses import Pose
-from hilsim.limits import COORDINATE_M, SIZE_M
+from hilsim.limits import COORDINATE_M, FACE_CORNERS, SIZE_M
 from hilsim.sdf.elements import Element, shown
 from hilsim.sdf.specs import SdfShape
 
@@ -15,6 +15,7 @@ FindFile = Callable[[Element, str], tuple[Path | None, str]]
 
 _NONE = (0.0, 0.0, 0.0)
 _SHORTEST_NORMAL = 1e-6
+_CLOSED_M, _CORNERS = 1e-4, 3
 
 
 def read_shape(holder: Element, name: str, pose: Pose, find_file: FindFile) -> SdfShape | None:
@@ -34,10 +35,10 @@ def read_shape(holder: Element, name: str, pose: Pose, find_file: FindFile) -> S
     if shape is None or shape.tag == "empty":
         return None
     make = _SHAPES.get(shape.tag)
-    if make is None:
+    if shape.tag != "polyline" and make is None:
         shape.unsupported(f"<{shape.tag}> of {name} is not supported")
         return None
-    made = make(shape, find_file)
+    made = _polylines(list(geometry.all("polyline"))) if make is None else make(shape, find_file)
     return None if made is None else SdfShape(name=name, pose=pose, where=shape.where, **made)
 
 
@@ -64,6 +65,21 @@ def _round(shape: Element, _find: FindFile) -> Values | None:
     radius, length = shape.number("radius", default), shape.number("length", 1.0)
     is_sound = _sized(shape, "radius", radius) and _sized(shape, "length", length)
     return {"kind": shape.tag, "radii_m": (radius,) * 3, "length_m": length} if is_sound else None
+
+
+def _polylines(shapes: list[Element]) -> Values | None:
+    """A prism of all polylines of a geometry, with the height of the first, as in gz-common (``MeshManager.cc``)."""
+    rings, height = [], shapes[0].number("height", 1.0)
+    is_sound = _sized(shapes[0], "height", height)
+    for shape in shapes:
+        ring = shape.pairs("point")
+        if len(ring) > 1 and math.dist(ring[0], ring[-1]) <= _CLOSED_M:
+            ring = ring[:-1]
+        if not _CORNERS <= len(ring) <= FACE_CORNERS.bound or not all(COORDINATE_M.holds(abs(value)) for point in ring for value in point):
+            shape.fault(f"<polyline> must have 3 to {FACE_CORNERS.bound:,} points within {COORDINATE_M.text}, got {len(ring)}")
+            is_sound = False
+        rings.append(ring)
+    return {"kind": "polyline", "rings_m": tuple(rings), "length_m": height} if is_sound else None
 
 
 def _plane(shape: Element, _find: FindFile) -> Values | None:

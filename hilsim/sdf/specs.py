@@ -1,6 +1,7 @@
 """Contents of a world as flat lists: every shape, lidar and actor with its pose in the world."""
 
 import math
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ from hilsim.geometry.poses import Pose
 Vector = tuple[float, float, float]
 FileStamp = tuple[str, int, int]
 """Stamp of a file: name, time of change in ns, and size."""
-ShapeKind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "cone", "plane", "mesh", "heightmap"]
+ShapeKind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "cone", "plane", "polyline", "mesh", "heightmap"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,8 @@ class SdfShape:
         pose: Pose in the world.
         size_m: Size of a box, a plane (its last number is 0) or a heightmap.
         radii_m: Radii of an ellipsoid; for other round shapes, the radius three times.
-        length_m: Length of a cylinder, a capsule (without its caps) or a cone.
+        length_m: Length of a cylinder, a capsule (without its caps) or a cone; height of a polyline.
+        rings_m: Corners of the polylines, each without its first corner at the end.
         normal: Unit normal of a plane.
         uri: URI of a mesh or a heightmap.
         file: File of the URI; None if there is none.
@@ -43,6 +45,7 @@ class SdfShape:
     size_m: Vector = (0.0, 0.0, 0.0)
     radii_m: Vector = (0.0, 0.0, 0.0)
     length_m: float = 0.0
+    rings_m: tuple[tuple[tuple[float, float], ...], ...] = ()
     normal: Vector = (0.0, 0.0, 1.0)
     uri: str = ""
     file: Path | None = None
@@ -62,13 +65,11 @@ class SdfScan:
 
     Attributes:
         samples: Number of rays.
-        resolution: Resolution of the element; ignored by Gazebo's CPU lidar.
         min_rad: First angle.
         max_rad: Last angle.
     """
 
     samples: int
-    resolution: float = 1.0
     min_rad: float = 0.0
     max_rad: float = 0.0
 
@@ -135,7 +136,11 @@ class SdfLidar:
 
     @property
     def scoped_topic(self) -> str:
-        """Topic of the scans; the topic of the points has ``/points`` appended."""
+        """Topic of the scans, changed to a valid one as in gz-transport; the topic of the points has ``/points`` appended."""
+        return re.sub("@|~|//|:=", "", self._topic.replace(" ", "_"))
+
+    @property
+    def _topic(self) -> str:
         if self.topic:
             return self.topic
         *models, link, sensor = self.name.split("::")

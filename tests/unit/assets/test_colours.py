@@ -29,6 +29,8 @@ def test_colours_of_faces_vary_the_reflectivity_about_the_materials(tmp_path):
     loaded, notes = load(tmp_path, "quad.ply")
     assert sorted(reflectivities(loaded)) == [23, 47]  # two thirds and four thirds of concrete's 35 %
     assert notes == ()
+    mesh.export(tmp_path / "text.ply", encoding="ascii")
+    assert sorted(reflectivities(load(tmp_path, "text.ply")[0])) == [23, 47]
     assert {material.texture for material in loaded.materials} == {BUILT_IN_MATERIALS["concrete"].texture}
 
 
@@ -47,6 +49,27 @@ def test_an_image_is_laid_over_divided_triangles_the_right_way_up(tmp_path):
     height, percent = corners[:, :, 2].mean(axis=1), reflectivities(loaded)
     assert set(percent[height > 2.2]) == {47}
     assert set(percent[height < 1.8]) == {23}
+
+
+@pytest.mark.parametrize("places", ["texcoord of faces", "s and t of vertices"])
+def test_an_image_named_in_a_ply_is_laid_over_polygons_too(tmp_path, places):
+    pixels = np.full((64, 64, 3), 255, np.uint8)
+    pixels[32:] = GREY
+    Image.fromarray(pixels).save(tmp_path / "my wall.png")
+    uv = [(0, 0), (1, 0), (1, 1), (0, 1)]
+    of_vertices = places.startswith("s")
+    vertices = "".join(" ".join(map(str, (*at, *(place if of_vertices else ())))) + "\n" for at, place in zip(QUAD, uv, strict=True))
+    face = "4 0 1 2 3" + ("" if of_vertices else " 8 " + " ".join(f"{u} {v}" for u, v in uv))
+    (tmp_path / "wall.ply").write_text(
+        "ply\nformat ascii 1.0\ncomment TextureFile my wall.png\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
+        + ("property float s\nproperty float t\n" if of_vertices else "")
+        + "element face 1\nproperty list uchar int vertex_indices\n"
+        + ("" if of_vertices else "property list uchar float texcoord\n")
+        + f"end_header\n{vertices}{face}\n"
+    )
+    loaded, _ = load(tmp_path, "wall.ply")
+    height, percent = loaded.vertices_m[loaded.triangles][:, :, 2].mean(axis=1), reflectivities(loaded)
+    assert (set(percent[height > 2.2]), set(percent[height < 1.8])) == ({47}, {23})
 
 
 def test_without_the_key_and_for_retro_reflectors_colours_are_left_alone(tmp_path):

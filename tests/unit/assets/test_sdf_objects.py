@@ -12,6 +12,7 @@ from hilsim.geometry.tracks import track_state
 from hilsim.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
 from hilsim.scene.specs import BUILT_IN_MATERIALS, SceneSpec
 from hilsim.sdf.reading import read_sdf
+from tests.meshes import areas_m2
 
 
 @pytest.fixture
@@ -23,6 +24,37 @@ def scene(tmp_path):
         return read_sdf(path)
 
     return read
+
+
+def polyline(points, height):
+    return f"<polyline>{''.join(f'<point>{x} {y}</point>' for x, y in points)}<height>{height}</height></polyline>"
+
+
+SQUARE = [(0, 0), (4, 0), (4, 4), (0, 4)]
+
+
+@pytest.mark.parametrize(
+    ("geometry", "area_m2"),
+    [
+        (polyline(SQUARE, 2), 2 * 16 + 16 * 2),
+        (polyline([*SQUARE, SQUARE[0]], 2), 2 * 16 + 16 * 2),
+        (polyline([(0, 0), (4, 0), (4, 1), (1, 1), (1, 4), (0, 4)], 3), 2 * 7 + 16 * 3),
+        (
+            polyline(SQUARE, 2) + polyline([(1, 1), (1, 2), (2, 2), (2, 1)], 9) + polyline([(6, 0), (7, 0), (7, 1)], 9),
+            2 * 15.5 + (16 + 4 + 2 + 2**0.5) * 2,
+        ),
+    ],
+    ids=["square", "closed", "concave", "hole and island"],
+)
+def test_polylines_are_prisms_on_the_ground_with_holes_where_they_are_nested(scene, geometry, area_m2):
+    ((thing,), _) = sdf_objects(scene(geometry), BUILT_IN_MATERIALS)
+    assert areas_m2(thing.mesh).sum() == pytest.approx(area_m2)
+    assert (thing.mesh.vertices_m[:, 2].min(), thing.mesh.vertices_m[:, 2].max()) == (0.0, 3.0 if "3</height>" in geometry else 2.0)
+
+
+def test_a_polyline_of_two_points_is_a_fault(scene):
+    with pytest.raises(AssetError, match=r"world\.sdf:2: <polyline> must have 3 to 10,000 points within 100,000,000 m, got 2"):
+        scene(polyline(SQUARE[:2], 2))
 
 
 def test_a_mesh_of_a_format_that_is_not_supported_is_left_out_by_name_and_line(scene, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from hilsim.assets import terrain
+from hilsim.assets import rasters
 from hilsim.assets.terrain import load_terrain
 from hilsim.errors import AssetError
 from hilsim.scene.object_specs import TerrainSpec
@@ -92,9 +92,10 @@ def test_a_geotiff_says_its_size_and_its_values_are_metres(tmp_path, dtype):
 
 def test_negative_heights_of_a_signed_geotiff_stay_negative(tmp_path):
     write_tiff(tmp_path / "a.tif", np.array([[-5, 2], [3, -32768]], dtype=np.int16))
-    assert load(tmp_path, "a.tif")[0].vertices_m[:, 2].tolist() == [-5.0, 2.0, 3.0, -32768.0]
     spanned = load(tmp_path, "a.tif", height_min_m=0.0, height_max_m=65535.0)[0]
     assert spanned.vertices_m[:, 2].tolist() == [32763.0, 32770.0, 32771.0, 0.0]
+    write_tiff(tmp_path / "a.tif", np.array([[-5, 2], [3, -32766]], dtype=np.int16))
+    assert load(tmp_path, "a.tif")[0].vertices_m[:, 2].tolist() == [-5.0, 2.0, 3.0, -32766.0]
 
 
 def test_a_georeferenced_map_lies_where_it_says_heights_in_the_middle_of_their_pixels(tmp_path):
@@ -124,6 +125,58 @@ def test_missing_heights_leave_holes_and_are_noted(tmp_path, nodata, dtype, valu
     assert notes == (f"{tmp_path / 'a.tif'}: 1 of 9 heights are missing and leave holes",)
 
 
+@pytest.mark.parametrize(
+    ("marker", "dtype"),
+    [(-9999, np.float32), (-32768, np.int16), (32767, np.int16), (-999, np.float32), (-99999, np.int32), (np.nan, np.float32)],
+)
+def test_missing_heights_that_the_file_does_not_declare_leave_holes_and_are_noted_with_their_height(tmp_path, marker, dtype):
+    values = np.full((3, 3), 500, dtype=dtype)
+    values[0, 0] = marker
+    write_tiff(tmp_path / "a.tif", values, nodata="-1" if np.isnan(marker) else None)
+    mesh, notes = load(tmp_path, "a.tif")
+    assert areas_m2(mesh).sum() == pytest.approx(4 * 6.0 - 3.0)
+    how = " are missing and leave holes" if np.isnan(marker) else f" ({marker:g}) are far from all others: taken as missing, they leave holes"
+    assert notes == (f"{tmp_path / 'a.tif'}: 1 of 9 heights{how}",)
+
+
+def test_a_sea_floor_of_about_the_depth_of_a_marker_is_no_missing_data(tmp_path):
+    write_tiff(tmp_path / "a.tif", np.array([[-9999, -9600], [-9300, -8900]], dtype=np.float32))
+    mesh, notes = load(tmp_path, "a.tif")
+    assert (len(mesh.triangles), notes) == (2, ())
+
+
+def projected(code, *more):
+    return (1024, 0, 1, 1, 3072, 0, 1, code, *more)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (projected(3857), r"a metre of the map must be one on the ground, got 0\.731 m across and 0\.728 m up in EPSG:3857; .* EPSG:32632\)"),
+        (projected(2263), "must be in metres, got US survey foot across"),
+        (projected(32632, 4096, 0, 1, 6360), "must be in metres, got metre across and US survey foot up"),
+        (projected(32632, 4099, 0, 1, 9003), "must be in metres .* got unit codes 9001 across and 9003 up"),
+        ((1024, 0, 1, 3), "got a geocentric one"),
+    ],
+)
+def test_a_map_that_is_not_in_metres_on_the_ground_is_refused_by_its_code_too(tmp_path, keys, message):
+    write_tiff(tmp_path / "a.tif", ones(), keys=keys)
+    with pytest.raises(AssetError, match=message):
+        load(tmp_path, "a.tif")
+
+
+def test_degrees_without_a_coordinate_system_are_refused(tmp_path):
+    write_tiff(tmp_path / "a.tif", ones(), scale=(0.0003, 0.0003, 0.0), keys=None)
+    with pytest.raises(AssetError, match=r"a pixel must be at least 0.01 m, got 0\.0003: degrees\?"):
+        load(tmp_path, "a.tif")
+
+
+def test_a_world_file_beside_a_tiff_gives_its_place(tmp_path):
+    write_tiff(tmp_path / "a.tif", ones(), scale=None, tie=None, keys=None)
+    (tmp_path / "a.tfw").write_text("2\n0\n0\n-3\n691001\n5333998.5\n")
+    assert grid(load(tmp_path, "a.tif", georeferenced=True)[0], 2, 2)[0, 0].tolist() == [691001.0, 5333998.5, 1.0]
+
+
 def test_a_map_without_a_coordinate_system_is_noted(tmp_path):
     write_tiff(tmp_path / "a.tif", np.ones((2, 2), dtype=np.float32), keys=None)
     assert "no coordinate system is given; its pixel size is taken as metres" in load(tmp_path, "a.tif")[1][0]
@@ -147,13 +200,17 @@ def ones():
             r"must be in metres \(unit code 9001\), got unit codes 9003 across",
         ),
         (
-            lambda path: write_tiff(path, ones(), extra={34264: (12, (1.0,) * 16)}),
+            lambda path: write_tiff(path, ones(), scale=None, tie=None, extra={34264: (12, (2.0, 1.0, 0.0, 5.0, 1.0, -2.0, 0.0, 7.0) + (0.0,) * 8)}),
             {},
-            "must be north up with a pixel scale, got a transformation matrix",
+            "must be north up with a pixel size above 0, got the matrix 2 1 1 -2",
         ),
-        (lambda path: write_tiff(path, ones(), scale=(-1.0, 1.0, 0.0)), {}, r"pixel scale \(33550\) must be above 0"),
-        (lambda path: write_tiff(path, ones(), scale=None, extra={33550: (12, 2.0)}), {}, r"pixel scale \(33550\) must be"),
-        (lambda path: write_tiff(path, ones(), tie=(0.0, 0.0)), {}, r"tie point \(33922\) must be six numbers"),
+        (lambda path: write_tiff(path, ones(), scale=(-1.0, 1.0, 0.0)), {}, "must be north up with a pixel size above 0, got the matrix -1 0 0 -1"),
+        (lambda path: write_tiff(path, ones(), scale=None, extra={33550: (12, 2.0)}), {}, "terrain must have size_m or pixel_m in the rig"),
+        (
+            lambda path: write_tiff(path, ones(), tie=(0.0, 0.0)),
+            {"georeferenced": True},
+            r"must be a GeoTIFF with pixel scale \(33550\) and tie point",
+        ),
         (
             lambda path: write_tiff(path, ones(), keys=None, extra={34735: (3, (1, 1, 0, 5))}),
             {},
@@ -161,19 +218,19 @@ def ones():
         ),
         (lambda path: write_tiff(path, ones(), scale=None, tie=None), {}, "terrain must have size_m or pixel_m in the rig"),
         (lambda path: write_tiff(path, ones(), tie=None), {"georeferenced": True}, "georeferenced terrain must be a GeoTIFF with pixel scale"),
-        (lambda path: write_tiff(path, ones() * np.nan), {}, "heights must be finite or marked as missing .* got nan in row 0, column 0"),
+        (lambda path: write_tiff(path, ones() * np.inf), {}, "heights must be finite or marked as missing .* got inf in row 0, column 0"),
+        (lambda path: write_tiff(path, ones() * np.nan), {}, "must have at least one triangle of heights"),
         (lambda path: write_tiff(path, ones(), nodata="1"), {}, "must have at least one triangle of heights"),
         (lambda path: write_tiff(path, ones(), nodata="none"), {}, "no-data value .* must be a number, got 'none'"),
-        (lambda path: write_tiff(path, ones()), {"height_min_m": 0.0, "height_max_m": 1.0}, "must go with 16-bit integers, got floating point"),
+        (lambda path: write_tiff(path, ones()), {"height_min_m": 0.0, "height_max_m": 1.0}, "must go with integers, got floating point"),
         (
             lambda path: write_tiff(path, np.ones((2, 2), dtype=np.uint8)),
             {},
-            r"must have one band of 16-bit integers or float32, got mode L \(8 bits: 256 steps\)",
+            r"must have a band of heights in 16 or 32-bit integers, float32 or float64, got 8 bits: 256 steps \(gray\)",
         ),
-        (lambda path: write_tiff(path, np.ones((2, 2, 3), dtype=np.uint8)), {}, r"got mode RGB \(3 bands\)"),
-        (lambda path: write_tiff(path, np.ones((2, 2), dtype=np.int32)), {}, r"got mode I \(32 bits\)"),
+        (lambda path: write_tiff(path, np.ones((2, 2, 3), dtype=np.uint8)), {}, r"got 8 bits: 256 steps \(red\)"),
         (lambda path: write_tiff(path, np.ones((1, 4), dtype=np.float32)), {}, "must be at least 2 x 2 heights, got 4 x 1"),
-        (lambda path: path.write_bytes(b"II*\0nonsense"), {}, "cannot be decoded|something Pillow cannot identify"),
+        (lambda path: path.write_bytes(b"II*\0nonsense"), {}, "cannot be decoded"),
         (lambda path: path.touch(), {}, "must not be empty"),
         (lambda _: None, {}, "no such file"),
     ],
@@ -192,13 +249,13 @@ def test_an_image_cut_short_is_refused(tmp_path, name):
     Image.fromarray(values).save(tmp_path / name)
     data = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(data[: len(data) // 2])
-    with pytest.raises(AssetError, match=r"cannot be decoded|cannot identify"):
+    with pytest.raises(AssetError, match="cannot be decoded"):
         load(tmp_path, name, pixel_m=1.0, scale_m=1.0)
 
 
 def test_an_8_bit_png_is_refused(tmp_path):
     Image.fromarray(np.ones((2, 2), dtype=np.uint8)).save(tmp_path / "a.png")
-    with pytest.raises(AssetError, match=r"got mode L \(8 bits: 256 steps\); convert it"):
+    with pytest.raises(AssetError, match=r"got 8 bits: 256 steps \(gray\); convert it"):
         load(tmp_path, "a.png", pixel_m=1.0, scale_m=1.0)
 
 
@@ -214,7 +271,7 @@ def test_another_kind_of_file_is_refused(tmp_path):
 
 
 def test_too_many_heights_are_refused_before_they_are_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(terrain, "TERRAIN_HEIGHTS", replace(terrain.TERRAIN_HEIGHTS, bound=5))
+    monkeypatch.setattr(rasters, "TERRAIN_HEIGHTS", replace(rasters.TERRAIN_HEIGHTS, bound=5))
     write_png(tmp_path / "a.png")
     with pytest.raises(AssetError, match=r"heights \(3 x 2\) must be at most 5, got 6"):
         load(tmp_path, "a.png", pixel_m=1.0, scale_m=1.0)
@@ -234,16 +291,6 @@ def test_a_single_height_far_above_the_rest_is_named_with_row_and_column(tmp_pat
         load(tmp_path, "a.tif")
 
 
-def test_a_tiff_without_a_meaning_of_its_values_is_refused(tmp_path):
-    write_tiff(tmp_path / "a.tif", np.zeros((4, 4), dtype=np.float32))
-    data = bytearray((tmp_path / "a.tif").read_bytes())
-    entry = data.index((262).to_bytes(2, "little") + (3).to_bytes(2, "little"))
-    data[entry : entry + 2] = (261).to_bytes(2, "little")
-    (tmp_path / "b.tif").write_bytes(data)
-    with pytest.raises(AssetError, match=r"b\.tif: a TIFF must define the meaning of its values \(tag 262\), got none"):
-        load(tmp_path, "b.tif")
-
-
 def said_of(folder, name):
     """Standard output and error of a process that reads a height map."""
     code = (
@@ -256,7 +303,7 @@ def said_of(folder, name):
     return done.stdout, done.stderr
 
 
-def test_a_damaged_compressed_tiff_is_refused_and_libtiff_says_nothing_of_its_own(tmp_path):
+def test_a_damaged_compressed_tiff_is_refused_and_gdal_says_nothing_of_its_own(tmp_path):
     Image.fromarray(np.arange(4096, dtype=np.float32).reshape(64, 64)).save(tmp_path / "a.tif", compression="tiff_adobe_deflate")
     with Image.open(tmp_path / "a.tif") as image:
         start, size = image.tag_v2[273][0], image.tag_v2[279][0]
@@ -268,8 +315,8 @@ def test_a_damaged_compressed_tiff_is_refused_and_libtiff_says_nothing_of_its_ow
     assert err == ""
 
 
-def test_a_tiff_of_many_bands_is_refused_and_pillow_logs_nothing_of_its_own(tmp_path):
+def test_a_tiff_of_bands_that_it_lacks_is_refused_and_gdal_says_nothing_of_its_own(tmp_path):
     write_tiff(tmp_path / "a.tif", np.zeros((4, 4), dtype=np.float32), extra={277: (3, 136)})
     out, err = said_of(tmp_path, "a.tif")
-    assert "a.tif: must be a PNG or TIFF with one 16-bit or float32 band" in out
+    assert "a.tif: cannot be decoded: a.tif, band 1" in out
     assert err == ""

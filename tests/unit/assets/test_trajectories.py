@@ -122,6 +122,41 @@ def test_a_fault_is_named_with_file_and_line(load, tmp_path, text, message):
     assert str(caught.value).startswith(str(tmp_path / "way.csv"))
 
 
+KITTI = "1 0 0 1 0 1 0 2 0 0 1 3\n1 0 0 1 0 1 0 2 0 0 1 4\n"
+
+
+@pytest.mark.parametrize("folder", [".", "sequences/way"])
+def test_poses_of_kittis_camera_become_those_of_the_body(load, tmp_path, folder):
+    (tmp_path / "poses").mkdir()
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / folder / "times.txt").write_text("0.0\n1.5e-01\n")
+    track = load(KITTI, "way.txt" if folder == "." else "poses/way.txt")
+    assert track.time_ns.tolist() == [0, 150_000_000]
+    np.testing.assert_allclose(track.position_m, [(3, -1, -2), (4, -1, -2)])
+    (tmp_path / folder / "calib.txt").write_text("P0: 1\nTr: 1 0 0 0 0 1 0 0 0 0 1 0\n")
+    np.testing.assert_allclose(load(KITTI, "way.txt" if folder == "." else "poses/way.txt").position_m, [(1, 2, 3), (1, 2, 4)])
+
+
+@pytest.mark.parametrize(
+    ("text", "times", "calibration", "message"),
+    [
+        (KITTI, None, None, r"way\.txt: rows of 12 numbers are poses of KITTI, whose times must be in times\.txt beside it, got no such file"),
+        (KITTI, "0\n", None, r"times\.txt: must have a time for each of the 2 poses of way\.txt, got 1"),
+        (KITTI, "0\n1\n", "Tr: 1 0\n", r"calib\.txt: must have one line Tr: with 12 numbers"),
+        (KITTI, "0\n1\n", "Tr: 2 0 0 0 0 1 0 0 0 0 1 0\n", r"calib\.txt: Tr must be a rotation and a translation"),
+        (KITTI, "0\n0\n", None, "line 2: time must be later than in the row before"),
+        (KITTI.replace("1 0 2 0 0 1 4", "1 0 2 0 0"), "0\n1\n", None, "line 2: a pose must have 12 columns, got 10"),
+        (KITTI.replace("0 0 1 4", "0 0 2 4"), "0\n1\n", None, "line 2: the first three columns of a matrix must be a rotation"),
+    ],
+)
+def test_a_fault_of_kittis_files_is_named(load, tmp_path, text, times, calibration, message):
+    for name, held in (("times.txt", times), ("calib.txt", calibration)):
+        if held is not None:
+            (tmp_path / name).write_text(held)
+    with pytest.raises(AssetError, match=message):
+        load(text, "way.txt")
+
+
 def test_faults_are_reported_together_and_the_rest_is_counted(load):
     with pytest.raises(AssetError) as caught:
         load(HEADER + "0,0,0,0,1,0,0,0\n" + "0,0,0,0,1,0,0,0\n" * 15)

@@ -16,6 +16,7 @@ from hilsim.geometry.rotations import (
     from_roll_pitch_yaw,
     matrix_from_quaternion,
     multiply,
+    quaternion_from_matrix,
     roll_pitch_yaw_rad,
     rotate,
     slerp,
@@ -88,6 +89,13 @@ def test_slerp_takes_the_shorter_way_between_quaternions_of_opposite_sign():
 def test_slerp_of_equal_rotations_is_that_rotation():
     q = about_axis((0.0, 1.0, 0.0), 0.7)
     np.testing.assert_allclose(slerp(q, q, 0.3), q, atol=1e-15)
+
+
+@given(angles, angles, angles)
+def test_a_matrix_becomes_its_quaternion_again(roll, pitch, yaw):
+    q = from_roll_pitch_yaw(roll, pitch, yaw)
+    found = quaternion_from_matrix(matrix_from_quaternion(q))
+    assert abs(np.dot(found, q)) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_poses_compose_from_right_to_left():

@@ -135,6 +135,68 @@ def test_a_lidar_has_its_figures_its_pose_and_gazebos_names(sdf, kind):
     assert_at(lidar.pose, (1, 0, 0.5))
 
 
+@pytest.mark.parametrize(("kind", "rays"), [("gpu_lidar", (90, 1)), ("gpu_ray", (90, 1)), ("lidar", (180, 4))])
+def test_a_resolution_multiplies_the_rays_of_gpu_lidars(sdf, kind, rays):
+    text = LIDAR.format(kind=kind).replace("<samples>180</samples>", "<samples>180</samples><resolution>0.501</resolution>")
+    text = text.replace("<samples>4</samples>", "<samples>4</samples><resolution>0.1</resolution>")
+    (lidar,) = read_sdf(sdf(world(f'<model name="m"><link name="l">{text}</link></model>'))).lidars
+    assert (lidar.horizontal.samples, lidar.vertical.samples) == rays
+
+
+@pytest.mark.parametrize(
+    ("topic", "published"),
+    [("my robot/scan", "my_robot/scan"), ("~/a//b@c:=d", "/abcd"), ("", "/world/my_world/model/my_bot/link/l/sensor/scanner/lidar")],
+)
+def test_a_topic_is_made_valid_as_in_gazebo(sdf, topic, published):
+    text = LIDAR.format(kind="lidar").replace("<lidar>", f"<topic>{topic}</topic><lidar>", 1)
+    scene = read_sdf(sdf(f'<world name="my world"><model name="my bot"><link name="l">{text}</link></model></world>'))
+    assert scene.lidars[0].scoped_topic == published
+
+
+URDF = """<?xml version="1.0"?><robot name="robo"><link name="base"><collision><origin xyz="3 0 0.5"/><geometry><box size="1 2 3"/></geometry></collision></link>
+<joint name="j" type="revolute"><origin xyz="1 0 0" rpy="0 0 1.5707963267948966"/><parent link="base"/><child link="arm"/></joint>
+<link name="arm"><collision name="c"><origin xyz="1 0 0"/><geometry><cylinder radius="0.1" length="2"/></geometry></collision>
+<collision><geometry><mesh filename="package://robo/arm.stl" scale="1 1 2"/></geometry></collision></link>
+<gazebo reference="arm">{lidar}</gazebo></robot>"""
+
+
+def test_a_urdf_is_a_model_with_its_joints_at_zero(sdf, tmp_path):
+    sdf("", "robo/arm.stl", whole=True)
+    scene = read_sdf(sdf(URDF.format(lidar=LIDAR.format(kind="gpu_lidar")), "robot.urdf", whole=True))
+    box, rod, mesh = scene.collisions
+    assert [shape.name for shape in scene.collisions] == ["robo::base::base_collision", "robo::arm::c", "robo::arm::arm_collision"]
+    assert (box.size_m, rod.length_m, mesh.file, mesh.scale) == ((1, 2, 3), 2.0, tmp_path / "robo/arm.stl", (1, 1, 2))
+    assert_at(box.pose, (3, 0, 0.5))
+    assert_at(rod.pose, (1, 1, 0), 90)
+    assert_at(scene.lidars[0].pose, (1, 0, 0.5), 90)
+
+
+def test_a_package_of_a_urdf_is_a_directory_above_it(sdf, tmp_path):
+    sdf("", "ws/robo/meshes/my arm.stl", whole=True)
+    text = URDF.format(lidar="").replace("robo/arm.stl", "robo/meshes/my%20arm.stl")
+    scene = read_sdf(sdf(text, "ws/robo/urdf/robot.urdf", whole=True))
+    assert scene.collisions[2].file == tmp_path / "ws/robo/meshes/my arm.stl"
+
+
+def test_a_model_may_be_a_urdf(sdf):
+    sdf(URDF.format(lidar=""), "robot/robot.urdf", whole=True)
+    sdf('<model><sdf version="1.6">robot.urdf</sdf></model>', "robot/model.config", whole=True)
+    scene = read_sdf(sdf(world("<include><uri>model://robot</uri><pose>10 0 0 0 0 0</pose></include>")))
+    assert_at(scene.collisions[0].pose, (13, 0, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('<link name="base">', '<xacro:if/><link name="base">', "must be plain URDF, got macros: expand them first"),
+        ('<child link="arm"/>', '<child link="leg"/>', '<joint> must join two links of the robot, each the child of one joint, got "base" and "leg"'),
+        ('<parent link="base"/>', '<parent link="arm"/>', "frames must not be relative to each other in a circle"),
+    ],
+)
+def test_a_urdf_that_is_no_tree_of_links_is_a_fault(sdf, old, new, message):
+    assert message in faults_of(sdf(URDF.format(lidar="").replace(old, new), "robot.urdf", whole=True))[0]
+
+
 def test_omitted_elements_of_a_lidar_have_gazebos_defaults(sdf):
     sensor = '<sensor name="s" type="ray"><ray><scan><horizontal/></scan><range><max>10</max></range></ray></sensor>'
     (lidar,) = read_sdf(sdf(world(f'<model name="m"><link name="l">{sensor}</link></model>'))).lidars
@@ -328,7 +390,7 @@ BOMB = '<?xml version="1.0"?><!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY c "&a
         ("not XML", "must be XML: "),
         ("<sdf version='1.9'><world name='w'>", "must be XML: no element found"),
         (BOMB, "must have no document type"),
-        ("<robot/>", "must be an SDF file, which begins with <sdf>, got <robot>"),
+        ("<mujoco/>", "must be an SDF file, which begins with <sdf>, or URDF with <robot>, got <mujoco>"),
         ("<sdf version='1.3'/>", 'version must be 1.4 to 1.12, got "1.3"'),
         ("<sdf version='1.9'><light name='l'/></sdf>", "must hold a <world> or a <model>, got light"),
         ("<sdf version='1.9'>" + "<model>" * 300 + "</model>" * 300 + "</sdf>", "nesting of elements must be at most 200, got 201"),
@@ -375,14 +437,14 @@ def test_unsupported_parts_are_listed_unless_no_lidar_sees_them(sdf):
     <light name="sun" type="directional"/><physics type="ode"/><plugin name="p" filename="f"/>
     <model name="m"><plugin name="drive" filename="f"/>
       <link name="l"><inertial><mass>1</mass></inertial>{BOX}<sensor name="eye" type="camera"/>
-      <collision name="odd"><geometry><polyline/></geometry></collision><visual name="bare"/></link>
+      <collision name="odd"><geometry><image/></geometry></collision><visual name="bare"/></link>
     </model>"""
     scene = read_sdf(sdf(world(body)))
     said = [note.split(": ", 1)[1] for note in scene.unsupported]
     assert len(scene.collisions) == 1
     assert said == [
         "plug-ins do not run: p (line 5), drive (line 6)",
-        "<polyline> of m::l::odd is not supported",
+        "<image> of m::l::odd is not supported",
         "<visual> has no <geometry>: m::l::bare is left out",
         'sensor m::l::eye of type "camera" is not supported',
     ]
