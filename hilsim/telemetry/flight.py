@@ -56,7 +56,7 @@ def read_flight(
         truth=truth,
         errors=autopilot.errors,
         is_ready=autopilot.is_ready,
-        obstacle=autopilot.obstacle,
+        obstacle="" if setup.context.is_held else autopilot.obstacle,
         estimator_flags=autopilot.estimator_flags,
         warning=autopilot.warning,
         stations=tuple(_station(station) for station in stations),

@@ -21,8 +21,8 @@ class LeadBounds(NamedTuple):
     """Bounds of a sensor's lead; equal if the rig sets it.
 
     Attributes:
-        shortest_ns: Initial and shortest lead.
-        longest_ns: Longest lead.
+        shortest_ns: Shortest lead, in force from the first step of the pacer on.
+        longest_ns: Longest lead, in force until then.
         tolerated_ratio: Share of the packets of a step that may be late before the lead grows.
     """
 

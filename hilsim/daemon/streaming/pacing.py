@@ -166,7 +166,7 @@ class LeadRule:
     """Rule for the time between rendering a sensor's packets and their deadlines.
 
     Attributes:
-        shortest_ns: Initial and shortest lead.
+        shortest_ns: Shortest lead, that of the first step.
         longest_ns: Longest lead.
         tolerated_ratio: Share of the packets of a step that may be late or lost before the lead grows.
         lead_ns: Present lead.

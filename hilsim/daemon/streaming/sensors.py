@@ -316,7 +316,7 @@ class Sensors(Part):
             data_flow=rows[0],
             position_flow=rows[-1],
             epoch_ns=self.context.clock.epoch_ns,
-            lead_ns=lead_bounds(rig).shortest_ns,
+            lead_ns=lead_bounds(rig).longest_ns,  # until the first step of the pacer: a start stalls more than a run
             settings=render_settings(rig),
             late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
             renderer=self.device.of(sensor.name),
