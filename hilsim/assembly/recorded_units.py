@@ -12,6 +12,7 @@ from hilsim.assets.trajectories import load_trajectory
 from hilsim.background.survey import Kind, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_profiles import parse_profile
@@ -98,11 +99,12 @@ def _track(rig: Rig, spec: ReplaySpec, scenery: Scenery, where: str) -> PoseTrac
 def _read(rig: Rig, spec: ReplaySpec, where: str) -> _Recording:
     path = rig.directory / spec.file
     payloads: dict[tuple[str, Kind], list[bytes]] = {}
-    read = 0
+    read, names = 0, SensorNames()
     for datagram in CaptureFile(path).datagrams():
+        name = names.of(datagram)
         kind = _POINTS.get(recognise(datagram.payload))
         if kind is not None and find_rule(spec.flow, datagram.flow) is not None:
-            payloads.setdefault((datagram.source, kind), []).append(datagram.payload)
+            payloads.setdefault((name, kind), []).append(datagram.payload)
             read += 1
             if read >= _MEASURED_PACKETS:
                 break

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays, sender_of
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.protocols.velodyne.data import DATA_PORT
 from hilsim.protocols.velodyne.position import POSITION_PORT
@@ -41,7 +42,12 @@ class SensorNames:
     def of(self, datagram: CapturedDatagram) -> str:
         """Name of the sensor of the next datagram."""
         flow = datagram.source, datagram.destination_port
-        return self._names.get(flow) or self._find(flow, datagram.payload)
+        return self._names.get(flow) or self._find(flow, recognise(datagram.payload))
+
+    def of_flow(self, recorded: FlowKey, kind: PacketKind) -> str:
+        """Name of the sensor of packets of one kind of a flow."""
+        flow = recorded.source, recorded.destination_port
+        return self._names.get(flow) or self._find(flow, kind)
 
     def rows(self, batch: DatagramArrays, among: npt.NDArray[np.intp] | None = None) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
         """Names and rows of the flows of a batch, or of some rows of it, in the order of their first datagrams."""
@@ -50,11 +56,10 @@ class SensorNames:
         for place in np.argsort(first).tolist():
             own = rows[batch.sender[rows] == senders[place]]
             flow, start, size = sender_of(int(senders[place])), int(batch.start[own[0]]), int(batch.size[own[0]])
-            yield self._names.get(flow) or self._find(flow, batch.data[start : start + size].tobytes()), own
+            yield self._names.get(flow) or self._find(flow, recognise(batch.data[start : start + size].tobytes())), own
 
-    def _find(self, flow: _Flow, payload: bytes) -> str:
+    def _find(self, flow: _Flow, kind: PacketKind) -> str:
         source, port = flow
-        kind = recognise(payload)
         known = self._of_source.get(source, {})
         if kind in _POINTS and len(self._names) < _MOST_NAMES:
             with_port = f"[{source}]:{port}" if ":" in source else f"{source}:{port}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.protocols.cepton.stdv import SEQUENCE_OFFSET, read_stdv_header
 from hilsim.protocols.ouster.retiming import frame_of, with_frame_id
 from hilsim.protocols.recognise import PacketKind
@@ -36,13 +37,15 @@ class Continuity:
 
     Attributes:
         tracks: Tracks of the reader, which adds to them.
-        master: Recorded address of the sensor for which the seam was cut.
+        master: Name of the sensor for which the seam was cut.
+        names: Names of the sensors.
         due_ns: Deadline of the last packet.
         surplus_packets: Number of packets left out at seams so that stamps advance by whole cycles.
     """
 
     tracks: list[Track]
     master: str
+    names: SensorNames = field(default_factory=SensorNames)
     due_ns: int = 0
     surplus_packets: int = 0
     _begin: Callable[[], int] | None = None
@@ -55,7 +58,7 @@ class Continuity:
     _sequence: dict[int, int] = field(default_factory=dict)
     _sequence_shift: dict[int, int] = field(default_factory=dict)
     _frames: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    """Frame id and measurement id of the last packet of an Ouster sensor, by source address and serial number."""
+    """Frame id and measurement id of the last packet of an Ouster sensor, by name and serial number."""
     _frame_shift: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def begin(self, at: Callable[[], int]) -> None:
@@ -127,7 +130,7 @@ class Continuity:
             span.last_ns = int(placed.due_ns[own][-1])
             span.packets += int(own.sum())
             if self.tracks[number].is_points:
-                self._points_ns[self.tracks[number].recorded.source] = int(placed.stamp_ns[own][-1])
+                self._points_ns[self._source(self.tracks[number])] = int(placed.stamp_ns[own][-1])
 
     def _fix_shift(self, placed: Placed, recorded: Recorded) -> int:
         if self._shift_ns is None:
@@ -164,16 +167,19 @@ class Continuity:
     def _joint(self, source: str, timeline: Timeline) -> tuple[int, float] | None:
         """A sensor's last stamp before a seam, and its cycle; None where no stamps must fit."""
         sensor, before_ns = timeline.sensors.get(source), self._points_ns.get(source)
-        is_cyclic = any(track.kind is PacketKind.VELODYNE_DATA and track.recorded.source == source for track in self.tracks)
+        is_cyclic = any(track.kind is PacketKind.VELODYNE_DATA and self._source(track) == source for track in self.tracks)
         if self._next_stamp_ns is None or source == self.master or not is_cyclic or sensor is None or before_ns is None or sensor.cycle_ns <= 0.0:
             return None
         return before_ns, sensor.cycle_ns
 
+    def _source(self, track: Track) -> str:
+        return self.names.of_flow(track.recorded, track.kind)
+
     def _sources(self, recorded: Recorded) -> list[str]:
-        return list(dict.fromkeys(self.tracks[number].recorded.source for number in np.unique(recorded.flow).tolist()))
+        return list(dict.fromkeys(self._source(self.tracks[number]) for number in np.unique(recorded.flow).tolist()))
 
     def _rows(self, recorded: Recorded, source: str, *, points_only: bool) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        numbers = [number for number, track in enumerate(self.tracks) if track.recorded.source == source and (track.is_points or not points_only)]
+        numbers = [number for number, track in enumerate(self.tracks) if self._source(track) == source and (track.is_points or not points_only)]
         return np.flatnonzero(np.isin(recorded.flow, numbers))
 
     def renumbered(self, payload: bytes, number: int) -> bytes:
@@ -194,7 +200,7 @@ class Continuity:
         if found is None:
             return payload
         serial, frame_id, measurement_id = found
-        sensor = self.tracks[number].recorded.source, serial
+        sensor = self._source(self.tracks[number]), serial
         before = self._frames.get(sensor)
         if sensor not in self._frame_shift:
             following = frame_id if before is None else before[0] + (measurement_id <= before[1])

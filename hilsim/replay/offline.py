@@ -134,13 +134,13 @@ class OfflineReplay:
         master, kind = overview.find_master(spec.loop_sensor)
         cut, self.note = None, ""
         if spec.loop == "seamless" and kind is not None:
-            cut = plan_cut(path, spec, overview.first_ns, master, kind)
+            cut = plan_cut(path, spec, overview.first_ns, master, kind, overview.names)
             self.note = seam_note(kind, cut)
 
         def find_cut(*, wait: bool) -> Cut | None:  # noqa: ARG001 - known from the beginning
             return cut
 
-        self._reader = CaptureReader(CaptureFile(path), spec, overview.first_ns, find_cut, master)
+        self._reader = CaptureReader(CaptureFile(path), spec, overview.first_ns, find_cut, master, names=overview.names)
         self._capacity = overview.capacity + HEADER_SIZE
         self._framings: list[tuple[Framing, Flow]] = []
         self._played: list[int] = []

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 from hilsim.limits import REPLAY_SPAN_NS
 from hilsim.protocols.flow_key import FlowKey
@@ -40,6 +41,7 @@ class Overview:
         rate_hz: Mean packet rate of each replayed flow.
         capacity: Largest permitted payload in bytes.
         duration_s: Capture time from the first datagram to the last; None if reading it would take long.
+        names: Names of the sensors.
     """
 
     first_ns: int
@@ -48,6 +50,7 @@ class Overview:
     rate_hz: dict[FlowKey, float]
     capacity: int
     duration_s: float | None
+    names: SensorNames = field(default_factory=SensorNames)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -59,7 +62,7 @@ class Overview:
         points: Counter[tuple[str, PacketKind]] = Counter()
         for flow, kinds in self.kinds.items():
             for kind in POINTS & kinds.keys():
-                points[flow.source, kind] += kinds[kind]
+                points[self.names.of_flow(flow, kind), kind] += kinds[kind]
         for (source, kind), _ in points.most_common():
             if wanted in {"", source}:
                 return source, kind
@@ -100,8 +103,19 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
     rates = {flow: _rate_hz(kinds.total(), last_ns[flow] - firsts[flow].host_stamp_ns) for flow, kinds in found.items()}
     if spec.loop != "none" and spec.loops != 1:
         _check_loop(path, spec, first_ns)
-    capacity = _SMALL_BYTES if largest <= _SMALL_BYTES else LARGEST_BYTES
-    return Overview(first_ns=first_ns, kinds=found, firsts=firsts, rate_hz=rates, capacity=capacity, duration_s=_duration_s(path, first_ns))
+    names = SensorNames(spec.loop_sensor)
+    for flow, kinds in found.items():
+        for kind in kinds:
+            names.of_flow(flow, kind)
+    return Overview(
+        first_ns=first_ns,
+        kinds=found,
+        firsts=firsts,
+        rate_hz=rates,
+        capacity=_SMALL_BYTES if largest <= _SMALL_BYTES else LARGEST_BYTES,
+        duration_s=_duration_s(path, first_ns),
+        names=names,
+    )
 
 
 def _duration_s(path: Path, first_ns: int) -> float | None:
@@ -164,7 +178,7 @@ def _rate_hz(count: int, span_ns: int) -> float:
     return min((count - 1) * 1e9 / span_ns, 1e5) if count > 1 and span_ns > 0 else 1.0
 
 
-def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: PacketKind) -> Cut | None:
+def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: PacketKind, names: SensorNames | None = None) -> Cut | None:
     """Find the cut of a seamless loop in the replayed part of a capture; None if no two places fit.
 
     Raises:
@@ -173,22 +187,23 @@ def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: Pac
     capture = CaptureFile(path)
     begin_ns = first_ns + round(spec.start_s * 1e9)
     stop_ns = begin_ns + round(spec.duration_s * 1e9) if spec.duration_s else _LAST_NS
-    first = _candidates(capture, spec, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns), most=MOST_CANDIDATES)
+    names = names or SensorNames()
+    first = _candidates(capture, spec, names, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns), most=MOST_CANDIDATES)
     tail = capture.seek_point_before(stop_ns)
     tail = capture.seek_point_before(min(tail.host_stamp_ns, stop_ns) - _ENDS_NS)
-    last = _candidates(capture, spec, master, kind, max(tail.host_stamp_ns, begin_ns), stop_ns)
+    last = _candidates(capture, spec, names, master, kind, max(tail.host_stamp_ns, begin_ns), stop_ns)
     return find_cut(kind, first, last)
 
 
 def _candidates(
-    capture: CaptureFile, spec: ReplaySpec, master: str, kind: PacketKind, begin_ns: int, stop_ns: int, most: int | None = None
+    capture: CaptureFile, spec: ReplaySpec, names: SensorNames, master: str, kind: PacketKind, begin_ns: int, stop_ns: int, most: int | None = None
 ) -> Sequence[CutPacket]:
     """Find the last packets between two times at which the recording may be cut; with ``most``, the first ones of this number."""
     found = CutCandidates(kind)
     for datagram in capture.datagrams(capture.seek_point_before(begin_ns)):
         if datagram.host_stamp_ns >= stop_ns or (most is not None and len(found.packets) >= most):
             break
-        if datagram.host_stamp_ns < begin_ns or datagram.source != master or recognise(datagram.payload) is not kind:
+        if datagram.host_stamp_ns < begin_ns or names.of(datagram) != master or recognise(datagram.payload) is not kind:
             continue
         if find_rule(spec.flow, datagram.flow) is not None:
             found.look(datagram.frame, datagram.payload)

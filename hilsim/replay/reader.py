@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 from hilsim.limits import LOOP_PASS_S, LOOP_RATE_HZ, REPLAY_FLOWS, REPLAY_SPAN_NS, STAMP_NS
 from hilsim.protocols.recognise import PacketKind, recognise
@@ -114,11 +115,19 @@ class CaptureReader:
     """
 
     def __init__(
-        self, capture: CaptureFile, spec: ReplaySpec, first_ns: int, find_cut: CutFinder, master: str, goes_on: Callable[[], bool] = lambda: True
+        self,
+        capture: CaptureFile,
+        spec: ReplaySpec,
+        first_ns: int,
+        find_cut: CutFinder,
+        master: str,
+        goes_on: Callable[[], bool] = lambda: True,
+        names: SensorNames | None = None,
     ) -> None:
         """Read ``capture``, whose first datagram has the host stamp ``first_ns``.
 
-        ``find_cut`` finds the cut of a seamless loop for the sensor ``master``; ``goes_on`` is called now and then and returns whether to continue reading.
+        ``find_cut`` finds the cut of a seamless loop for the sensor ``master``; ``goes_on`` is called now and then and returns whether to continue reading;
+        ``names`` are those of the capture's overview.
         """
         self.capture = capture
         self.tracks: list[Track] = []
@@ -130,8 +139,9 @@ class CaptureReader:
         self._goes_on = goes_on
         self._numbers: dict[tuple[FlowKey, PacketKind], int] = {}
         self._unwanted: set[FlowKey] = set()
-        self._continuity = Continuity(tracks=self.tracks, master=master)
-        self._timeline = Timeline(spec.pace, spec.rate_hz)
+        self._names = names or SensorNames()
+        self._continuity = Continuity(tracks=self.tracks, master=master, names=self._names)
+        self._timeline = Timeline(spec.pace, spec.rate_hz, self._names)
         self._held: Cues | None = None
         self._capture_offset_ns: int | None = None
         self._pass_packets = 0
@@ -168,7 +178,7 @@ class CaptureReader:
 
     def _one_pass(self, begin_ns: int, start_frame: int, passes: int) -> Generator[Cues, None, bool]:
         """Yield the cues of one pass; returns whether there were any."""
-        self._timeline = Timeline(self._spec.pace, self._spec.rate_hz)
+        self._timeline = Timeline(self._spec.pace, self._spec.rate_hz, self._names)
         for known in self.tracks:
             self._timeline.add_flow(known.recorded, known.kind)
         self._held = None

@@ -184,14 +184,16 @@ class ReplaySource:
                 if self.path.stat().st_size < SMALL_FILE_BYTES:  # the cut of a larger file is searched for while it plays
                     self._planner.join()
         self._open_track = open_track
-        self._reader = CaptureReader(CaptureFile(self.path), self.spec, self.overview.first_ns, self._find_cut, master, self._goes_on)
+        self._reader = CaptureReader(
+            CaptureFile(self.path), self.spec, self.overview.first_ns, self._find_cut, master, self._goes_on, self.overview.names
+        )
         self._thread = threading.Thread(target=self._read, name=f"read-{self.spec.name}", daemon=True)
         self._thread.start()
         self._await_packets()
 
     def _plan(self, master: str, kind: PacketKind) -> None:
         try:
-            self._cut = plan_cut(self.path, self.spec, self.overview.first_ns, master, kind)
+            self._cut = plan_cut(self.path, self.spec, self.overview.first_ns, master, kind, self.overview.names)
         except CaptureError as error:
             self._plan_fault = str(error)
             return

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
@@ -93,10 +94,6 @@ class _Flow:
     device_ns: int | None = None
 
     @property
-    def source(self) -> str:
-        return self.recorded.source
-
-    @property
     def modulus_ns(self) -> int:
         return _CLOCKED.get(self.kind, 0)
 
@@ -106,7 +103,7 @@ class SensorClock:
     """One sensor's clock aligned with the host's.
 
     Attributes:
-        source: Recorded address of the sensor.
+        source: Name of the sensor by ``SensorNames``.
         cycle_ns: Mean time between point packets, 0 while unknown.
         behind_ns: Time by which point packets leave later than the sensor's other packets, by their stamps, beyond what their firings take.
         gap_ns: Time without firings between two firings of one packet, as the packet before showed that has it; 0 while there is none.
@@ -167,14 +164,16 @@ class Timeline:
 
     Attributes:
         pace: Source of the send times.
-        sensors: Clocks by recorded address.
+        sensors: Clocks by the sensors' names.
         host_leaps: Number of times the capture's times went back by more than 0.1 s and were continued from there.
         host_steps_back: Number of times they went back by less; such a packet is sent right after the one before.
         clock_leaps: Number of times a sensor's clock leapt and was continued from there.
         standing_packets: Number of packets of sensors with stopped clocks, which are sent by capture time.
     """
 
-    def __init__(self, pace: Pace, rate_hz: float = 0.0) -> None:
+    def __init__(self, pace: Pace, rate_hz: float = 0.0, names: SensorNames | None = None) -> None:
+        """Without flows; ``names`` tells sensors apart, in all passes alike."""
+        self._names = names or SensorNames()
         self.pace = pace
         self.sensors: dict[str, SensorClock] = {}
         self.host_leaps = 0
@@ -192,6 +191,7 @@ class Timeline:
 
     def add_flow(self, recorded: FlowKey, kind: PacketKind) -> int:
         """Add the packets of one kind of a recorded flow; returns their number."""
+        self._names.of_flow(recorded, kind)
         self._flows.append(_Flow(recorded=recorded, kind=kind))
         return len(self._flows) - 1
 
@@ -205,8 +205,9 @@ class Timeline:
         stamp = line.copy()
         due = line.copy()
         has_stamp = recorded.stamp_ns != NO_STAMP
-        for source in dict.fromkeys(self._flows[flow].source for flow in np.unique(recorded.flow)):
-            of_source = np.isin(recorded.flow, [number for number, flow in enumerate(self._flows) if flow.source == source])
+        sources = [self._source(flow) for flow in self._flows]
+        for source in dict.fromkeys(sources[flow] for flow in np.unique(recorded.flow)):
+            of_source = np.isin(recorded.flow, [number for number, each in enumerate(sources) if each == source])
             rows = np.flatnonzero(of_source & has_stamp)
             if rows.size:
                 sensor = self.sensors.setdefault(source, SensorClock(source=source))
@@ -222,6 +223,9 @@ class Timeline:
             rows = np.flatnonzero(np.isin(recorded.flow, [number for number, other in enumerate(self._flows) if other.recorded == flow]))
             self._keep_order(flow, rows, has_stamp, due)
         return Placed(due, np.where(has_stamp, stamp, due))
+
+    def _source(self, flow: _Flow) -> str:
+        return self._names.of_flow(flow.recorded, flow.kind)
 
     def _keep_order(self, flow: FlowKey, rows: Times, has_stamp: npt.NDArray[np.bool_], due: Times) -> None:
         """Keep the packets of one recorded flow in their order, those without stamps between their neighbours with stamps."""
@@ -327,7 +331,7 @@ class Timeline:
         """Apply pace ``nominal``: point packets at their model's cycle (others at ``rate_hz``), position packets at their places between these."""
         for row, number in enumerate(recorded.flow.tolist()):
             flow = self._flows[number]
-            sensor = self.sensors.get(flow.source)
+            sensor = self.sensors.get(self._source(flow))
             if flow.kind is PacketKind.VELODYNE_DATA and sensor is not None and sensor.cycle_ns > 0.0:
                 cycle_ns = _nominal_cycle_ns(sensor.cycle_ns)
                 due[row] = self._next_even_ns(flow, cycle_ns, _SENDING_NS + round(cycle_ns))
@@ -339,7 +343,7 @@ class Timeline:
             elif flow.kind is PacketKind.VELODYNE_POSITION:
                 due[row] = 0
             else:
-                raise CaptureError(f'pace "nominal" needs rate_hz: the rate of packets of {flow.source} ({flow.kind}) is not known')
+                raise CaptureError(f'pace "nominal" needs rate_hz: the rate of packets of {self._source(flow)} ({flow.kind}) is not known')
             stamp[row] = due[row] - (flow.latency_ns or 0)
 
     def _next_even_ns(self, flow: _Flow, cycle_ns: float, first_ns: int) -> int:

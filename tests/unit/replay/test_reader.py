@@ -35,12 +35,12 @@ def reader_of(path, *, goes_on=lambda: True, **settings):
     spec = ReplaySpec(name="recorded", file=path.name, **settings)
     overview = look_over(path, spec)
     master, kind = overview.find_master(spec.loop_sensor)
-    cut = plan_cut(path, spec, overview.first_ns, master, kind) if spec.loop == "seamless" and kind else None
+    cut = plan_cut(path, spec, overview.first_ns, master, kind, overview.names) if spec.loop == "seamless" and kind else None
 
     def find_cut(*, wait):  # noqa: ARG001 - known from the beginning
         return cut
 
-    return CaptureReader(CaptureFile(path), spec, overview.first_ns, find_cut, master, goes_on)
+    return CaptureReader(CaptureFile(path), spec, overview.first_ns, find_cut, master, goes_on, overview.names)
 
 
 def cues_of(reader, *arguments, passes=None):
@@ -52,6 +52,18 @@ def cues_of(reader, *arguments, passes=None):
         columns = (column.tolist() for column in (cues.track, cues.due_ns, cues.stamp_ns, cues.position_ns))
         rows += [(cues.passes, *row) for row in zip(*columns, cues.payloads, strict=True)]
     return rows
+
+
+def test_two_sensors_behind_one_address_keep_the_clock_of_each(tmp_path):
+    second = SENSOR._replace(destination_port=2369)
+    recording = Recording().add_turning(600).add_turning(600, flow=second, begin_ns=400_000, shows_us=700_000_000)
+    reader = reader_of(recording.write(tmp_path / "two.pcap"), loop="plain", loops=2)
+    rows = cues_of(reader)
+    assert reader.irregularities == {}
+    for track in (0, 1):
+        for number in (0, 1):
+            steps_ns = np.diff(due_ns([row for row in rows if row[0] == number], track))
+            np.testing.assert_allclose(steps_ns, CYCLE_NS, atol=2000)
 
 
 def payloads_of(rows, track=None):
