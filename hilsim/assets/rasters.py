@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.libtiff import silence_libtiff
 from hilsim.assets.mesh_parts import read_bytes
 from hilsim.errors import AssetError, library_reads
 from hilsim.geometry.geodesy import geodetic
@@ -68,12 +69,14 @@ def read_raster(path: Path, *, is_placed: bool = True) -> Raster:
     driver = "PNG" if data.startswith(_PNG) else "GTiff"
     try:
         import rasterio  # noqa: PLC0415 - an extra
+        from rasterio._err import CPLE_BaseError  # noqa: PLC0415 - as above; no public name
     except ModuleNotFoundError as error:
         raise AssetError(f"{path}: height maps require the package rasterio (pip install 'hilsim-lidar[terrain]')") from error
     except ImportError as error:  # its wheels have all libraries but one
         raise AssetError(f"{path}: GDAL cannot be loaded: {error} (apt install libexpat1)") from error
 
-    with warnings.catch_warnings(), library_reads(f"{path}: cannot be decoded", AssetError), _causes(rasterio.errors.RasterioError):
+    silence_libtiff()
+    with warnings.catch_warnings(), library_reads(f"{path}: cannot be decoded", AssetError), _causes(rasterio.errors.RasterioError, CPLE_BaseError):
         warnings.simplefilter("ignore")  # a map without a georeference is noted here
         tags = _tags(data) if driver == "GTiff" else {}
         _check_missing(path, tags)
@@ -98,11 +101,11 @@ def read_raster(path: Path, *, is_placed: bool = True) -> Raster:
 
 
 @contextmanager
-def _causes(kind: type[Exception]) -> Iterator[None]:
+def _causes(*kinds: type[Exception]) -> Iterator[None]:
     """Report the cause of an error of rasterio, which is GDAL's sentence."""
     try:
         yield
-    except kind as error:
+    except kinds as error:
         raise OSError(str(error.__cause__ or error)) from error
 
 

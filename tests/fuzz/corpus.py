@@ -32,13 +32,14 @@ from tests.mavlink import mixture
 from tests.ouster_sensors import sensor
 from tests.pages import ROOT
 from tests.support import ROOM
-from tests.unit.assets import test_submeshes
+from tests.unit.assets import test_files_whole, test_submeshes
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
 from tests.unit.gazebo.worlds import scanner, thing, world_text
 from tests.unit.pose_sources.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
 from tests.unit.pose_sources.test_osi import write_mcap
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
 from tests.unit.replay.streams import CEPTON, POSITION, Recording, data_packet, position_packet, stdv_packet
+from tests.unit.sdf import test_reading
 
 _PACKETS_OF_A_REAL_CAPTURE = 60
 
@@ -76,6 +77,22 @@ def meshes(suffix: str, folder: Path) -> list[bytes]:
         options = {"ply": {"encoding": encoding}, "stl": {"file_type": "stl_ascii" if encoding == "ascii" else "stl"}}.get(suffix, {})
         _mesh().export(path, **options)
         found.append(path.read_bytes())
+    return found + generated(suffix, folder)
+
+
+def generated(suffix: str, folder: Path) -> list[bytes]:
+    """Files of the generators of ``test_files_whole``: concave polygons, strips, fans, either byte order."""
+    found = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        path = folder / f"generated.{suffix}"
+        if suffix == "tif":
+            kind, missing = ("<i2", "<f4", "<f8")[seed % 3], np.eye(6, 5, dtype=bool)
+            test_files_whole.tiff(rng, path, np.where(missing, -9999, 7).astype(kind), missing, -9999.0)
+        else:
+            faces, middles, _, _ = test_files_whole.polygons(rng, 3 if suffix == "stl" else 9)
+            getattr(test_files_whole, suffix.replace("glb", "gltf"))(rng, path, faces, middles)
+        found.append(path.read_bytes())
     return found
 
 
@@ -96,12 +113,15 @@ def worlds(folder: Path) -> list[bytes]:
         "<sphere><radius>1</radius></sphere>",
         "<ellipsoid><radii>1 2 3</radii></ellipsoid>",
         "<plane><normal>0 0 1</normal></plane>",
+        "<polyline><point>0 0</point><point>4 0</point><point>1 1</point><point>0 4</point><height>2</height></polyline>",
     )
+    robot = test_reading.URDF.format(lidar=test_reading.LIDAR.format(kind="gpu_lidar")).replace("package://robo/arm.stl", "a.obj")
     models = [thing(f"model{number}", shape, f"{number} 0 0 0.1 0.2 0.3") for number, shape in enumerate(shapes)]
     return [
         (ROOT / "examples" / "warehouse.sdf").read_bytes(),
         world_text(*models, thing("robot", "", inner=scanner(noise="<noise><stddev>0.1</stddev></noise>"))).encode(),
         world_text(*models[:2]).replace("collision", "visual").encode(),
+        robot.encode(),
     ]
 
 
@@ -223,7 +243,7 @@ def gltf(folder: Path) -> list[bytes]:
     for name, data in files.items():
         if not name.endswith(".gltf"):
             (folder / name).write_bytes(data)
-    return [next(data for name, data in files.items() if name.endswith(".gltf"))]
+    return [next(data for name, data in files.items() if name.endswith(".gltf")), *generated("gltf", folder)]
 
 
 def pictures(folder: Path) -> list[bytes]:
@@ -246,15 +266,20 @@ def geotiffs(folder: Path) -> list[bytes]:
     for values, how in itertools.product((np.uint16, np.float32), ("raw", "tiff_adobe_deflate", "tiff_lzw", "packbits")):
         Image.fromarray(np.arange(64, dtype=values).reshape(8, 8)).save(folder / "sound.tif", tiffinfo=tags, compression=how)
         found.append((folder / "sound.tif").read_bytes())
-    return found
+    return found + generated("tif", folder)
 
 
-def trajectories(_: Path) -> list[bytes]:
+def trajectories(folder: Path) -> list[bytes]:
     rows = [(t / 10, t * 0.5, 1.0, 2.0, 1.0, 0.0, 0.0, 0.0) for t in range(12)]
     csv = b"time_s,x_m,y_m,z_m,qw,qx,qy,qz\n" + b"".join(",".join(map(str, row)).encode() + b"\n" for row in rows)
     angles = b"t,x,y,z,roll_deg,pitch_deg,yaw_deg\n" + b"".join(f"{t},{x},{y},{z},0,1,{t}\n".encode() for t, x, y, z, *_ in rows)
     tum = b"# time x y z qx qy qz qw\n" + b"".join(f"{t} {x} {y} {z} 0 0 0 1\n".encode() for t, x, y, z, *_ in rows)
-    return [csv, angles, tum]
+    euroc = csv.replace(
+        b"time_s,x_m,y_m,z_m,qw,qx,qy,qz", b"#timestamp [s], p_RS_R_x [m], p_RS_R_y [m], p_RS_R_z [m], q_RS_w [], q_RS_x [], q_RS_y [], q_RS_z []"
+    )
+    (folder / "times.txt").write_text("".join(f"{t}\n" for t in range(12)))
+    kitti = b"".join(f"1 0 0 {x} 0 1 0 {y} 0 0 1 {z}\n".encode() for _, x, y, z, *_ in rows)
+    return [csv, angles, tum, euroc, kitti]
 
 
 def archives(folder: Path) -> list[bytes]:

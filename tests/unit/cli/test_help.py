@@ -70,6 +70,6 @@ def test_help_of_run_shows_examples():
 def test_running_a_rig_imports_nothing_that_only_draws_or_reads_files():
     program = (
         "import sys, hilsim.cli.terminal.screen, hilsim.daemon.service, hilsim.daemon.ready_file\n"
-        "print(*(name for name in ('matplotlib', 'aiohttp', 'trimesh', 'PIL', 'pyarrow', 'distributed') if name in sys.modules))"
+        "print(*(name for name in ('matplotlib', 'aiohttp', 'trimesh', 'rasterio', 'PIL', 'pyarrow', 'distributed') if name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""
