@@ -49,7 +49,7 @@ def mcap_reader(path: Path, extra: str, note: "Callable[[str], object]" = lambda
         from zstandard import ZstdError  # noqa: PLC0415 - comes with mcap
     except ImportError as error:
         raise ConfigError(f"{path}: reading MCAP files requires the package mcap (pip install 'hilsim-lidar[{extra}]')") from error
-    with library_reads(f"{path}: cannot be read as MCAP", CaptureError, McapError, ZstdError), path.open("rb") as file:
+    with library_reads(f"{path}: cannot be read as MCAP", CaptureError, McapError, ZstdError, zstd.ZstdError), path.open("rb") as file:
         check_chunks(path, file)
         if is_whole(path):
             yield make_reader(file)
