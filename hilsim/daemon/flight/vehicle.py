@@ -32,9 +32,12 @@ from hilsim.links.addresses import RATES_HZ
 from hilsim.links.budget import LinkBudget
 from hilsim.links.sockets import open_udp
 from hilsim.protocols.ardupilot_json import MAGIC_16, SERVO_16_DTYPE
+from hilsim.protocols.mavlink.frames import LARGEST_FRAME
+from hilsim.protocols.mavlink.messages import ATTITUDE, GLOBAL_POSITION_INT
 from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
 from hilsim.telemetry.vehicle_readings import VehicleReading
+from hilsim.transmit.packet_queue import put, take
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.specs import VehicleSpec
@@ -132,6 +135,7 @@ class FlyingVehicle:
             shared.control[ControlWord.ENDS] = 1
             self._fly(0, 0)
             shared.control[ControlWord.ENDS] = 0
+            self._warm_forwarding()
         for column in range(2):
             shared.wakes[column] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         if self.truth_path is not None:
@@ -292,6 +296,14 @@ class FlyingVehicle:
     def _fly(self, epoch_ns: int, utc_epoch_ns: int) -> None:
         setup = self.loop_setup
         fly(setup.context, setup.flight, self.world, self.live, setup.shared, setup.buffers, epoch_ns, utc_epoch_ns)
+
+    def _warm_forwarding(self) -> None:
+        """Load what Python calls at the controller's and the stations' first frames: loading it then delayed packets and sensor frames of the first second."""
+        shared, status = self.loop_setup.shared, AutopilotStatus()
+        for message in (ATTITUDE, GLOBAL_POSITION_INT):
+            status.note_frame(message.id, bytes(LARGEST_FRAME), self.home, self.truth)
+        take(shared.to_stations, 0)
+        put(shared.to_controller, 0, 0, 0, np.zeros(1, np.uint8), LARGEST_FRAME + 1)  # too large: it has no effect
 
     def _warm_pilot(self, opened: socket.socket) -> None:
         """Answer one frame, and wait for one, with a separate vehicle, which no sensor sees."""
