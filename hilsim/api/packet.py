@@ -69,7 +69,7 @@ def read_capture(path: str | Path) -> Iterator[Packet]:
 def captured_packets(path: Path, chosen: str = "", note: Callable[[str], object] = lambda _: None) -> Iterator[Packet]:
     """Yield the UDP datagrams of a capture as ``read_capture`` does, for a user who has chosen a sensor (``SensorNames``); ``note`` takes the reader's notes."""
     names, file = SensorNames(chosen), CaptureFile(path)
-    for datagram in file:
+    for datagram in names.ahead(file):
         yield packet_of(datagram, names)
     for line in file.notes.lines():
         note(line)

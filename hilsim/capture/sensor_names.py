@@ -1,6 +1,7 @@
 """Names of the sensors of one stream of datagrams: the one place where streams are told apart."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ _POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.VELODYNE_HDL_64E, Pack
 _PORT_STEP = {PacketKind.VELODYNE_POSITION: POSITION_PORT - DATA_PORT, PacketKind.OUSTER_IMU: 1, PacketKind.CEPTON_INFO: 0, PacketKind.CEPTON_INFZ: 0}
 """Usual distance from the port of a sensor's points to that of its other packets."""
 _MOST_NAMES = 4096
+_AHEAD = 256
 _Flow = tuple[str, int]
 """Source address and destination port. Source ports tell nothing: they change with each start of a program that sends from any."""
 
@@ -38,6 +40,16 @@ class SensorNames:
         self._of_source: dict[str, dict[int, str]] = {}
         """Names of an address's sensors by their ports of points."""
         self._claimed: set[tuple[PacketKind, str]] = set()
+
+    def ahead(self, datagrams: Iterable[CapturedDatagram]) -> Iterator[CapturedDatagram]:
+        """Yield a stream whose sensors at its beginning are known before its first datagram is: other packets of a sensor may come before its points."""
+        rest = iter(datagrams)
+        first = list(islice(rest, _AHEAD))
+        for datagram in first:
+            if recognise(datagram.payload) in _POINTS:
+                self.of(datagram)
+        yield from first
+        yield from rest
 
     def of(self, datagram: CapturedDatagram) -> str:
         """Name of the sensor of the next datagram."""

@@ -35,7 +35,7 @@ _POINTS = {PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV}
 @click.option("--cell-m", type=click.FloatRange(0.001, 100.0), default=0.2, show_default=True, help="Edge of a cell.")
 @click.option("--min-count", type=click.IntRange(1), default=1, show_default=True, help="Leave out cells with fewer returns.")
 @click.option("--memory-mb", type=click.FloatRange(1.0, 1e6), default=512.0, show_default=True, help="Most memory; what does not fit is left out.")
-@click.option("--sensor", default="", help="Name of a sensor of the rig (default: all), or address of one in the capture.")
+@click.option("--sensor", default="", help="Name of a sensor of the rig (default: all), or ADDRESS or ADDRESS:PORT of one in a capture.")
 @click.option("--model", default="", help="Model of a Velodyne in a capture. Default: recognised from the packets.")
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=None, help="Length to use.  [default: 10 s of a rig, all of a capture]")
 @click.option(

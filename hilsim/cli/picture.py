@@ -41,7 +41,7 @@ from hilsim.sensor.velodyne_specs import VelodyneSpec
 @click.argument("source", required=False)
 @click.option("--listen", type=HostPort(), help="Use the packets that arrive at HOST:PORT instead of a rig or capture.")
 @click.option("-o", "--output", type=ImageFile(), required=True, help="Image to write: .png, .svg or .pdf.")
-@click.option("--sensor", default="", help="Name of the sensor in a rig, or its IPv4 address in a capture. Default: the first.")
+@click.option("--sensor", default="", help="Name of the sensor in a rig, or ADDRESS or ADDRESS:PORT of one in a capture. Default: the first.")
 @click.option("--model", default="", help="Model (HDL-32E, VLP-16 ...) or profile. Default: recognised from the packets.")
 @metadata_option
 @click.option("--at-s", type=click.FloatRange(0.0), default=0.0, show_default=True, help="Time into the rig or capture.")

@@ -53,7 +53,7 @@ class StreamChecker:
         Raises:
             CaptureError: metadata beside the capture of Ouster packets are invalid.
         """
-        found = self._velodyne.feed(datagram for datagram in datagrams if not self._takes(datagram))
+        found = self._velodyne.feed(datagram for datagram in self._names.ahead(datagrams) if not self._takes(datagram))
         found += self._ouster.new_findings()
         for source, sensor in self._cepton.items():
             known = self._reported.get(source, 0)

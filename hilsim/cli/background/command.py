@@ -43,7 +43,9 @@ _SECONDS = 10.0
 )
 @click.option("--listen", type=HostPort(), help="Use the packets that arrive at HOST:PORT instead of captures.")
 @click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="Time to listen.")
-@click.option("--sensor", default="", metavar="ADDRESS", help="Address of the sensor; needed if there are several.")
+@click.option(
+    "--sensor", default="", metavar="ADDRESS", help="Address of the sensor, with :PORT where several have one; needed if there are several."
+)
 @click.option(
     "--profile", "profile_name", default="", metavar="NAME", help="Profile of the sensor (shipped or a path); Cepton points do not name it."
 )

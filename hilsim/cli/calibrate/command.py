@@ -41,7 +41,12 @@ class UnitFile(click.ParamType[Path]):
 @click.argument("captures", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="CAPTURE...")
 @click.option("-o", "--output", type=UnitFile(), help="Write the unit's file, which a rig names with `unit`.")
 @click.option("--profile", default="", metavar="NAME", help="Profile of the model; by default the shipped one of the captures' model.")
-@click.option("--sensor", default="", metavar="ADDRESS", help="Address of the sensor; needed if there are several in a capture.")
+@click.option(
+    "--sensor",
+    default="",
+    metavar="ADDRESS",
+    help="Address of the sensor, with :PORT where several have one; needed if there are several in a capture.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def calibrate(*, captures: tuple[Path, ...], output: Path | None, profile: str, sensor: str, as_json: bool) -> None:
     """Learn a Velodyne unit from CAPTUREs of it, made while it stood still: its lasers, its encoder, its clock.

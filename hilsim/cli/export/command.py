@@ -58,7 +58,7 @@ Examples:
     help="Also write a layout for Foxglove or Lichtblick that shows the sensors.",
 )
 @click.option("--script", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="Timed changes of a rig (.toml or .jsonl).")
-@click.option("--sensor", default="", help="Address of the only sensor of a capture to export.")
+@click.option("--sensor", default="", help="The only sensor of a capture to export: ADDRESS, or ADDRESS:PORT where several have one address.")
 @metadata_option
 @click.option("--duration-s", type=click.FloatRange(0.001, 1e6), default=None, help="Length to export.  [default: 10 s of a rig, all of a capture]")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")

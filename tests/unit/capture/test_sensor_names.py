@@ -16,6 +16,12 @@ def datagram(source, port, payload=DATA):
     return CapturedDatagram(0, source, 2368, "10.0.0.9", port, payload, None, is_ethernet=False, frame=1)
 
 
+def test_packets_that_come_before_their_sensors_points_are_the_sensors():
+    datagrams = [datagram(*each) for each in [(A, 2368), (A, 8309, POSITION), (A, 2369), (A, 8308, POSITION)]]
+    names = SensorNames()
+    assert [names.of(each) for each in names.ahead(datagrams)] == [A, f"{A}:2369", f"{A}:2369", A]
+
+
 @pytest.mark.parametrize(
     ("chosen", "stream", "expected"),
     [

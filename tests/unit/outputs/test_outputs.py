@@ -19,10 +19,14 @@ import hilsim
 from hilsim.api.packet import Packet, read_capture
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
+from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.outputs.bag import PacketBag, RosBag
 from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
-from hilsim.outputs.events import SourceInfo, first_time_ns, output_points
+from hilsim.outputs.events import OUTPUT_DTYPE, OutputScan, SourceInfo, first_time_ns, output_points
+from hilsim.outputs.kitti import KittiFolder
+from hilsim.outputs.making import make_output
+from hilsim.outputs.nuscenes import NuscenesFolder
 from hilsim.outputs.packets import read_packets
 from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
@@ -457,6 +461,28 @@ def test_topics_of_a_bag_become_sensors_with_their_own_addresses(tmp_path):
     assert "sensors: left at 192.168.1.201, right at 192.168.1.202" in said
     found = {(packet.source[0], packet.destination[1], packet.payload[2] % 2) for packet in read_capture(tmp_path / "out.pcap")}
     assert found == {("192.168.1.201", 2368, 0), ("192.168.1.202", 2368, 1)}
+
+
+def test_the_first_sensor_of_a_rig_is_the_first_of_a_data_set_whichever_scan_ends_first(tmp_path):
+    info = SourceInfo(name="two", mounts={"slow": Pose(), "quick": Pose(), "Slow": Pose()})
+    outputs = (NuscenesFolder(tmp_path / "nuscenes", info), KittiFolder(tmp_path / "kitti", sensors=tuple(info.mounts)))
+    for output in outputs:
+        for number, sensor in enumerate(("quick", "slow", "Slow", "quick")):
+            output.write(
+                OutputScan(sensor=sensor, number=0, stamp_ns=10**9 * number, is_sensor_time=True, points=np.zeros(1, OUTPUT_DTYPE), pose=Pose())
+            )
+        output.close()
+    channels = [row["channel"] for row in json.loads((tmp_path / "nuscenes" / "v1.0-mini" / "sensor.json").read_text())]
+    assert channels == ["LIDAR_QUICK", "LIDAR_TOP", "LIDAR_SLOW"]
+    assert (tmp_path / "kitti" / "sensors.txt").read_text() == "00 slow\n01 quick\n02 Slow\n"
+    assert len(list((tmp_path / "kitti" / "sequences" / "01" / "velodyne").iterdir())) == 2
+
+
+@pytest.mark.parametrize("kind", ["ros2", "mcap"])
+def test_sensors_whose_topics_would_be_one_are_refused(tmp_path, kind):
+    info = SourceInfo(name="two", mounts={"front-left": Pose(), "front_left": Pose()})
+    with pytest.raises(ConfigError, match="names that differ in a letter or digit, for their topics, got front-left and front_left"):
+        make_output(kind, tmp_path / "out.mcap", info)
 
 
 def cut(path):
