@@ -1,5 +1,6 @@
 """Height maps as GDAL reads them (through rasterio): PNG and TIFF of any byte order, compression and width of numbers, with their georeference."""
 
+import logging
 import struct
 import warnings
 from collections.abc import Iterator
@@ -74,6 +75,7 @@ def read_raster(path: Path, *, is_placed: bool = True) -> Raster:
         raise AssetError(f"{path}: GDAL cannot be loaded: {error} (apt install libexpat1)") from error
 
     silence_libtiff()
+    logging.getLogger("rasterio").setLevel(logging.CRITICAL)  # a damaged file is reported by an exception as well
     with warnings.catch_warnings(), library_reads(f"{path}: cannot be decoded", AssetError), _causes(rasterio.errors.RasterioError, CPLE_BaseError):
         warnings.simplefilter("ignore")  # a map without a georeference is noted here
         tags = _tags(data) if driver == "GTiff" else {}
@@ -217,6 +219,6 @@ def _check_crs(path: Path, file: Any) -> None:
     if not (np.abs(ratios - 1.0) <= _DISTORTION).all():
         utm = (32600 if latitude[0] >= 0.0 else 32700) + int((longitude[0] + 180.0) // 6.0) % 60 + 1
         raise AssetError(
-            f"{path}: a metre of the map must be one on the ground, got {ratios[0]:.3f} m across and {ratios[1]:.3f} m up in {crs.to_string()[:60]}; "
+            f"{path}: a metre of the map must be one on the ground, got {ratios[0]:.3f} m east-west and {ratios[1]:.3f} m north-south in {crs.to_string()[:60]}; "
             f"re-project it (gdalwarp -t_srs EPSG:{utm})"
         )
