@@ -20,6 +20,10 @@ from hilsim.scene.polygons import cut_polygons
 
 _HEAD = 4096
 _UNIT = re.compile(rb"""<unit\b[^>]*\bmeter\s*=\s*["']([^"']*)["']""")
+_MATERIALS = re.compile(rb"<bind_material\b.*?</bind_material>", re.DOTALL)
+_PLACING = re.compile(r"geometry|controller|skin|node", re.IGNORECASE)
+"""Errors of pycollada about what places a mesh, not about its looks."""
+_SHOWN_FAULTS = 3
 _POLYGONS = frozenset({"triangles", "polylist", "polygons", "tristrips", "trifans"})
 
 
@@ -51,7 +55,7 @@ def read_dae(path: Path, data: bytes) -> MeshFile:
     import collada  # noqa: PLC0415 - a rig without such files does not need it
 
     unit_m = _unit_m(path, data)
-    document = collada.Collada(BytesIO(data), ignore=[collada.common.DaeError])
+    document = collada.Collada(BytesIO(_MATERIALS.sub(b"", data)), ignore=[collada.common.DaeError])  # which drops meshes of unknown materials
     parts: list[MeshPart] = []
     triangles = visited = 0
     waiting = [(node, np.eye(4), "") for node in reversed(document.scene.nodes)]
@@ -75,13 +79,15 @@ def read_dae(path: Path, data: bytes) -> MeshFile:
 
 
 def _lost(path: Path, document: Any) -> Iterator[str]:
-    """A note if polygons that the file declares were not read."""
+    """A note if polygons that the file declares were not read, or not placed."""
     read = {primitive.xmlnode: len(primitive) for geometry in document.geometries for primitive in geometry.primitives}
     declared = {node: int(node.get("count") or 0) for node in document.xmlnode.getroot().iter() if str(node.tag).rpartition("}")[2] in _POLYGONS}
     lost = sum(max(count - read.get(node, 0), 0) for node, count in declared.items())
-    if lost:
-        reason = str(document.errors[0]).splitlines()[0] if document.errors else "it has fewer, or some have holes (ph)"
-        yield f"{path}: {lost} of {sum(declared.values())} polygons are not read and left out: {reason}"
+    faults = [str(error).splitlines()[0] for error in document.errors]
+    broken = faults if lost else [fault for fault in faults if _PLACING.search(fault)]
+    if lost or broken:
+        reason = "; ".join(broken[:_SHOWN_FAULTS]) or "it has fewer, or some have holes (ph)"
+        yield f"{path}: {lost} of {sum(declared.values())} polygons are not read, {len(broken)} instances of meshes may be missing: {reason}"
 
 
 def _placed_geometry(thing: Any, matrix: npt.NDArray[np.float64]) -> tuple[Any, npt.NDArray[np.float64]]:

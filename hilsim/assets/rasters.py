@@ -1,5 +1,6 @@
 """Height maps as GDAL reads them (through rasterio): PNG and TIFF of any byte order, compression and width of numbers, with their georeference."""
 
+import logging
 import struct
 import warnings
 from collections.abc import Iterator
@@ -76,6 +77,7 @@ def read_raster(path: Path, *, is_placed: bool = True) -> Raster:
         raise AssetError(f"{path}: GDAL cannot be loaded: {error} (apt install libexpat1)") from error
 
     silence_libtiff()
+    logging.getLogger("rasterio").setLevel(logging.CRITICAL)  # a damaged file is reported by an exception as well
     with warnings.catch_warnings(), library_reads(f"{path}: cannot be decoded", AssetError), _causes(rasterio.errors.RasterioError, CPLE_BaseError):
         warnings.simplefilter("ignore")  # a map without a georeference is noted here
         tags = _tags(data) if driver == "GTiff" else {}
@@ -87,7 +89,8 @@ def read_raster(path: Path, *, is_placed: bool = True) -> Raster:
                 raise AssetError(
                     f"{path}: must have a band of heights in 16 or 32-bit integers, float32 or float64, got {kind.replace(*_BYTES)} ({file.colorinterp[0].name}); convert it"
                 )
-            values = file.read(1).astype(np.float64) * file.scales[0] + file.offsets[0]
+            scale, offset = file.scales[0], file.offsets[0]
+            values = file.read(1).astype(np.float64) * scale + offset
             missing = np.isnan(values) | (file.read_masks(1) == 0)
             if is_placed:
                 _check_keys(path, tags)
@@ -96,7 +99,7 @@ def read_raster(path: Path, *, is_placed: bool = True) -> Raster:
     if len(bad):
         row, column = bad[0]
         raise AssetError(f"{path}: heights must be finite or marked as missing (42113), got {values[row, column]} in row {row}, column {column}")
-    limits = None if kind.startswith("float") else (float(np.iinfo(kind).min), float(np.iinfo(kind).max))
+    limits = None if kind.startswith("float") else (float(np.iinfo(kind).min * scale + offset), float(np.iinfo(kind).max * scale + offset))
     return Raster(values=values, missing=missing, limits=limits, pixel_m=pixel_m, north_west_m=north_west_m, notes=notes)
 
 
@@ -172,8 +175,10 @@ def undeclared(values: npt.NDArray[np.float64], heights_m: npt.NDArray[np.float6
     """
     found, is_near = np.zeros_like(missing), np.abs(heights_m) < EXTENT_M.bound
     for at in ((heights_m < -_HIGHEST_M) & is_near, (heights_m > _HIGHEST_M) & is_near, *(values == marker for marker in _MARKERS)):
+        if not at.any():
+            continue
         here, others = heights_m[at & ~missing], heights_m[~at & ~missing]
-        if len(here) and (here.max() < others.min(initial=np.inf) - _FAR_M or here.min() > others.max(initial=-np.inf) + _FAR_M) and len(others):
+        if len(here) and len(others) and (here.max() < others.min() - _FAR_M or here.min() > others.max() + _FAR_M):
             found |= at
     return found & ~missing
 
@@ -216,6 +221,6 @@ def _check_crs(path: Path, file: Any) -> None:
     if not (np.abs(ratios - 1.0) <= _DISTORTION).all():
         utm = (32600 if latitude[0] >= 0.0 else 32700) + int((longitude[0] + 180.0) // 6.0) % 60 + 1
         raise AssetError(
-            f"{path}: a metre of the map must be one on the ground, got {ratios[0]:.3f} m across and {ratios[1]:.3f} m up in {crs.to_string()[:60]}; "
+            f"{path}: a metre of the map must be one on the ground, got {ratios[0]:.3f} m east-west and {ratios[1]:.3f} m north-south in {crs.to_string()[:60]}; "
             f"re-project it (gdalwarp -t_srs EPSG:{utm})"
         )

@@ -169,14 +169,14 @@ def gltf(rng, path, faces, middles):
         primitive = {"mode": mode, "attributes": {"POSITION": accessor(vertices if is_indexed else vertices[chain], "<f4", 5126)}}
         if is_indexed:
             primitive["indices"] = accessor(chain, kind, component)
-        document["meshes"].append({"name": "wall", "primitives": [primitive]})
+        primitives = [primitive, {"mode": 1, "attributes": primitive["attributes"]}][: int(rng.integers(1, 3))]
+        document["meshes"].append({"name": "wall", "primitives": primitives})
         node = {"name": "Cube", "mesh": len(document["meshes"]) - 1} | ({"camera": 0} if rng.random() < 0.2 else {})
         turn = Rotation.from_quat(rng.normal(size=4))
         parent = {"translation": shift.tolist(), "rotation": turn.as_quat().tolist(), "children": [len(document["nodes"])]}
         back = np.eye(4)
         back[:3, :3] = turn.inv().as_matrix()
         document["nodes"] += [node | {"matrix": back.T.reshape(-1).tolist()}, parent]
-        document["meshes"][-1]["primitives"] = [primitive, {"mode": 1, "attributes": primitive["attributes"]}][: int(rng.integers(1, 3))]
     document["cameras"] = [{"type": "perspective", "perspective": {"yfov": 1.0, "znear": 0.1}}]
     if rng.random() < 0.7:
         document["scenes"] = [{"nodes": []}, {"nodes": list(range(1, len(document["nodes"]), 2))}]

@@ -93,11 +93,25 @@ def test_a_collada_file_that_cannot_be_used_is_refused_in_words(tmp_path, change
     refuse(tmp_path, "box.dae", message)
 
 
-def test_polygons_that_collada_declares_and_are_not_read_are_noted(tmp_path):
-    write_collada(tmp_path, lambda text: re.sub(r'<triangles count="12"', '<triangles count="13"', text))
-    assert load(tmp_path, "box.dae")[1] == (
-        f"{tmp_path / 'box.dae'}: 1 of 13 polygons are not read and left out: it has fewer, or some have holes (ph)",
-    )
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (('<triangles count="12"', '<triangles count="13"'), "1 of 13 polygons are not read, 0 instances .*: it has fewer, or some have holes"),
+        (("</node>", '<instance_geometry url="#gone"/></node>'), "0 of 12 polygons are not read, 1 instances .*: .*Geometry #gone not found"),
+    ],
+)
+def test_polygons_that_collada_declares_and_are_not_read_are_noted(tmp_path, change, note):
+    write_collada(tmp_path, lambda text: text.replace(*change, 1))
+    mesh, notes = load(tmp_path, "box.dae")
+    assert (len(mesh.triangles), len(notes)) == (12, 1)
+    assert re.search(note, notes[0])
+
+
+def test_a_mesh_of_a_material_that_collada_does_not_define_is_read(tmp_path):
+    write_collada(tmp_path, lambda text: re.sub(r'(<instance_material symbol="[^"]+" target="#)[^"]+', r"\1gone", text))
+    assert 'target="#gone"' in (tmp_path / "box.dae").read_text()
+    mesh, notes = load(tmp_path, "box.dae")
+    assert (len(mesh.triangles), notes) == (12, ())
 
 
 def test_a_node_that_is_a_camera_too_keeps_its_mesh(tmp_path, gltf):

@@ -90,12 +90,20 @@ def test_a_geotiff_says_its_size_and_its_values_are_metres(tmp_path, dtype):
     assert notes == ()
 
 
+@pytest.mark.parametrize("compression", ["raw", "packbits", "tiff_lzw", "tiff_adobe_deflate"])
+@pytest.mark.parametrize("dtype", [np.uint16, np.float32])
+def test_heights_of_a_tiff_that_pillow_wrote_are_exact_in_every_compression(tmp_path, compression, dtype):
+    values = np.random.default_rng(1).integers(0, 9000, (40, 30)).astype(dtype)
+    Image.fromarray(values).save(tmp_path / "a.tif", compression=compression)
+    np.testing.assert_array_equal(grid(load(tmp_path, "a.tif", pixel_m=1.0)[0], 40, 30)[:, :, 2], values)
+
+
 def test_negative_heights_of_a_signed_geotiff_stay_negative(tmp_path):
     write_tiff(tmp_path / "a.tif", np.array([[-5, 2], [3, -32768]], dtype=np.int16))
     spanned = load(tmp_path, "a.tif", height_min_m=0.0, height_max_m=65535.0)[0]
     assert spanned.vertices_m[:, 2].tolist() == [32763.0, 32770.0, 32771.0, 0.0]
-    write_tiff(tmp_path / "a.tif", np.array([[-5, 2], [3, -8766]], dtype=np.int16))
-    assert load(tmp_path, "a.tif")[0].vertices_m[:, 2].tolist() == [-5.0, 2.0, 3.0, -8766.0]
+    write_tiff(tmp_path / "a.tif", np.array([[-5, 2], [3, -8999]], dtype=np.int16))
+    assert load(tmp_path, "a.tif")[0].vertices_m[:, 2].tolist() == [-5.0, 2.0, 3.0, -8999.0]
 
 
 def test_a_georeferenced_map_lies_where_it_says_heights_in_the_middle_of_their_pixels(tmp_path):
@@ -152,7 +160,10 @@ def projected(code, *more):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        (projected(3857), r"a metre of the map must be one on the ground, got 0\.731 m across and 0\.728 m up in EPSG:3857; .* EPSG:32632\)"),
+        (
+            projected(3857),
+            r"a metre of the map must be one on the ground, got 0\.731 m east-west and 0\.728 m north-south in EPSG:3857; .* EPSG:32632\)",
+        ),
         (projected(2263), "must be in metres, got US survey foot across"),
         (projected(32632, 4096, 0, 1, 6360), "must be in metres, got metre across and US survey foot up"),
         (projected(32632, 4099, 0, 1, 9003), "must be in metres .* got unit codes 9001 across and 9003 up"),
