@@ -117,12 +117,12 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = Non
     """
     assets = Assets(directory=directory, materials=spec.material_table())
     objects = street_objects(spec) if spec.generator == "street" else []
-    faults: dict[str, None] = {}
+    faults: dict[str, str] = {}
     for place, thing in spec.objects():
         try:
             objects.append(placed_object(thing, assets.shape(thing), spec.origin_m, thing.name or place))
         except AssetError as error:
-            faults.setdefault(str(error))
+            faults.setdefault(str(error), f" (scene.{place})")
     notes: tuple[str, ...] = ()
     try:
         sdf = sdf or scene_sdf(spec, directory)
@@ -135,9 +135,9 @@ def scene_objects(spec: SceneSpec, directory: Path, sdf: "SdfScene | None" = Non
             objects += found
             notes = (*sdf.unsupported, *notes)
     except AssetError as error:
-        faults.setdefault(str(error))
+        faults.setdefault(str(error), "")
     if faults:
-        raise AssetError("\n".join(faults))
+        raise AssetError("\n".join(fault + place for fault, place in faults.items()))
     objects = with_standing(objects, spec)
     if not objects and not spec.background and sdf is not None:
         got = f"{len(sdf.collisions)} collisions and {len(sdf.visuals)} visuals"

@@ -139,9 +139,9 @@ def test_every_broken_file_is_named_at_once(tmp_path):
     with pytest.raises(AssetError) as caught:
         build_scene(spec, tmp_path)
     assert str(caught.value).splitlines() == [
-        f"{tmp_path / 'gone.glb'}: no such file",
-        f"{tmp_path / 'bad.obj'}: line 1: a face must name vertices 1 to 0 (those before it), got 1",
-        f"{tmp_path / 'gone.tif'}: no such file",
+        f"{tmp_path / 'gone.glb'}: no such file (scene.mesh[0])",
+        f"{tmp_path / 'bad.obj'}: line 1: a face must name vertices 1 to 0 (those before it), got 1 (scene.mesh[1])",
+        f"{tmp_path / 'gone.tif'}: no such file (scene.terrain[0])",
     ]
 
 
