@@ -15,7 +15,7 @@ from hilsim import Motion
 from hilsim.api.stepping import packets_of
 from hilsim.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, IS_HIDDEN, OBJECT_DTYPE, POSE_DTYPE, MessageKind, Shape, encode
 from hilsim.offline.epoch import START_UTC, utc_ns
-from hilsim.offline.lockstep import Lockstep, LockstepSpec
+from hilsim.offline.lockstep import Lockstep, LockstepSpec, _Recorder
 from hilsim.offline.lockstep_session import LockstepSession
 from hilsim.offline.spans import merged
 from hilsim.offline.stepper import Stepper
@@ -23,6 +23,7 @@ from tests.unit.api.rigs import room
 
 STEP_NS = 10_000_000
 STEPS = 25
+START_UTC_NS = utc_ns(START_UTC)
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +147,25 @@ def test_new_sender_continues_in_rig_time(rig, expected):
     assert found == expected
     assert session.counts.partners == 2
     assert session.counts.refused == 0
+
+
+def test_stamps_of_a_recording_go_on_where_rig_time_begins_again(tmp_path):
+    rig = sent_to(tmp_path, (2368, 8308))
+    recorder, count = _Recorder(rig, START_UTC_NS), 0
+    for start in range(2):
+        session, partner = LockstepSession(maker(rig), {}), Partner()
+        for message in (message for number in range(4) for message in partner.step(number)):
+            if batches := session.handle(message).batches:
+                recorder.write(merged(list(batches)))
+        recorder.begin_again()
+        count = count or session.counts.packets
+        assert session.counts.packets == count, start
+    recorder.close()
+    stamps_ns = [packet.time_ns for packet in hilsim.read_capture(tmp_path / "sent.pcap")]
+    assert len(stamps_ns) == 2 * count
+    assert stamps_ns == sorted(stamps_ns)
+    assert stamps_ns[0] - START_UTC_NS < 2_000_000
+    assert len(set(stamps_ns)) == 2 * count
 
 
 def test_new_sender_begins_again_where_that_is_declared(rig, expected):
