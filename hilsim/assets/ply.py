@@ -77,9 +77,10 @@ def read_ply(path: Path, data: bytes, *, with_colours: bool = False) -> tuple[Me
     triangles, face_of = cut_polygons(vertices[corners], counts)
     rows, brightness = np.concatenate([corners[triangles], *_strips(_corners(path, table.get("tristrips", {})))]), None
     if with_colours:
-        colours = _colours(table, face_of) if len(rows) == len(triangles) else {}
-        picture = _picture(path, image, table, corners, triangles) if len(rows) == len(triangles) else None
-        vertices, rows, brightness = coloured(*_painted(vertices, rows, colours, picture))
+        has_strips = len(rows) > len(triangles)  # which have the colours of their vertices
+        painted = {"vertex": points} | ({} if has_strips else {"face": faces})
+        picture = None if has_strips else _picture(path, image, table, corners, triangles)
+        vertices, rows, brightness = coloured(*_painted(vertices, rows, _colours(painted, face_of), picture))
     return (MeshPart(vertices=vertices, triangles=rows, brightness=brightness, material=np.zeros(len(rows), dtype=np.int64), names=("",)),)
 
 
@@ -99,8 +100,8 @@ def _strips(column: _Column) -> Iterator[npt.NDArray[np.int64]]:
 def _colours(table: dict[str, _Columns], face_of: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
     """Colours of vertices and of triangles."""
     return {
-        f"{name}_colors": np.stack([columns[colour].values for colour in _COLOURS], axis=-1)[chosen]
-        for name, columns, chosen in (("vertex", table["vertex"], slice(None)), ("face", table["face"], face_of))
+        f"{name}_colors": np.stack([columns[colour].values for colour in _COLOURS], axis=-1)[face_of if name == "face" else slice(None)]
+        for name, columns in table.items()
         if set(_COLOURS) <= set(columns)
     }
 

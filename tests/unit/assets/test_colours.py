@@ -51,6 +51,16 @@ def test_an_image_is_laid_over_divided_triangles_the_right_way_up(tmp_path):
     assert set(percent[height < 1.8]) == {23}
 
 
+def test_strips_of_a_ply_have_the_colours_of_their_vertices(tmp_path):
+    vertices = "".join(f"{x} {y} {z} {shade} {shade} {shade}\n" for (x, y, z), shade in zip(QUAD, (GREY, GREY, 255, GREY), strict=True))
+    properties = "".join(f"property {kind}\n" for kind in ("float x", "float y", "float z", "uchar red", "uchar green", "uchar blue"))
+    (tmp_path / "strip.ply").write_text(
+        f"ply\nformat ascii 1.0\nelement vertex 4\n{properties}element tristrips 1\nproperty list int int vertex_indices\nend_header\n{vertices}4 0 1 3 2\n"
+    )
+    dark, bright = reflectivities(load(tmp_path, "strip.ply")[0])
+    assert dark < bright
+
+
 @pytest.mark.parametrize("places", ["texcoord of faces", "s and t of vertices"])
 def test_an_image_named_in_a_ply_is_laid_over_polygons_too(tmp_path, places):
     pixels = np.full((64, 64, 3), 255, np.uint8)
