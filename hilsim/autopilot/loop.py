@@ -190,9 +190,10 @@ def _skip_lost_time(context: LoopContext, flight: Flight, shared: SharedTelemetr
 
 @inlined_kernel
 def _awaits_answer(context: LoopContext, flight: Flight, shared: SharedTelemetry, now_ns: int) -> bool:
-    """Whether a controller in lockstep has yet to answer the last sensor frame."""
-    word = flight.word
-    if not context.is_lockstep or shared.session.word[SessionWord.LOCKSTEP] == 0:
+    """Whether a controller in lockstep, or one that stands still on PX4's simulator link, has yet to answer the last sensor frame."""
+    word, session = flight.word, shared.session.word
+    is_stopped = context.line.is_simulator and session[SessionWord.STATE] == _SILENT and session[SessionWord.HAS_STEERED] == 1
+    if not is_stopped and (not context.is_lockstep or session[SessionWord.LOCKSTEP] == 0):
         return False
     if word[FlightWord.DRAINING_NS] > 0:
         if now_ns - word[FlightWord.DRAINING_NS] < DRAIN_NS:
