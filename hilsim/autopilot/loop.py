@@ -17,6 +17,7 @@ from hilsim.autopilot.send import make_rest, make_sensors, send_frames
 from hilsim.autopilot.send_queue import empty
 from hilsim.autopilot.session import (
     ASKING_NS,
+    Reason,
     SessionState,
     SessionWord,
     is_free,
@@ -48,6 +49,7 @@ boots or stands still. All are answered by then."""
 _FLYING = constant(SessionState.FLYING)
 _SILENT, _UNPLUGGED = constant(SessionState.SILENT), constant(SessionState.UNPLUGGED)
 _GONE, _FULL, _WOKEN = constant(Outcome.GONE), constant(Outcome.FULL), constant(Readiness.WOKEN)
+_SILENCE = constant(Reason.SILENCE)
 _NONE, _LEAP = constant(Effect.NONE), constant(Effect.LEAP)
 _NOT_DUE = constant(-1)
 
@@ -190,9 +192,10 @@ def _skip_lost_time(context: LoopContext, flight: Flight, shared: SharedTelemetr
 
 @inlined_kernel
 def _awaits_answer(context: LoopContext, flight: Flight, shared: SharedTelemetry, now_ns: int) -> bool:
-    """Whether a controller in lockstep has yet to answer the last sensor frame."""
-    word = flight.word
-    if not context.is_lockstep or shared.session.word[SessionWord.LOCKSTEP] == 0:
+    """Whether a controller in lockstep, or one that stands still on PX4's simulator link, has yet to answer the last sensor frame."""
+    word, session = flight.word, shared.session.word
+    is_stopped = session[SessionWord.STATE] == _SILENT and session[SessionWord.REASON] == _SILENCE and session[SessionWord.HAS_STEERED] == 1
+    if not is_stopped and (not context.is_lockstep or session[SessionWord.LOCKSTEP] == 0):
         return False
     if word[FlightWord.DRAINING_NS] > 0:
         if now_ns - word[FlightWord.DRAINING_NS] < DRAIN_NS:

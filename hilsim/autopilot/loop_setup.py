@@ -54,7 +54,7 @@ _AUTOPILOT_INVALID, _TYPE_GENERIC, _STATE_ACTIVE = 8, 0, 4
 _REQUEST_MESSAGE = 512
 """MAV_CMD_REQUEST_MESSAGE; its first parameter is the message id."""
 _STATION_SLOTS, _CONTROLLER_SLOTS, _OBSERVATION_SLOTS = 1 << 15, 8, 16
-"""The first holds a burst of 2.9 MB of a log (LOG_DATA has 90 bytes of it), which PX4 writes without a pause; reading it later instead would delay the motor commands behind it."""
+"""The first holds a burst of 2.5 MB of a log (LOG_DATA has 90 bytes of it), which PX4 writes without a pause; reading it later instead would delay the motor commands behind it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -106,7 +106,10 @@ class VehicleReading:
     stalls: Annotated[int, counter("hilsim_link_stalls_total", "Stalls of the machine, and with it of the vehicle"), FlightCount.STALLS]
     lockstep_timeouts: Annotated[
         int,
-        counter("hilsim_link_lockstep_timeouts_total", "Times that a controller in lockstep did not answer within a second"),
+        counter(
+            "hilsim_link_lockstep_timeouts_total",
+            "Times that a controller in lockstep, or one that stands still on PX4's simulator link, did not answer within a second",
+        ),
         FlightCount.LOCKSTEP_TIMEOUTS,
     ]
     unforwarded_frames: Annotated[

@@ -340,12 +340,15 @@ def test_a_controller_in_lockstep_that_does_not_answer_is_waited_for_a_second(fl
     loop.await_that(lambda: loop.count("SENSOR_FRAMES") == made + 1)
 
 
-def test_a_controller_in_lockstep_whose_heartbeats_need_simulated_time_goes_on_after_it_stood_still_for_longer_than_any_timeout(flying):
-    loop = flying("tcp", lockstep=True)
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_a_simulated_controller_whose_heartbeats_need_simulated_time_goes_on_after_it_stood_still_for_longer_than_any_timeout(flying, lockstep):
+    loop = flying("tcp", lockstep=lockstep)
     loop.fly()
-    loop.steer(time_us=1, flags=1)
+    loop.steer(time_us=1, flags=int(lockstep))
     word, flight = loop.shared.session.word, loop.made.flight
-    loop.await_that(lambda: word[SessionWord.LOCKSTEP] == 1 and flight.word[FlightWord.IS_AWAITED] == 1)
+    loop.await_that(lambda: word[SessionWord.LOCKSTEP] == lockstep and flight.word[FlightWord.IS_AWAITED] == 1)
+    loop.fall_silent()
+    loop.await_that(lambda: loop.state == SessionState.SILENT)
     word[SessionWord.HEARTBEAT_NS] -= 10 * S
     loop.await_that(lambda: word[SessionWord.REASON] == Reason.SILENCE)
     motion = flight.state.motion.copy()
@@ -357,8 +360,11 @@ def test_a_controller_in_lockstep_whose_heartbeats_need_simulated_time_goes_on_a
     np.testing.assert_array_equal(flight.state.motion, motion)
     loop.read()
     for _ in range(11):  # it goes on, and answers all of them at once
-        loop.steer(time_us=2, flags=1)
+        loop.steer(time_us=2, flags=int(lockstep))
     loop.await_that(lambda: loop.state == SessionState.FLYING)
+    if not lockstep:
+        loop.await_messages("HIL_SENSOR", 50)
+        return
     for _ in range(20):
         made = loop.count("SENSOR_FRAMES")
         loop.await_that(lambda: flight.word[FlightWord.IS_AWAITED] == 1)
