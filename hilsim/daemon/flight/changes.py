@@ -78,8 +78,9 @@ class VehicleActor:
         from hilsim.assembly.vehicle_changes import require_place  # noqa: PLC0415 - most rigs have no vehicle
 
         check_unseen(self.context.rig, change)
-        if change.position_m is not None:
-            require_place(self.context.scenery(self.context.rig).world, change.position_m)
+        vehicle = self.find()
+        if vehicle is not None:
+            require_place(vehicle.world, change.position_m)
 
     def make(self, change: VehicleChange, now_ns: int) -> tuple[int, dict[str, int]]:
         """Make a change; ``now_ns`` is the rig time now.
