@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -255,7 +255,7 @@ class FlyingVehicle:
 
     def reading(self) -> VehicleReading:
         """Values for the metrics; wait-free."""
-        return read_flight(
+        reading = read_flight(
             self.loop_setup,
             rate_hz=self.rate_hz,
             now_ns=time.monotonic_ns() - self._epoch_ns,
@@ -263,6 +263,7 @@ class FlyingVehicle:
             autopilot=self.autopilot,
             stations=self.forwarder.readings() if self.forwarder else (),
         )
+        return replace(reading, is_ready=False, obstacle="the vehicle falls") if self.is_falling else reading
 
     def _refit(self, line: Line, rate_hz: int) -> None:
         """Continue with another line and rate; the vehicle rests on the ground meanwhile."""

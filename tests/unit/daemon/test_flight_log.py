@@ -138,7 +138,9 @@ def test_a_falling_vehicle_is_not_ready_to_arm(vehicle):
     motion[5] = -43.0
     autopilot.has_home, autopilot.estimator_flags = True, 0x37F
     assert said(log) == []
+    assert (vehicle.reading().is_ready, vehicle.reading().obstacle) == (False, "the vehicle falls")
     motion[5] = 0.0
+    assert vehicle.reading().is_ready
     assert [row["event"] for row in said(log)] == ["flight.ready_to_arm"]
 
 

@@ -78,6 +78,9 @@ def test_replays_the_vehicle_and_the_clock_have_series(clock):
     assert last(series, "clock utc_offset_s") == 0.25
     assert last(series, "roof device_clock_offset_s") == pytest.approx(1e-6)
     assert last(series, "drive position_s") == 3.5
+    clock.now_s += 0.2
+    series.add(status(vehicle=vehicle | {"height_m": None}))  # no ground below
+    assert np.isnan(last(series, "vehicle height_m"))
 
 
 def test_series_are_bounded_in_time_rate_and_number(clock):
