@@ -23,6 +23,7 @@ def serial_rig(link, *stations, more=""):
     return vehicle_rig(f'kind = "serial"\nport = "{link}"\n{more}', *stations)
 
 
+@pytest.mark.alone
 def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_packet(daemon, rig, programs, lidar, receiver, tmp_path):
     position = receiver()
     running = daemon(rig(sensor_table("roof", lidar.port, position.port), scene=serial_rig(tmp_path / "px4")))
@@ -43,22 +44,26 @@ def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_pack
     assert set(states[: states.index("flying")]) <= {"unplugged", "calling"}  # what lasts for less than a look is not logged
 
 
+def test_a_controller_flies_over_tcp_in_lockstep(daemon, rig, programs, free_port):
+    address = f"127.0.0.1:{free_port()}"
+    running = daemon(rig(scene=vehicle_rig(f'kind = "tcp"\naddress = "{address}"\nlockstep = true')))
+    report = report_of(programs.start("px4", "--tcp", address, "--lockstep", "--script", "hop", "--for", 240), timeout_s=270)
+    assert serious(report) == {}
+    assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+    said = figures(running)
+    assert said["hilsim_vehicle_crashed"] == 0
+    frames = said["hilsim_link_sensor_frames_total"]
+    assert said["hilsim_link_actuator_frames_total"] == pytest.approx(frames, abs=60)  # but for those before the first
+
+
 @pytest.mark.extended
-def test_controllers_fly_over_tcp_in_lockstep_and_by_datagrams(daemon, rig, programs, free_port):
-    tcp, udp = f"127.0.0.1:{free_port()}", free_port()
-    stepped = daemon(rig(scene=vehicle_rig(f'kind = "tcp"\naddress = "{tcp}"\nlockstep = true'), name="tcp.toml"))
-    sent = daemon(rig(scene=vehicle_rig(f'kind = "udp"\naddress = "127.0.0.1:{udp}"'), name="udp.toml"))
-    first = programs.start("px4", "--tcp", tcp, "--lockstep", "--script", "hop", "--for", 60)
-    second = programs.start("px4", "--udp", udp, "--script", "hop", "--for", 60)
-    for report, running in ((report_of(first), stepped), (report_of(second), sent)):
-        assert serious(report) == {}
-        assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
-        assert figures(running)["hilsim_vehicle_crashed"] == 0
-    said = figures(stepped)
-    assert said["hilsim_link_lockstep_timeouts_total"] == 0
-    assert said["hilsim_link_actuator_frames_total"] == pytest.approx(
-        said["hilsim_link_sensor_frames_total"], abs=60
-    )  # but for those before the first
+def test_a_controller_flies_by_datagrams(daemon, rig, programs, free_port):
+    port = free_port()
+    running = daemon(rig(scene=vehicle_rig(f'kind = "udp"\naddress = "127.0.0.1:{port}"')))
+    report = report_of(programs.start("px4", "--udp", port, "--script", "hop", "--for", 60))
+    assert serious(report) == {}
+    assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
+    assert figures(running)["hilsim_vehicle_crashed"] == 0
 
 
 @pytest.mark.extended
