@@ -110,6 +110,27 @@ async def test_points_appear_in_the_browser_and_change():
                 await asyncio.sleep(0.02)
 
 
+LINKS = """(() => {
+    const link = WebGL2RenderingContext.prototype.linkProgram;
+    window.links = 0;
+    WebGL2RenderingContext.prototype.linkProgram = function (program) { window.links++; return link.call(this, program); };
+})()"""
+
+
+@pytest.mark.extended
+async def test_scans_of_other_numbers_of_points_are_drawn_by_the_shaders_that_were_linked_for_the_first():
+    async with _shown() as view:
+        await view.window.get_by_text("4,000 points of 2 sensors").wait_for()
+        await pixels(view.window)
+        await view.window.evaluate(LINKS)
+        for count in (1900, 2100, 1800, 2200):
+            view.feed.count = count
+            view.feed.turn()
+            await view.window.get_by_text(f"{2 * count:,} points of 2 sensors").wait_for()
+            await pixels(view.window)
+        assert await view.window.evaluate("window.links") <= 1  # the browser may link the first ones late
+
+
 @pytest.mark.extended
 async def test_each_control_of_the_points_acts():
     async with _shown() as view:

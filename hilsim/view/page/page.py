@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ _MAP_STEPS = 5
 _STATUS_STEPS = 10
 _TRACK_STEPS = 10
 _TRACK_M = 0.1
+_UNSEEN_M = 1e-6
 _LABEL_STEP_M = 0.3
 """Height of a label above the one of the sensor before, so that those of sensors at one place do not cover each other."""
 _TRACK_POSITIONS = 4000
@@ -309,9 +311,10 @@ class Page:
         size_m = self.controls.point_size_m
         if self._cloud is None:
             if shown.size:
-                self._cloud = self._server.scene.add_point_cloud(
-                    "/points", points, colour, point_size=size_m, precision="float32", point_shape="circle", point_shading="flat"
-                )
+                add = partial(self._server.scene.add_point_cloud, precision="float32", point_shape="circle", point_shading="flat")
+                self._cloud = add("/points", points, colour, point_size=size_m)
+                # Another number of points is another material in the browser, whose shaders are linked anew where nothing else has the same.
+                add("/shaders", np.array([[-_FAR_M] * 3, [_FAR_M] * 3], np.float32), np.zeros((2, 3), np.uint8), point_size=_UNSEEN_M)
             return
         with self._server.atomic():
             self._cloud.visible = shown.size > 0
