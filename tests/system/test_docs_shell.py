@@ -70,7 +70,11 @@ NOT_RUN = {
     ),
     ("other-tools.md", "hilsim publish"): (
         "follows a daemon and a port until Ctrl-C",
-        "tests/system/test_publish.py::test_a_capture_is_published_to_ros_2_and_to_foxglove",
+        "tests/system/test_publish.py::test_a_capture_is_published_to_foxglove",
+    ),
+    ("other-tools.md", "source /opt/ros"): (
+        "needs a ROS 2 that is installed",
+        "tests/interop/test_ros2.py::test_arguments_of_ros_rename_topics_and_unknown_ones_are_refused",
     ),
     ("calibrate-a-unit.md", "sudo tcpdump"): (
         "needs root and a sensor",

@@ -13,6 +13,7 @@ from mcap.reader import make_reader
 
 import hilsim
 from hilsim.api.packet import read_capture
+from hilsim.protocols.protobuf import fields
 from tests.foxglove_client import FoxgloveClient
 from tests.system.conftest import sensor_table
 from tests.system.test_changes import CONTROL
@@ -86,7 +87,7 @@ def test_packets_of_a_daemon_are_those_that_left_in_the_channels_of_an_mcap_file
         client = asyncio.run(watched_packets(url, {topic}))
     assert running.stop()[0] == 0
     place = {packet.frame: number for number, packet in enumerate(read_capture(tmp_path / "left.pcap"))}
-    places = [place[frame] for frame in client.messages[topic]]
+    places = [place[frame] for message in client.messages[topic] for _, frame in fields(message)]
     assert places == sorted(set(places))
     subprocess.run([sys.executable, "-m", "hilsim", "export", str(path), "-o", str(tmp_path / "a.mcap"), "--duration-s", "0.1"], check=True)
     with (tmp_path / "a.mcap").open("rb") as file:

@@ -92,7 +92,7 @@ async def test_a_browser_shows_what_the_demo_sends():
                     chosen = await shown.locator("label", has_text="colour by").get_attribute("for")
                     await shown.locator(f'[id="{chosen}"]').dispatch_event("click")
                     await shown.locator("[role=option]:visible", has_text="height").first.dispatch_event("click")
-                    await shown.get_by_text(re.compile(r"colours: -?\d+ to \d+ m")).wait_for()
+                    await shown.get_by_text(re.compile(r"height: -?\d+ to \d+ m")).wait_for()
                     await shown.locator(".mantine-Notification-closeButton").first.dispatch_event("click")
                     daemon.send_signal(signal.SIGSTOP)  # a browser that draws scan after scan without a graphics card takes no pictures
                     picture = await pixels(shown)
