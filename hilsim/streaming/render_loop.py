@@ -359,11 +359,14 @@ def render_ahead(
         != 0
     ):
         packet = counters[RenderCounter.NEXT_PACKET]
-        at = enter_segment(plan, segments, at, packet)
+        former, at = at, enter_segment(plan, segments, at, packet)
         if at >= 0:
             row = at & _MASK
             now, now_world = tuple_at(segments.plan[row], plan), tuple_at(segments.world[row], world)
             now_workspace = tuple_at(segments.workspace[row], workspace)
+        if at != former:
+            has_rendered = False
+            continue  # with a limited view the packet may end much later than it did, and changes until then are to be in it
         due_ns = epoch_ns + data_deadline_ns(now, packet)
         begun_ns = monotonic_ns()
         size = render_packet(now, platform, now_world, data_framing, segments, at, packet, now_workspace, datagram)

@@ -98,6 +98,7 @@ def enter_segment(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
     start_ns = decide_begins(plan, segments, at, packet)
     while at + 1 < words[8] and begun_ns[(at + 1) & _MASK] <= start_ns:
         at += 1
+        start_ns = packet_start_ns(tuple_at(segments.plan[at & _MASK], plan), packet)  # a limited view begins a packet later
     store_release(words, (16,), at)
     return at
 
