@@ -13,8 +13,8 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Workspace, allocate_workspace
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.platform import live_platform
 

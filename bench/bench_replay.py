@@ -28,7 +28,7 @@ from replay_memory import measure_memory, print_memory
 from replay_processes import run_senders
 from replay_wire import DESTINATION, DESTINATION_MAC, SENDING, NoWireError, wire
 
-from hilsim.protocols.velodyne.data import DATA_PORT
+from hilsim.families.velodyne.protocol.data import DATA_PORT
 
 SENDERS = {
     "tcpreplay": [],

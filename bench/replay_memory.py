@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, DATA_PORT
-from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE, DATA_PORT
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE
 
 CAPTURE_BYTES = 5_000_000_000
 SPARE_BYTES = 2_000_000_000

@@ -20,8 +20,8 @@ import numpy as np
 from replay_captures import digest
 from timing_receiver import NICENESS, SO_RCVBUFFORCE, SO_TIMESTAMPNS, clock_offset_ns
 
-from hilsim.protocols.velodyne.data import DATA_PORT
-from hilsim.protocols.velodyne.position import POSITION_PORT
+from hilsim.families.velodyne.protocol.data import DATA_PORT
+from hilsim.families.velodyne.protocol.position import POSITION_PORT
 
 BUFFER_BYTES = 256 << 20
 DRAIN_INTERVAL_S = 0.02

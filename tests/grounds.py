@@ -7,8 +7,8 @@ from hilsim.analysis.ground import points_of
 from hilsim.background.survey import Kind, choose, kinds_of, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.config.rig import load_rig
+from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.offline.record import record
-from hilsim.protocols.velodyne.models import BY_NAME
 
 _YARD = """
 name = "yard"

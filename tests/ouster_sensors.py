@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from hilsim.protocols.ouster.firmware import find_firmware, pixel_shifts
-from hilsim.protocols.ouster.geometry import Beams, offset_transform
-from hilsim.protocols.ouster.headers import COLUMNS, ColumnField, HeaderField
-from hilsim.protocols.ouster.lidar import encode_lidar_packet, lidar_layout
-from hilsim.protocols.ouster.metadata import SensorMetadata, default_settings, mode_numbers
-from hilsim.protocols.ouster.pixels import allocate_pixels
-from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET
+from hilsim.families.ouster.protocol.firmware import find_firmware, pixel_shifts
+from hilsim.families.ouster.protocol.geometry import Beams, offset_transform
+from hilsim.families.ouster.protocol.headers import COLUMNS, ColumnField, HeaderField
+from hilsim.families.ouster.protocol.lidar import encode_lidar_packet, lidar_layout
+from hilsim.families.ouster.protocol.metadata import SensorMetadata, default_settings, mode_numbers
+from hilsim.families.ouster.protocol.pixels import allocate_pixels
+from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
 
 IMAGE = "ousteros-image-prod-{generation}-v{version}+20240101000000"
 

@@ -7,14 +7,14 @@ import numpy as np
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import PcapWriter
+from hilsim.families.ouster.protocol.firmware import Firmware
+from hilsim.families.ouster.protocol.headers import COLUMNS, ColumnField
+from hilsim.families.ouster.protocol.imu import encode_imu_packet
+from hilsim.families.ouster.protocol.metadata import metadata_document
+from hilsim.families.ouster.protocol.pixels import allocate_pixels
+from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, FieldKind
 from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.ouster.firmware import Firmware
-from hilsim.protocols.ouster.headers import COLUMNS, ColumnField
-from hilsim.protocols.ouster.imu import encode_imu_packet
-from hilsim.protocols.ouster.metadata import metadata_document
-from hilsim.protocols.ouster.pixels import allocate_pixels
-from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET, FieldKind
 from tests.ouster_sensors import encoded, header_of, layout_of
 
 SOURCE, DESTINATION = "10.5.5.86", "10.5.5.1"

@@ -6,12 +6,12 @@ import json
 import socket
 import threading
 
-from hilsim.daemon.ouster.lines import serve_lines
-from hilsim.daemon.ouster.sensor import OusterSensor
-from hilsim.daemon.ouster.server import serve_http
 from hilsim.errors import ConfigError
-from hilsim.protocols.ouster.interface.answers import Conditions
-from hilsim.protocols.ouster.interface.state import ControlState
+from hilsim.families.ouster.daemon.lines import serve_lines
+from hilsim.families.ouster.daemon.sensor import OusterSensor
+from hilsim.families.ouster.daemon.server import serve_http
+from hilsim.families.ouster.interface.answers import Conditions
+from hilsim.families.ouster.interface.state import ControlState
 from tests.ouster_sensors import sensor
 
 

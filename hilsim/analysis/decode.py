@@ -13,10 +13,9 @@ import numpy.typing as npt
 from hilsim.capture.batches import DatagramArrays, read_only
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.errors import require
-from hilsim.geometry.frames import sensor_direction
-from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of, stamp_us_at
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
-from hilsim.protocols.velodyne.firing import (
+from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, point_at, points_of, stamp_us_at
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.protocol.firing import (
     RecordFirings,
     block_azimuth_cdeg,
     build_record_firings,
@@ -26,9 +25,10 @@ from hilsim.protocols.velodyne.firing import (
     packet_step_cdeg,
     step_between,
 )
-from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.geometry.frames import sensor_direction
 from hilsim.sensor.specs import LidarSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
 
 POINT_DTYPE = np.dtype(

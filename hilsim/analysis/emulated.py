@@ -7,14 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.decode import decode_packets
-from hilsim.analysis.ouster_points import OusterDecoder
-from hilsim.emulator.families.ouster import OusterFamily
 from hilsim.emulator.setting import LidarSetting
-from hilsim.sensor.cepton_specs import CeptonSpec
-from hilsim.sensor.ouster.setting import OusterSetting
-from hilsim.sensor.ouster.specs import OusterSpec
+from hilsim.families.cepton.specs import CeptonSpec
+from hilsim.families.ouster.family import OusterFamily
+from hilsim.families.ouster.points import OusterDecoder
+from hilsim.families.ouster.setting import OusterSetting
+from hilsim.families.ouster.specs import OusterSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.setup import SensorSetup
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _DECODERS = 16
 """Sensors and settings whose directions are stored: those of 128 beams take 3 MB each."""

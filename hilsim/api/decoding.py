@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.decode import decode_cepton, decode_velodyne
-from hilsim.analysis.ouster_points import OusterDecoder, stacked_payloads
 from hilsim.analysis.picture.scan import geometry_of_packets
-from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.api.packet import Packet, captured_packets, datagrams_of
 from hilsim.api.points import DECODED_DTYPE, DECODED_OUSTER_DTYPE, public_points
 from hilsim.capture.batches import gathered
-from hilsim.capture.ouster_metadata import Identity, OusterMetadata, given_metadata, required_metadata
 from hilsim.errors import CaptureError
+from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, given_metadata, required_metadata
+from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.models import BY_NAME
+from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.geometry import FiringGeometry
-from hilsim.protocols.velodyne.models import BY_NAME
 
 _PACKETS_AT_ONCE = 1024
 _KINDS = (PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV, PacketKind.OUSTER_LIDAR)

@@ -13,10 +13,10 @@ from hilsim.api.points import POINT_DTYPE, public_points
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Truth, packets_with_truth
-from hilsim.protocols.cepton.stdv import POINTS_MAX, PointFlag, decode_stdv_points
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
-from hilsim.sensor.ouster.specs import OusterSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.families.cepton.protocol.stdv import POINTS_MAX, PointFlag, decode_stdv_points
+from hilsim.families.ouster.specs import OusterSpec
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.specs import VelodyneSpec
 
 
 def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:

@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import first_sequence_of, write_sequences_of
-from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, header_size
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, header_size
+from hilsim.families.ouster.specs import OusterSpec
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_DTYPE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.clock import rig_from_device
-from hilsim.sensor.ouster.specs import OusterSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import TURN_CDEG
 
 _BACKWARDS_CDEG = 100  # largest apparent backward step by the encoder's noise; no head turns by almost a whole turn between blocks

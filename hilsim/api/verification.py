@@ -10,8 +10,8 @@ from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.conformance.result import CheckResult
 from hilsim.api.packet import Packet, datagrams_of
-from hilsim.capture.ouster_metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
+from hilsim.families.ouster.metadata_files import given_metadata
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,10 +30,10 @@ from hilsim.config.script import (
     WeatherChange,
 )
 from hilsim.emulator.changing.continuation import AT_START
-from hilsim.emulator.families.velodyne import VelodyneFamily
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
+from hilsim.families.velodyne.family import VelodyneFamily
 from hilsim.geometry.live_keys import LivePlacement
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.limits import INSERTED_OBJECTS

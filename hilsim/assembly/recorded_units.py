@@ -19,12 +19,12 @@ from hilsim.config.sensor_profiles import parse_profile
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit, build_cepton_unit, build_velodyne_unit
 from hilsim.errors import CaptureError, ConfigError
+from hilsim.families.velodyne.protocol.models import BY_NAME, Model
 from hilsim.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import INSERTED_OBJECTS
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.models import BY_NAME, Model
 from hilsim.replay.flows import find_rule
 from hilsim.replay.inserting.unit_noise import UnitStatistics, measure_cepton, measure_velodyne
 from hilsim.replay.specs import ReplaySpec

@@ -22,12 +22,12 @@ from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.errors import CaptureError, require
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.models import MODELS
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.velodyne.geometry import FiringGeometry
-from hilsim.protocols.velodyne.models import MODELS
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.sensor.specs import LidarSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 TURNING_COLUMNS = 1800
 """Default number of columns: 0.2 degrees, a firing step at 600 rpm."""

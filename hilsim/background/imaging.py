@@ -14,7 +14,7 @@ from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.background.turning import EMPTY, OUTSIDE, PACKETS, RETURNS, USED
 from hilsim.capture.batches import DatagramArrays
 from hilsim.compilation.jit import constant, kernel, signed
-from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
+from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
 from hilsim.scene.background import ImageGrid, image_cell
 
 _NO_SURFACE = constant(PointFlag.NO_RETURN | PointFlag.NOISE | PointFlag.BLOCKED)

@@ -23,9 +23,9 @@ from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS,
 from hilsim.capture.batches import CaptureBatches, DatagramArrays, UnusualRecordError
 from hilsim.capture.cuts import FilePart, cut
 from hilsim.errors import CaptureError, require
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import PoseTrack
-from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.scene.background import AzimuthGrid
 
 THIRDS = 3

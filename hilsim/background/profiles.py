@@ -2,7 +2,7 @@
 
 from hilsim.background.survey import FoundSensor, Kind
 from hilsim.errors import CaptureError
-from hilsim.sensor.cepton_specs import CeptonSpec
+from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.sensor.specs import LidarSpec
 
 

@@ -8,13 +8,13 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.batches import DatagramArrays, sender_of
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.compilation.jit import kernel
 from hilsim.errors import CaptureError
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, RETURNS_BY_MODE_BYTE
-from hilsim.protocols.velodyne.models import OTHER_PRODUCTS, identify_model
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.protocol.models import OTHER_PRODUCTS, identify_model
+from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.units import TURN_CDEG
 
 _ENOUGH_PACKETS = 200

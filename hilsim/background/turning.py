@@ -1,6 +1,6 @@
 """Counting of the returns of Velodyne data packets by cell: every return at the azimuth and elevation at which its laser fired.
 
-``protocols.velodyne.firing`` gives the direction of each firing of a block. Each packet is decoded independently, so that the result does not depend on earlier packets.
+``families.velodyne.protocol.firing`` gives the direction of each firing of a block. Each packet is decoded independently, so that the result does not depend on earlier packets.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,8 @@ from hilsim.background.compensation import STANDING, Compensation, into_first_fr
 from hilsim.background.table import CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.compilation.jit import constant, kernel, signed
-from hilsim.geometry.frames import sensor_direction
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
-from hilsim.protocols.velodyne.firing import (
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.protocol.firing import (
     RecordFirings,
     block_azimuth_cdeg,
     build_record_firings,
@@ -22,7 +21,8 @@ from hilsim.protocols.velodyne.firing import (
     first_step_cdeg,
     packet_step_cdeg,
 )
-from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.geometry.frames import sensor_direction
 from hilsim.scene.background import AzimuthGrid, azimuth_column
 from hilsim.units import RAD_PER_CDEG
 

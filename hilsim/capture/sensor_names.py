@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays, sender_of
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.families.velodyne.protocol.data import DATA_PORT
+from hilsim.families.velodyne.protocol.position import POSITION_PORT
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import DATA_PORT
-from hilsim.protocols.velodyne.position import POSITION_PORT
 
 _POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.VELODYNE_HDL_64E, PacketKind.CEPTON_STDV, PacketKind.CEPTON_STDT, PacketKind.OUSTER_LIDAR))
 _PORT_STEP = {PacketKind.VELODYNE_POSITION: POSITION_PORT - DATA_PORT, PacketKind.OUSTER_IMU: 1, PacketKind.CEPTON_INFO: 0, PacketKind.CEPTON_INFZ: 0}

@@ -11,18 +11,18 @@ import click
 
 from hilsim.analysis.comparison.comparison import Comparison
 from hilsim.analysis.comparison.families import ALL_NAMES, compare_either, draw_either, gather_either
-from hilsim.analysis.comparison.ouster.stream import OusterStatistics
 from hilsim.analysis.comparison.report import Tone, render_text, to_json
 from hilsim.analysis.comparison.stream import StreamStatistics
 from hilsim.analysis.judgement.capture_sample import CaptureSample, sample_capture
 from hilsim.analysis.judgement.classifier import require_classifier
 from hilsim.analysis.judgement.judge import judge as judge_captures
 from hilsim.analysis.judgement.judge_report import judgement_json, render_judgement
-from hilsim.capture.ouster_metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CommandFaultError
+from hilsim.families.ouster.comparison.stream import OusterStatistics
+from hilsim.families.ouster.metadata_files import given_metadata
 
 _STYLES: dict[Tone, dict[str, Any]] = {
     Tone.HEAD: {"bold": True},

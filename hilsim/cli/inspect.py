@@ -9,12 +9,12 @@ import click
 from hilsim.analysis.inspection.inspector import inspect as inspect_datagrams
 from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text, to_json
 from hilsim.analysis.inspection.result import CaptureSummary
-from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
 from hilsim.cli.outputs import metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CaptureError, CommandFaultError
+from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata
 
 _PCAPNG_START = b"\x0a\x0d\x0d\x0a"
 _STYLES: dict[Tone, dict[str, Any]] = {

@@ -12,13 +12,10 @@ import numpy.typing as npt
 from hilsim.analysis.picture.draw import draw_scan
 from hilsim.analysis.picture.fan import FanScan, draw_fan
 from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
-from hilsim.analysis.picture.ouster import FrameGatherer, FrameScan, draw_frame
 from hilsim.analysis.picture.scales import check_picture_path
 from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, packets_for_one_turn
-from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.live import Listener
-from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata, packet_size, required_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.cli.addresses import Address, HostPort
@@ -29,12 +26,15 @@ from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.rig import Rig
 from hilsim.errors import CaptureError
-from hilsim.protocols.cepton.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
-from hilsim.protocols.ouster.recognition import is_lidar_packet
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
-from hilsim.protocols.velodyne.geometry import FiringGeometry
-from hilsim.protocols.velodyne.models import BY_NAME
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.families.cepton.protocol.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
+from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata, packet_size, required_metadata
+from hilsim.families.ouster.picture import FrameGatherer, FrameScan, draw_frame
+from hilsim.families.ouster.protocol.recognition import is_lidar_packet
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.models import BY_NAME
+from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.families.velodyne.stream import stacked_packets
 
 
 @click.command()

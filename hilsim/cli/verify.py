@@ -12,11 +12,11 @@ from hilsim.api.verification import VerifyReport
 from hilsim.api.verification import verify as verify_stream
 from hilsim.capture.busy_host import BusyHost
 from hilsim.capture.live import Listener
-from hilsim.capture.ouster_metadata import given_metadata
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import metadata_option
 from hilsim.errors import CaptureError, CommandFaultError
-from hilsim.protocols.velodyne.position import POSITION_PORT
+from hilsim.families.ouster.metadata_files import given_metadata
+from hilsim.families.velodyne.protocol.position import POSITION_PORT
 
 
 @click.command()

@@ -12,15 +12,15 @@ from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.toml_file import read_toml
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
+from hilsim.families.ouster.interface.commands import COMMANDS_PORT
+from hilsim.families.ouster.specs import OusterSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.limits import ROVER_SCAN_POINTS
-from hilsim.protocols.ouster.interface.commands import COMMANDS_PORT
 from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
-from hilsim.sensor.ouster.specs import OusterSpec
 from hilsim.sensor.setup import DRAWN, IDEAL
 from hilsim.sensor.specs import LidarSpec, PulseState
 from hilsim.sensor.unit.spec import UnitSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _ROVER_STREAMS = 10_000
 """First random stream of rovers' lidars, above those of a rig's sensors."""

@@ -6,10 +6,10 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
+from hilsim.families.ouster.interface.commands import COMMANDS_PORT
 from hilsim.links.addresses import is_address
 from hilsim.links.line import LEAST_BAUD, MOST_BAUD
 from hilsim.protocols.ethernet import parse_mac
-from hilsim.protocols.ouster.interface.commands import COMMANDS_PORT
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.time_input import Qualifiers
 from hilsim.transmit.hosts import is_host, is_ipv4

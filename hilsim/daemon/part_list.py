@@ -5,7 +5,6 @@ from collections.abc import Callable
 from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.gazebo.part import Gazebo
-from hilsim.daemon.ouster.part import OusterControls
 from hilsim.daemon.parts import Part, RigContext
 from hilsim.daemon.rovers.part import Rovers
 from hilsim.daemon.serial_devices.part import SerialDevices
@@ -14,6 +13,7 @@ from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.time_inputs.part import TimeInputs
 from hilsim.daemon.web.part import SensorWebs
+from hilsim.families.ouster.daemon.part import OusterControls
 
 PARTS: tuple[Callable[[RigContext], Part], ...] = (
     Sinks,

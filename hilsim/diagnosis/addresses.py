@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hilsim.assembly.build import sensor_flows
 from hilsim.config.rig import Rig
 from hilsim.diagnosis.findings import Finding, bad, fair, good
-from hilsim.emulator.families.ouster import OusterFamily
+from hilsim.families.ouster.family import OusterFamily
 from hilsim.protocols.rover import COMMAND_PORT
 
 _UNPRIVILEGED_PORT = 1024

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
+from hilsim.families.velodyne.protocol.position import encode_imu_module
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, multiply, rotate
-from hilsim.protocols.velodyne.position import encode_imu_module
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.platform import Platform, platform_state
 
@@ -54,7 +54,7 @@ def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vecto
 
 @stage_kernel
 def write_imu(plan: LidarPlan, platform: Platform, rig_ns: int, payload: npt.NDArray[np.uint8]) -> None:
-    """Write the words of the three modules as they read at rig time ``rig_ns``; which module senses which axis: ``protocols.velodyne.position``."""
+    """Write the words of the three modules as they read at rig time ``rig_ns``; which module senses which axis: ``families.velodyne.protocol.position``."""
     (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns)
     encode_imu_module(0, about_right, TEMPERATURE_C, up_g, forward_g, payload)
     encode_imu_module(1, about_forward, TEMPERATURE_C, up_g, -right_g, payload)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
 from hilsim.emulator.overlay import Overlay
-from hilsim.protocols.velodyne.position import NMEA_SIZE
+from hilsim.families.velodyne.protocol.position import NMEA_SIZE
 from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation

@@ -13,8 +13,9 @@ from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
 from hilsim.emulator.reception.interference import build_interference
 from hilsim.emulator.setting import LidarSetting
+from hilsim.families.velodyne.protocol.position import PpsState
+from hilsim.families.velodyne.specs import GpsSetting
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.velodyne.position import PpsState
 from hilsim.scene.world import World
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
@@ -34,7 +35,6 @@ from hilsim.sensor.signal.own_bytes import with_own_bytes
 from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers, noise_by_byte
 from hilsim.sensor.specs import PulseWord
 from hilsim.sensor.unit.encoder import no_encoder
-from hilsim.sensor.velodyne_specs import GpsSetting
 
 _NOISE_MARGIN_SIGMAS = 8.0
 _ROUNDING = 1e-6

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.protocols.cepton.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
-from hilsim.protocols.cepton.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
+from hilsim.families.cepton.protocol.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
+from hilsim.families.cepton.protocol.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
+from hilsim.families.ouster.protocol.retiming import retime_imu, retime_lidar
+from hilsim.families.velodyne.protocol.position import NMEA_OFFSET, NMEA_SIZE
 from hilsim.protocols.nmea_retiming import retime_sentence
-from hilsim.protocols.ouster.retiming import retime_imu, retime_lidar
-from hilsim.protocols.velodyne.position import NMEA_OFFSET, NMEA_SIZE
 from hilsim.units import HOUR_US, NS_PER_S
 
 _DATA_STAMP, _POSITION_STAMP, _STDV_STAMP = constant(1200), constant(198), constant(_STDV_STAMP_OFFSET)

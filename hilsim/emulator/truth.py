@@ -19,9 +19,9 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_packet_from, write_deadlines
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
+from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
-from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, MIRRORED, RAY, RETRO, TRIANGLE, Hits, return_type
 from hilsim.sensor.response import Response, brightness

@@ -13,12 +13,12 @@ from typing import Literal
 import structlog
 
 from hilsim.assembly.build import sensor_flows
-from hilsim.assembly.ouster import ouster_metadata
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import flow_spec
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.errors import LinkError, require
 from hilsim.external.messages import DATAGRAM_SIZE
+from hilsim.families.ouster.metadata_of import ouster_metadata
 from hilsim.offline.lockstep_session import LockstepCounts, LockstepSession, Restart
 from hilsim.offline.record import FlowNumbers, network_stacks
 from hilsim.offline.spans import Merged, merged

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hilsim.assembly.build import network_stack, sensor_flows
-from hilsim.assembly.ouster import ouster_metadata
 from hilsim.assembly.recorded_units import has_overlay
-from hilsim.capture.ouster_metadata import write_beside
 from hilsim.capture.pcap import Stamps
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.errors import ConfigError
+from hilsim.families.ouster.metadata_files import write_beside
+from hilsim.families.ouster.metadata_of import ouster_metadata
 from hilsim.offline.part_file import written_whole
 from hilsim.offline.spans import Merged, build_offline, spans
 from hilsim.offline.truth_file import TruthFile

@@ -12,6 +12,7 @@ from hilsim.api.packet import Packet, captured_packets
 from hilsim.capture.mcap import check_chunks, mcap_reader
 from hilsim.capture.pcap import PcapWriter
 from hilsim.errors import CaptureError, library_reads
+from hilsim.families.velodyne.protocol.data import DATA_PORT
 from hilsim.outputs.bag_storage import STORAGES, StoredMessage, lacks_index, storage_files, stored_messages
 from hilsim.outputs.events import Event
 from hilsim.outputs.foxglove_log import PACKET_SCHEMA
@@ -20,7 +21,6 @@ from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, VELODYNE_DATA_ST
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.protobuf import fields
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import DATA_PORT
 
 if sys.version_info >= (3, 14):
     from compression import zstd

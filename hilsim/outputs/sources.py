@@ -16,11 +16,13 @@ from hilsim.api.emulator import Emulator
 from hilsim.api.packet import Packet, captured_packets, datagrams_of
 from hilsim.api.points import Scan as RigScan
 from hilsim.capture.batches import gathered
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.config.classes_table import ClassSpec
 from hilsim.config.rig import Rig
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
 from hilsim.errors import CaptureError
+from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, ReturnMode
+from hilsim.families.velodyne.protocol.position import decode_position_packets
 from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
@@ -44,8 +46,6 @@ from hilsim.outputs.formats import Shapes
 from hilsim.outputs.scene import too_large
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
-from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.scans.scan import Scan, ScanPackets
 from hilsim.scans.streams import SensorStreams
 

@@ -10,17 +10,17 @@ from hilsim.lazy_imports import lazy_names
 if TYPE_CHECKING:
     from hilsim.compilation.jit import kernel
     from hilsim.emulator.families.base import FlowLayout, LidarFamily
-    from hilsim.emulator.families.cepton import CeptonFamily
     from hilsim.emulator.families.own import family_kernels
-    from hilsim.emulator.families.velodyne import VelodyneFamily
     from hilsim.errors import require
+    from hilsim.families.cepton.family import CeptonFamily
+    from hilsim.families.cepton.specs import CeptonSpec
+    from hilsim.families.velodyne.family import VelodyneFamily
+    from hilsim.families.velodyne.specs import VelodyneSpec
     from hilsim.protocols.ethernet import LinkStyle
     from hilsim.scene.background import AzimuthGrid
-    from hilsim.sensor.cepton_specs import CeptonSpec
     from hilsim.sensor.echoes import EchoChoice
     from hilsim.sensor.head import turning_head
     from hilsim.sensor.specs import LidarSpec
-    from hilsim.sensor.velodyne_specs import VelodyneSpec
     from hilsim.sinks.base import SentBatch, Sink, SinkFlow
     from hilsim.sinks.plugin import SinkContext, SinkPlugin
 
@@ -48,8 +48,8 @@ __all__ = [
 
 _HOMES = {
     "AzimuthGrid": "hilsim.scene.background",
-    "CeptonFamily": "hilsim.emulator.families.cepton",
-    "CeptonSpec": "hilsim.sensor.cepton_specs",
+    "CeptonFamily": "hilsim.families.cepton.family",
+    "CeptonSpec": "hilsim.families.cepton.specs",
     "EchoChoice": "hilsim.sensor.echoes",
     "FlowLayout": "hilsim.emulator.families.base",
     "LidarFamily": "hilsim.emulator.families.base",
@@ -60,8 +60,8 @@ _HOMES = {
     "SinkContext": "hilsim.sinks.plugin",
     "SinkFlow": "hilsim.sinks.base",
     "SinkPlugin": "hilsim.sinks.plugin",
-    "VelodyneFamily": "hilsim.emulator.families.velodyne",
-    "VelodyneSpec": "hilsim.sensor.velodyne_specs",
+    "VelodyneFamily": "hilsim.families.velodyne.family",
+    "VelodyneSpec": "hilsim.families.velodyne.specs",
     "family_kernels": "hilsim.emulator.families.own",
     "kernel": "hilsim.compilation.jit",
     "require": "hilsim.errors",

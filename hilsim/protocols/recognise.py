@@ -3,10 +3,10 @@
 from enum import StrEnum
 from typing import Any
 
-from hilsim.protocols.cepton.stdv import read_stdv_header
-from hilsim.protocols.ouster.recognition import is_imu_packet, is_lidar_packet
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
-from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE
+from hilsim.families.cepton.protocol.stdv import read_stdv_header
+from hilsim.families.ouster.protocol.recognition import is_imu_packet, is_lidar_packet
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE
 from hilsim.units import HOUR_US
 
 _BLOCK_FLAGS = frozenset((b"\xff\xee", b"\xff\xdd", b"\xff\xcc", b"\xff\xbb"))

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.sensor_names import SensorNames
-from hilsim.protocols.cepton.stdv import SEQUENCE_OFFSET, read_stdv_header
-from hilsim.protocols.ouster.retiming import frame_of, with_frame_id
+from hilsim.families.cepton.protocol.stdv import SEQUENCE_OFFSET, read_stdv_header
+from hilsim.families.ouster.protocol.retiming import frame_of, with_frame_id
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
-from hilsim.protocols.ouster.retiming import stamp_place
+from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
+from hilsim.families.ouster.protocol.retiming import stamp_place
+from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
 from hilsim.protocols.recognise import PacketKind
-from hilsim.protocols.velodyne.steps import wrapped_cdeg
 
 CLOSE_CDEG = 12
 """Phase difference up to which ends fit: some 0.3 of a VLP-16's step between blocks at 600 rpm; the noise of readings alone is 2."""

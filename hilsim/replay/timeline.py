@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.protocol.models import MODELS
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
-from hilsim.protocols.velodyne.models import MODELS
 from hilsim.replay.specs import Pace
 from hilsim.units import HOUR_NS
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
-from hilsim.protocols.cepton.info import read_info_packet
+from hilsim.families.cepton.protocol.info import read_info_packet
+from hilsim.families.ouster.protocol.retiming import stamp_place
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.ouster.retiming import stamp_place
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import NO_STAMP, POINTS
 

@@ -12,15 +12,15 @@ from hilsim.analysis.decode import POINT_DTYPE, decode_cepton, decode_velodyne
 from hilsim.analysis.picture.scan import geometry_of_packets
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.scans.losses import Losses
 from hilsim.scans.points import DECODED_DTYPE, public_points
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
 from hilsim.scans.turns import HeadTurns, ImageScans
 
 if TYPE_CHECKING:
-    from hilsim.protocols.velodyne.geometry import FiringGeometry
+    from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 log = structlog.get_logger("hilsim")
 

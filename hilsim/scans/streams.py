@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays
-from hilsim.capture.ouster_metadata import Identity, OusterMetadata
+from hilsim.families.ouster.metadata_files import Identity, OusterMetadata
+from hilsim.families.ouster.protocol.recognition import FORMS, is_lidar_packet
+from hilsim.families.ouster.scans import OusterStream
 from hilsim.limits import VIEWED_SENSORS
-from hilsim.protocols.ouster.recognition import FORMS, is_lidar_packet
 from hilsim.scans.losses import Losses
-from hilsim.scans.ouster_stream import OusterStream
 from hilsim.scans.stream import PoseOf, Publish, SensorStream, no_pose
 
 _OUSTER_SIZES = np.array(sorted(FORMS))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.protocols.cepton.stdv import FRAME_PARITY
+from hilsim.families.cepton.protocol.stdv import FRAME_PARITY
 from hilsim.units import TURN_CDEG
 
 _BACK_CDEG = 100

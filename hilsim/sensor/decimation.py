@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rng import uniform, uniform_pair
 from hilsim.sensor.head import Head, head_turns
 from hilsim.sensor.specs import DecimationSpec, is_whole, step_rule
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SPURIOUS_TAG = -1
 SPURIOUS_POINT_PURPOSE = 1000

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.compilation.jit import borrowing_kernel, constant
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.clock import DeviceClock, scaled_down, scaled_up
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
 from hilsim.sensor.unit.encoder import Encoder, RateJitterSpec, encoder_code, encoder_error_cdeg
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import NS_PER_S, TURN_CDEG
 
 _PERIOD_NS = 6_000_000_000_000

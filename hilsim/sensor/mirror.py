@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.sensor.cepton_specs import CeptonSpec, MirrorSpec
+from hilsim.families.cepton.specs import CeptonSpec, MirrorSpec
 
 _TURN = 1_000_000_000_000
 """Duration of a turn in ns * mHz."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hilsim.protocols.velodyne.models import BY_NAME, Model
+from hilsim.families.velodyne.protocol.models import BY_NAME, Model
 
 CHANNEL_FACTS = frozenset({"elevation_deg", "azimuth_offset_deg", "vertical_offset_mm"})
 """Keys of a profile's channels that the table of models provides."""

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hilsim.families.cepton.specs import CeptonSetting
+from hilsim.families.ouster.setting import OusterSetting
+from hilsim.families.velodyne.specs import GpsSetting
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.sensor.cepton_specs import CeptonSetting
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
-from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
 from hilsim.sensor.unit.warm_up import WarmUpSpec
-from hilsim.sensor.velodyne_specs import GpsSetting
 
 DEFAULT_RATE_RPM = 600
 DRAWN, IDEAL = "drawn", "ideal"

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.capture.ouster_metadata import metadata_beside, write_beside
 from hilsim.capture.pcap import PcapWriter, Stamps
 from hilsim.errors import CaptureError, require
-from hilsim.protocols.ouster.metadata import SensorMetadata
+from hilsim.families.ouster.metadata_files import metadata_beside, write_beside
+from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.network_stack import NetworkStacks
 

@@ -21,12 +21,12 @@ from hilsim.background.files.bitmap import write_bitmap
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
+from hilsim.families.cepton.protocol.info import encode_info_packet
+from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.outputs.bag import RosBag
 from hilsim.outputs.events import SourceInfo
 from hilsim.outputs.foxglove_log import McapFile
-from hilsim.protocols.cepton.info import encode_info_packet
 from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
-from hilsim.protocols.ouster.metadata import metadata_document
 from tests.conftest import CAPTURES
 from tests.mavlink import mixture
 from tests.ouster_sensors import sensor

@@ -37,6 +37,10 @@ from hilsim.errors import ConfigError, PacketError
 from hilsim.external.bodies import add_body, build_bodies, extend
 from hilsim.external.loop import ClockKind, LoopWord, Receiver, build_receiver, take_message
 from hilsim.external.messages import decode
+from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
+from hilsim.families.ouster.protocol.metadata import metadata_document
+from hilsim.families.ouster.protocol.metadata_reading import read_metadata
 from hilsim.gazebo.lidar import fan_of
 from hilsim.geometry.live_keys import build_live_keys, live_pose
 from hilsim.geometry.poses import Pose
@@ -44,14 +48,10 @@ from hilsim.outputs.packets import read_packets
 from hilsim.pose_sources.osi import osi_snapshot
 from hilsim.pose_sources.osi_traces import read_trace
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
-from hilsim.protocols.cepton.stdv import frame_parities, read_stdv_header
 from hilsim.protocols.gazebo_discovery import decode_discovery
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.protocols.osi import decode_reflections
-from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
-from hilsim.protocols.ouster.metadata import metadata_document
-from hilsim.protocols.ouster.metadata_reading import read_metadata
 from hilsim.protocols.recognise import recognise
 from hilsim.rangefinders.sf45 import Sf45, Sf45Spec
 from hilsim.replay.flows import LoopbackSources

@@ -10,7 +10,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
-from hilsim.protocols.cepton.stdv import FRAME_PARITY, STDV_SIGNATURE, decode_stdv_points, read_stdv_header
+from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, STDV_SIGNATURE, decode_stdv_points, read_stdv_header
 from hilsim.sensor.mirror import build_mirror, scan_number
 from tests import commands
 from tests.interop.cepton_judges import SDKS, dropped_datagrams, judge_capture, listening, require_sdk

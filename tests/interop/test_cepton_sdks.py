@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import PcapWriter
-from hilsim.protocols.cepton.info import encode_info_packet
+from hilsim.families.cepton.protocol.info import encode_info_packet
 from tests.interop import cepton_bytes
 from tests.interop.cepton_judges import SDKS, in_microseconds, judge_capture, judge_live, require_sdk
 

@@ -14,10 +14,10 @@ import pytest
 from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.analysis.decode import decode_velodyne
-from hilsim.analysis.velodyne_stream import packet_run, stacked_packets
 from hilsim.capture.batches import CaptureBatches
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
-from hilsim.protocols.velodyne.models import BY_NAME
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.models import BY_NAME
+from hilsim.families.velodyne.stream import packet_run, stacked_packets
 from hilsim.units import HOUR_US, NS_PER_S
 
 HEADERS_SIZE = 42

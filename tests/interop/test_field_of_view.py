@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.units import HOUR_US, TURN_CDEG
 from tests.support import ROOM
 

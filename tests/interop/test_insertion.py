@@ -10,7 +10,7 @@ import hilsim
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.velodyne.models import HDL_32E, VLP_16, VLP_32C, VLS_128, Model
+from hilsim.families.velodyne.protocol.models import HDL_32E, VLP_16, VLP_32C, VLS_128, Model
 from tests.compiled import compiled_only
 
 trimesh = pytest.importorskip("trimesh")

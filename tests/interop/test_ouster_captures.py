@@ -8,14 +8,14 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import PacketError
-from hilsim.protocols.ouster.firmware import Footer, footer_of, pixel_shifts
-from hilsim.protocols.ouster.headers import LIDAR_PACKET, field_values
-from hilsim.protocols.ouster.imu import IMU_PACKET_SIZE, decode_imu_packets, encode_imu_packet
-from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
-from hilsim.protocols.ouster.metadata import metadata_document
-from hilsim.protocols.ouster.metadata_reading import read_metadata
-from hilsim.protocols.ouster.pixels import Pixels
-from hilsim.protocols.ouster.profiles import COLUMNS_PER_PACKET
+from hilsim.families.ouster.protocol.firmware import Footer, footer_of, pixel_shifts
+from hilsim.families.ouster.protocol.headers import LIDAR_PACKET, field_values
+from hilsim.families.ouster.protocol.imu import IMU_PACKET_SIZE, decode_imu_packets, encode_imu_packet
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
+from hilsim.families.ouster.protocol.metadata import metadata_document
+from hilsim.families.ouster.protocol.metadata_reading import read_metadata
+from hilsim.families.ouster.protocol.pixels import Pixels
+from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
 from tests.ouster_sensors import encoded
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.daemon.ouster.discovery import announced
-from hilsim.protocols.ouster.firmware import Firmware
-from hilsim.protocols.ouster.interface.settings import factory_settings
+from hilsim.families.ouster.daemon.discovery import announced
+from hilsim.families.ouster.interface.settings import factory_settings
+from hilsim.families.ouster.protocol.firmware import Firmware
 from tests.interop.ouster_judge import PYTHON, fault
 from tests.ouster_units import run_with_unit, unit_in_thread
 from tests.system.namespaces import Namespace

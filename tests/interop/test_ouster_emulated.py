@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.protocols.ouster.metadata import metadata_document
+from hilsim.families.ouster.protocol.metadata import metadata_document
 from tests.interop.ouster_judge import judge
 from tests.unit.emulator.test_ouster_lidar import ROOM, of_model, ouster, outside_m
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.analysis.ouster_points import OusterDecoder, stacked_payloads
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.ouster.metadata import metadata_document
-from hilsim.protocols.ouster.profiles import PROFILES
+from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.ouster.protocol.metadata import metadata_document
+from hilsim.families.ouster.protocol.profiles import PROFILES
 from hilsim.protocols.recognise import PacketKind, recognise
 from tests.interop.ouster_judge import judge
 from tests.ouster_sensors import sensor

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from hilsim.protocols.ouster.geometry import column_angles_rad, points_m
-from hilsim.protocols.ouster.headers import ColumnField, HeaderField
-from hilsim.protocols.ouster.imu import ACCEL_GYRO_NMEA, encode_imu_measurements, encode_imu_packet, imu_layout
-from hilsim.protocols.ouster.metadata import LIDAR_MODES, metadata_document
-from hilsim.protocols.ouster.metadata_reading import read_metadata
-from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
+from hilsim.families.ouster.protocol.geometry import column_angles_rad, points_m
+from hilsim.families.ouster.protocol.headers import ColumnField, HeaderField
+from hilsim.families.ouster.protocol.imu import ACCEL_GYRO_NMEA, encode_imu_measurements, encode_imu_packet, imu_layout
+from hilsim.families.ouster.protocol.metadata import LIDAR_MODES, metadata_document
+from hilsim.families.ouster.protocol.metadata_reading import read_metadata
+from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from tests.interop.ouster_judge import judge
 from tests.ouster_sensors import beams, columns_of, encoded, header_of, layout_of, random_pixels, sensor
 

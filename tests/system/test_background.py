@@ -15,8 +15,8 @@ from pyarrow import parquet
 from hilsim.background.files.load import load_map
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.geometry.overlay_frames import ground_only_pose
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from tests import commands
 from tests.grey_pictures import read_grey
 from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write_capture

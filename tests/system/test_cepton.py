@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.cepton.info import read_info_packet
-from hilsim.protocols.cepton.stdv import FRAME_PARITY, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
+from hilsim.families.cepton.protocol.info import read_info_packet
+from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
 from hilsim.protocols.ethernet import HEADER_SIZE
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from tests import commands
 from tests.system.conftest import sensor_table
 from tests.system.flying import figures, samples_of

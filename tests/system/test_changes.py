@@ -17,7 +17,7 @@ import velodyne_decoder
 
 import hilsim
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from tests import commands
 from tests.random_changes import random_change, random_replay_change
 from tests.support import write_rig

@@ -13,7 +13,7 @@ import pytest
 
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.live import Listener
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import START_TIMEOUT_S, sensor_table
 from tests.system.flying import await_figure, figures
 from tests.system.reception import missing_packets, unsent

@@ -14,7 +14,7 @@ from hilsim.api.control import Control
 from hilsim.api.daemon import Daemon, DaemonError
 from hilsim.config.rig import rig_of_table
 from hilsim.errors import ConfigError, TransmitError
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
 from tests.system.conftest import SCENE, sensor_table
 
 pytestmark = pytest.mark.system

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from tests.random_edits import MAP_PORT, MAP_POSITION_PORT, PLAIN_PORT, PLAIN_POSITION_PORT, random_edit, write_all_three
 from tests.support import write_rig
 from tests.system.test_changes import CONTROL, payloads_by_port, stopped_s

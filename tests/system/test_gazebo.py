@@ -8,8 +8,8 @@ from PIL import Image
 
 import hilsim
 from hilsim.capture.pcap import CaptureFile
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from hilsim.protocols.protobuf import fields
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
 from tests import commands
 from tests.unit.gazebo.worlds import box, scanner, thing, world_text
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from hilsim.families.ouster.protocol.metadata_reading import read_metadata
 from hilsim.limits import OUSTER_BODY_BYTES, OUSTER_CONNECTIONS, OUSTER_LINE_BYTES
-from hilsim.protocols.ouster.metadata_reading import read_metadata
 from tests.ouster_units import unit_in_thread
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import hilsim
 from hilsim.config.script import load_script
-from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
-from hilsim.protocols.ouster.metadata_reading import read_metadata
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
+from hilsim.families.ouster.protocol.metadata_reading import read_metadata
 from tests.interop.ouster_judge import PYTHON, fault
 from tests.system.conftest import SCENE
 from tests.system.test_changes import CONTROL

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
 from tests.plugins import distribution, install_example
 from tests.system.conftest import sensor_table
 from tests.system.test_daemon import lost, metrics_of, value_of

@@ -14,7 +14,7 @@ import pytest
 
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import SCENE, sensor_table
 from tests.system.flying import samples_of
 from tests.system.reception import receiving_socket, unsent

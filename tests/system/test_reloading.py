@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import SCENE, sensor_table
 
 pytestmark = pytest.mark.system

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import hilsim
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from tests.support import write_rig
 from tests.system.browsers import browser, pixels, window
 from tests.system.conftest import SCENE

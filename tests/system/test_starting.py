@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.compiled import compiled_only
 from tests.support import write_rig
 from tests.system.conftest import SCENE, sensor_table

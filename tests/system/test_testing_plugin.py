@@ -20,7 +20,7 @@ import hilsim.testing
 from hilsim.api.daemon import DaemonError
 from hilsim.compilation import cache as kernel_cache
 from hilsim.errors import ConfigError, TransmitError
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
 from hilsim.testing.starting import warm_starter
 
 pytestmark = pytest.mark.system

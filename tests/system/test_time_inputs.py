@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
-from hilsim.protocols.velodyne.position import decode_position_packets
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.position import decode_position_packets
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 from tests.system.test_changes import CONTROL, sensor

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.velodyne.data import DATA_PORT, decode_data_packets
+from hilsim.families.velodyne.protocol.data import DATA_PORT, decode_data_packets
 from tests import commands
 from tests.support import ROOM, write_rig
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.protocols.velodyne.data import Product, ReturnMode
+from hilsim.families.velodyne.protocol.data import Product, ReturnMode
 
 pytestmark = [pytest.mark.extended, pytest.mark.system]
 

@@ -14,7 +14,7 @@ from hilsim.analysis.calibration.recording import Firings, Recording
 from hilsim.analysis.calibration.signal import learn_empty, learn_gains, learn_range_codes
 from hilsim.analysis.calibration.surfaces import rays_of
 from hilsim.errors import CaptureError
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from hilsim.analysis.calibration.cells import turns_of
 from hilsim.analysis.calibration.figures import Learned
 from hilsim.analysis.calibration.recording import Recording
-from hilsim.protocols.velodyne.steps import wrapped_cdeg
+from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.unit.encoder import CLASSES, curve_cdeg
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.units import TURN_CDEG
 
 Doubles = npt.NDArray[np.float64]

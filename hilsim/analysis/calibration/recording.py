@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.velodyne_stream import packet_run, stacked_packets, whole_cycles
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK, Product, ReturnMode
+from hilsim.families.velodyne.protocol.firing import build_record_firings
+from hilsim.families.velodyne.protocol.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
+from hilsim.families.velodyne.stream import packet_run, stacked_packets, whole_cycles
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import RECORDS_PER_BLOCK, Product, ReturnMode
-from hilsim.protocols.velodyne.firing import build_record_firings
-from hilsim.protocols.velodyne.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
-from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE
-from hilsim.protocols.velodyne.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
 from hilsim.units import TURN_CDEG
 
 MOST_PACKETS = 60_000

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.calibration.cells import Cells
-from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

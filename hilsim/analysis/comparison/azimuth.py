@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
-from hilsim.protocols.velodyne.data import BLOCKS
-from hilsim.protocols.velodyne.steps import GAP_CDEG
+from hilsim.families.velodyne.protocol.data import BLOCKS
+from hilsim.families.velodyne.protocol.steps import GAP_CDEG
 from hilsim.units import TURN_CDEG
 
 LARGEST_LAG = 3

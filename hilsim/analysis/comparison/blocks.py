@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.velodyne_stream import PacketRun
-from hilsim.protocols.velodyne.models import Model
+from hilsim.families.velodyne.protocol.models import Model
+from hilsim.families.velodyne.stream import PacketRun
 
 
 @dataclass(frozen=True, kw_only=True)

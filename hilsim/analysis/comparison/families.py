@@ -7,16 +7,16 @@ from pathlib import Path
 
 from hilsim.analysis.comparison.comparison import Comparison, compare
 from hilsim.analysis.comparison.draw import draw_comparison, draw_velodyne_panels
-from hilsim.analysis.comparison.ouster.comparison import OusterComparison, compare_ouster
-from hilsim.analysis.comparison.ouster.draw import draw_ouster_panels
-from hilsim.analysis.comparison.ouster.statistics import OUSTER_STATISTICS
-from hilsim.analysis.comparison.ouster.stream import OusterStatistics, gather_ouster
 from hilsim.analysis.comparison.statistics import STATISTICS
 from hilsim.analysis.comparison.stream import StreamStatistics, gather
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
+from hilsim.families.ouster.comparison.comparison import OusterComparison, compare_ouster
+from hilsim.families.ouster.comparison.draw import draw_ouster_panels
+from hilsim.families.ouster.comparison.statistics import OUSTER_STATISTICS
+from hilsim.families.ouster.comparison.stream import OusterStatistics, gather_ouster
+from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.protocols.recognise import PacketKind, recognise
 
 ALL_NAMES = tuple(dict.fromkeys(statistic.name for statistic in (*STATISTICS, *OUSTER_STATISTICS)))

@@ -6,8 +6,8 @@ import numpy as np
 
 from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
-from hilsim.analysis.velodyne_stream import CLOCK_DOUBT_RATIO, whole_cycles
-from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
+from hilsim.families.velodyne.protocol.models import STEP_TOLERANCE_US
+from hilsim.families.velodyne.stream import CLOCK_DOUBT_RATIO, whole_cycles
 
 _SHORTEST_STRETCH = 32
 _MOST_CYCLES = 100  # beyond that, a clock error of 300 ppm is indistinguishable from a wrong number of cycles

@@ -18,13 +18,13 @@ from hilsim.analysis.comparison.patches import PatchStatistics
 from hilsim.analysis.comparison.returns import ReturnStatistics
 from hilsim.analysis.comparison.spacing import SpacingStatistics
 from hilsim.analysis.comparison.stamps import StampStatistics
-from hilsim.analysis.velodyne_stream import LastPacket, packet_run, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.protocol.data import Product, ReturnMode
+from hilsim.families.velodyne.protocol.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
+from hilsim.families.velodyne.stream import LastPacket, packet_run, stacked_packets
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import Product, ReturnMode
-from hilsim.protocols.velodyne.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
 
 BLOCK_PACKETS = 1024
 FEWEST_PACKETS = 50  # smallest number of packets for statistics

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from hilsim.analysis.conformance.findings import Place
 from hilsim.analysis.conformance.motion import Motion
-from hilsim.analysis.velodyne_stream import PacketRun
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.protocols.velodyne.models import Model
-from hilsim.protocols.velodyne.position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
+from hilsim.families.velodyne.protocol.models import Model
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
+from hilsim.families.velodyne.stream import PacketRun
 
 
 @dataclass(frozen=True, kw_only=True)

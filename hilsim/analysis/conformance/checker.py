@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from hilsim.analysis.conformance.findings import Finding, FindingLog, Severity
 from hilsim.analysis.conformance.result import CheckResult
 from hilsim.analysis.conformance.sensor_check import SensorCheck
-from hilsim.analysis.conformance.velodyne.structure import STREAM_MANY, STREAM_NONE
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.sensor_names import SensorNames
+from hilsim.families.velodyne.conformance.structure import STREAM_MANY, STREAM_NONE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
 from hilsim.protocols.recognise import PacketKind, recognise
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
-from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
 
 _PORTS = frozenset((DATA_PORT, POSITION_PORT))
 _SIZES = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE))

@@ -3,20 +3,20 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from hilsim.analysis.conformance.cepton.sensor import OLDER_SIGNATURES, CeptonSensor
 from hilsim.analysis.conformance.checker import Checker
 from hilsim.analysis.conformance.findings import Finding, FindingLog
-from hilsim.analysis.conformance.ouster.streams import OusterStreams
 from hilsim.analysis.conformance.result import CheckResult
-from hilsim.analysis.conformance.velodyne.structure import STREAM_MANY, STREAM_NONE
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.sensor_names import SensorNames
+from hilsim.families.cepton.conformance.sensor import OLDER_SIGNATURES, CeptonSensor
+from hilsim.families.cepton.protocol.info import INFO_SIGNATURE
+from hilsim.families.cepton.protocol.stdv import STDV_SIGNATURE
+from hilsim.families.ouster.conformance.streams import OusterStreams
+from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.families.velodyne.conformance.structure import STREAM_MANY, STREAM_NONE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.limits import VERIFY_SENSORS, VERIFY_WAITING
-from hilsim.protocols.cepton.info import INFO_SIGNATURE
-from hilsim.protocols.cepton.stdv import STDV_SIGNATURE
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
-from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
 
 _SIGNATURES = frozenset((STDV_SIGNATURE, INFO_SIGNATURE, *OLDER_SIGNATURES))
 _VELODYNE_SIZES, _VELODYNE_PORTS = frozenset((DATA_PACKET_SIZE, POSITION_PACKET_SIZE)), frozenset((DATA_PORT, POSITION_PORT))

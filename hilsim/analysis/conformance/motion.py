@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.velodyne_stream import SeenTurn, usual_steps_cdeg, whole_cycles
-from hilsim.protocols.velodyne.models import STEP_TOLERANCE_US
-from hilsim.protocols.velodyne.steps import wrapped_cdeg
+from hilsim.families.velodyne.protocol.models import STEP_TOLERANCE_US
+from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
+from hilsim.families.velodyne.stream import SeenTurn, usual_steps_cdeg, whole_cycles
 from hilsim.units import TURN_CDEG
 
 LEAP_CDEG = 10.0

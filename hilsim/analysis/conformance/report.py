@@ -6,7 +6,7 @@ from typing import Any
 
 from hilsim.analysis.conformance.findings import Finding, Severity
 from hilsim.analysis.conformance.result import CheckResult, OtherSummary, SensorResult, SensorSummary
-from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.families.velodyne.protocol.data import ReturnMode
 
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)

@@ -8,25 +8,25 @@ from hilsim.analysis.conformance.blocks import DataBlock, PositionBlock, frame_n
 from hilsim.analysis.conformance.findings import Finding, FindingLog, Place
 from hilsim.analysis.conformance.motion import Head
 from hilsim.analysis.conformance.result import SensorResult, SensorSummary
-from hilsim.analysis.conformance.velodyne.azimuth import AzimuthTopic
-from hilsim.analysis.conformance.velodyne.clock import ClockTopic
-from hilsim.analysis.conformance.velodyne.contents import ContentsTopic
-from hilsim.analysis.conformance.velodyne.dual import DualTopic
-from hilsim.analysis.conformance.velodyne.factory import FactoryTopic
-from hilsim.analysis.conformance.velodyne.headers import HeadersTopic, Origin
-from hilsim.analysis.conformance.velodyne.lasers import LasersTopic
-from hilsim.analysis.conformance.velodyne.motion import MotionTopic
-from hilsim.analysis.conformance.velodyne.nmea import NmeaTopic
-from hilsim.analysis.conformance.velodyne.position import PositionTopic
-from hilsim.analysis.conformance.velodyne.repeats import RepeatsTopic
-from hilsim.analysis.conformance.velodyne.returns import ReturnsTopic
-from hilsim.analysis.conformance.velodyne.spacing import SpacingTopic
-from hilsim.analysis.conformance.velodyne.structure import STREAM_OTHER, StructureTopic, report_size
-from hilsim.analysis.velodyne_stream import LastPacket, packet_run, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, DATA_PORT
-from hilsim.protocols.velodyne.models import VLP_16
-from hilsim.protocols.velodyne.position import POSITION_PACKET_SIZE, POSITION_PORT
+from hilsim.families.velodyne.conformance.azimuth import AzimuthTopic
+from hilsim.families.velodyne.conformance.clock import ClockTopic
+from hilsim.families.velodyne.conformance.contents import ContentsTopic
+from hilsim.families.velodyne.conformance.dual import DualTopic
+from hilsim.families.velodyne.conformance.factory import FactoryTopic
+from hilsim.families.velodyne.conformance.headers import HeadersTopic, Origin
+from hilsim.families.velodyne.conformance.lasers import LasersTopic
+from hilsim.families.velodyne.conformance.motion import MotionTopic
+from hilsim.families.velodyne.conformance.nmea import NmeaTopic
+from hilsim.families.velodyne.conformance.position import PositionTopic
+from hilsim.families.velodyne.conformance.repeats import RepeatsTopic
+from hilsim.families.velodyne.conformance.returns import ReturnsTopic
+from hilsim.families.velodyne.conformance.spacing import SpacingTopic
+from hilsim.families.velodyne.conformance.structure import STREAM_OTHER, StructureTopic, report_size
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, DATA_PORT
+from hilsim.families.velodyne.protocol.models import VLP_16
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
+from hilsim.families.velodyne.stream import LastPacket, packet_run, stacked_packets
 
 BLOCK_PACKETS = 1024
 _FEWEST_FOR_MEDIAN = 15

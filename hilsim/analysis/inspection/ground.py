@@ -4,11 +4,11 @@ import numpy as np
 
 from hilsim.analysis.decode import decode_cepton, decode_velodyne
 from hilsim.analysis.ground import Ground, Reason, fit_ground, points_of
-from hilsim.analysis.ouster_points import OusterDecoder, stacked_payloads
 from hilsim.capture.batches import DatagramArrays
-from hilsim.protocols.ouster.metadata import SensorMetadata
+from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.ouster.protocol.metadata import SensorMetadata
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.protocols.recognise import PacketKind
-from hilsim.protocols.velodyne.geometry import FiringGeometry
 
 _MOST_BYTES = 600_000
 """Size of 500 Velodyne packets, with 192,000 points at most: the first 0.7 s of a VLP-16."""

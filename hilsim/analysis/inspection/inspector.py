@@ -8,15 +8,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from hilsim.analysis.ground import Ground, Reason
-from hilsim.analysis.inspection.cepton import StdvFlow
 from hilsim.analysis.inspection.ground import GroundSample
-from hilsim.analysis.inspection.ouster import OusterImuFlow, OusterLidarFlow
 from hilsim.analysis.inspection.result import CaptureSummary, FlowSummary, Place, SensorSummary
 from hilsim.analysis.inspection.statistics import GapLog, Spread
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
-from hilsim.analysis.inspection.velodyne import VelodyneDataFlow, VelodynePositionFlow
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.capture.ouster_metadata import Identity, OusterMetadata
+from hilsim.families.cepton.inspection import StdvFlow
+from hilsim.families.ouster.inspection import OusterImuFlow, OusterLidarFlow
+from hilsim.families.ouster.metadata_files import Identity, OusterMetadata
+from hilsim.families.velodyne.inspection import VelodyneDataFlow, VelodynePositionFlow
 from hilsim.limits import INSPECT_FLOWS
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise

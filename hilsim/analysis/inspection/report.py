@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from hilsim.analysis.inspection.ouster_lines import PROBLEM, imu_lines, lidar_lines, sensor_name
 from hilsim.analysis.inspection.result import (
     CaptureSummary,
     DeviceClock,
@@ -23,9 +22,10 @@ from hilsim.analysis.inspection.result import (
     VelodyneData,
     VelodynePosition,
 )
+from hilsim.families.ouster.inspection_lines import PROBLEM, imu_lines, lidar_lines, sensor_name
+from hilsim.families.velodyne.protocol.data import ReturnMode
+from hilsim.families.velodyne.protocol.models import BY_PRODUCT
 from hilsim.protocols.recognise import PacketKind
-from hilsim.protocols.velodyne.data import ReturnMode
-from hilsim.protocols.velodyne.models import BY_PRODUCT
 from hilsim.units import NS_PER_S
 
 _PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from hilsim.analysis.inspection.result import DeviceClock, Missing, Place
 from hilsim.analysis.inspection.statistics import ClockLine
 from hilsim.analysis.inspection.times import CaptureTimes
-from hilsim.analysis.velodyne_stream import SeenTurn, UnsettledLoss
+from hilsim.families.velodyne.stream import SeenTurn, UnsettledLoss
 
 
 class MissingLog:

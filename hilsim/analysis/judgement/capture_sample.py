@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from hilsim.analysis.comparison.blocks import PacketBlock, packet_block
 from hilsim.analysis.comparison.stream import StreamStatistics, gather
-from hilsim.analysis.velodyne_stream import packet_run, stacked_packets
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.families.velodyne.stream import packet_run, stacked_packets
 from hilsim.protocols.recognise import PacketKind, recognise
 
 STRETCH_PACKETS = 48

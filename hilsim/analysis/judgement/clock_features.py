@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.judgement.capture_sample import CaptureSample
 from hilsim.analysis.judgement.feature_table import FeatureTable, table_of_rows
-from hilsim.protocols.velodyne.data import BLOCKS
+from hilsim.families.velodyne.protocol.data import BLOCKS
 
 _WINDOW_GROUPS = 72
 _TURN = 36_000

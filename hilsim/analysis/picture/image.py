@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hilsim.analysis.picture.scales import add_range_bar, add_rings, range_limits_m, range_norm, write_picture
 from hilsim.errors import CaptureError
-from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_UNIT_M, PointFlag, decode_stdv_points
+from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_UNIT_M, PointFlag, decode_stdv_points
 
 _DIFFUSE_LIMIT = 100
 _FARTHEST_M = 200.0

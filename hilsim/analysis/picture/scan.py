@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError, PacketError
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
-from hilsim.protocols.velodyne.firing import build_record_firings, fire_groups
-from hilsim.protocols.velodyne.geometry import FiringGeometry
-from hilsim.protocols.velodyne.models import BY_NAME, OTHER_PRODUCTS, identify_model
+from hilsim.families.velodyne.protocol.data import BLOCK_FLAG, BLOCKS, RECORDS_PER_BLOCK, Return, ReturnMode
+from hilsim.families.velodyne.protocol.firing import build_record_firings, fire_groups
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.models import BY_NAME, OTHER_PRODUCTS, identify_model
 from hilsim.units import TURN_CDEG
 
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)

@@ -18,9 +18,9 @@ from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.cli.background.outputs import RIG_SUFFIX, NamedProfile
 from hilsim.config.rig import Rig, load_rig
 from hilsim.errors import CaptureError, ConfigError
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.scene.background import AzimuthGrid, BackgroundMap
 from hilsim.scene.specs import SceneSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 _SHORTEST_S, _LONGEST_S, _STEP_S = 3.0, 20.0, 0.25
 _ADDRESS = "127.0.0.1"

@@ -17,9 +17,9 @@ from hilsim.background.rig import rig_text
 from hilsim.config.profiles import find_profile, profiles_directory, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import AssetError
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.scene.background import BackgroundMap
 from hilsim.sensor.specs import LidarSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 RIG_SUFFIX = ".toml"
 

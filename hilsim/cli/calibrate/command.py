@@ -16,7 +16,7 @@ from hilsim.config.places import shipped_names
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.version import __version__
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
-from hilsim.assembly.ouster import ouster_metadata
 from hilsim.config.rig import Rig
 from hilsim.config.sinks import PCAP_SINK, SinkSetting, sink_kind
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
@@ -12,6 +11,7 @@ from hilsim.daemon.sinks.follower import Follower
 from hilsim.daemon.sinks.foreign import ForeignSink
 from hilsim.daemon.sinks.live import LivePackets
 from hilsim.errors import ConfigError
+from hilsim.families.ouster.metadata_of import ouster_metadata
 from hilsim.protocols.ethernet import Framing
 from hilsim.sinks.base import Sink
 from hilsim.sinks.pcap import PcapSeriesSink

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from hilsim.config.rig import AUTO_LEAD_MS, Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.families.ouster import OusterFamily
+from hilsim.families.ouster.family import OusterFamily
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec

@@ -16,8 +16,8 @@ from hilsim.daemon.time_inputs.pulses import device_pulses, system_pulses
 from hilsim.daemon.time_inputs.receiver import receive_lines
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
+from hilsim.families.velodyne.protocol.position import NMEA_SIZE
 from hilsim.protocols.nmea_reading import read_sentence
-from hilsim.protocols.velodyne.position import NMEA_SIZE
 from hilsim.sensor.clock import device_from_rig, shown_utc_ns
 from hilsim.sensor.specs import PulseState
 from hilsim.sensor.time_input import TimeInput

@@ -13,8 +13,8 @@ import structlog
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.daemon.parts import Change, Part, RigContext
-from hilsim.emulator.families.velodyne import VelodyneFamily
 from hilsim.errors import ConfigError, TransmitError
+from hilsim.families.velodyne.family import VelodyneFamily
 
 if TYPE_CHECKING:
     from hilsim.daemon.web.sensor import WebSensor

@@ -17,8 +17,8 @@ from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.redirecting import redirect
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.protocols.velodyne.position import PpsState
-from hilsim.protocols.velodyne.web_interface import (
+from hilsim.families.velodyne.protocol.position import PpsState
+from hilsim.families.velodyne.protocol.web_interface import (
     GpsConditions,
     HostSetting,
     NetSetting,
@@ -32,10 +32,10 @@ from hilsim.protocols.velodyne.web_interface import (
     settings_document,
     status_document,
 )
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.head import head_turns, mean_rate_rpm
 from hilsim.sensor.time_input import Qualifiers
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 log = structlog.get_logger("hilsim")
 

@@ -1,4 +1,4 @@
-"""Server of a sensor's web interface: the documents and forms of ``protocols.velodyne.web_interface``, and a page that shows and sets the same.
+"""Server of a sensor's web interface: the documents and forms of ``families.velodyne.protocol.web_interface``, and a page that shows and sets the same.
 
 A page of another server could send forms through a browser, so a request must have this sensor as ``Host``, and must not have another ``Origin``. A real
 sensor checks neither; clients that are no browsers do not notice.
@@ -17,8 +17,8 @@ from aiohttp import hdrs, web
 
 from hilsim.daemon.web.sensor import WebSensor
 from hilsim.errors import HilsimError
+from hilsim.families.velodyne.protocol.web_interface import FORM_PATHS
 from hilsim.limits import CONTROL_REQUESTS_A_SECOND, SENSOR_FORM_BYTES
-from hilsim.protocols.velodyne.web_interface import FORM_PATHS
 from hilsim.telemetry.allowance import Allowance
 from hilsim.telemetry.http_server import read_body, served
 

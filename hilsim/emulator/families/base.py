@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan
+from hilsim.families.cepton.protocol.stdv import POINTS_MAX, packet_size
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, ReturnMode
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.cepton.stdv import POINTS_MAX, packet_size
 from hilsim.protocols.ethernet import LinkStyle
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, ReturnMode
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
-from hilsim.emulator.families.cepton_packets import encode_points, fits_packet, write_information
-from hilsim.emulator.families.velodyne_packets import encode_blocks, write_position
 from hilsim.emulator.plan import LidarPlan, PacketFormat
 from hilsim.emulator.workspace import Returns, Workspace
+from hilsim.families.cepton.packets import encode_points, fits_packet, write_information
+from hilsim.families.velodyne.packets import encode_blocks, write_position
 from hilsim.scene.world import World
 from hilsim.vehicle.platform import Platform
 

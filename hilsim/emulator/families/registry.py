@@ -3,9 +3,9 @@
 from typing import Any
 
 from hilsim.emulator.families.base import LidarFamily
-from hilsim.emulator.families.cepton import CeptonFamily
-from hilsim.emulator.families.ouster import OusterFamily
-from hilsim.emulator.families.velodyne import VelodyneFamily
+from hilsim.families.cepton.family import CeptonFamily
+from hilsim.families.ouster.family import OusterFamily
+from hilsim.families.velodyne.family import VelodyneFamily
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.emulator.setting import LidarSetting
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rng import Purpose
 from hilsim.sensor.head import mean_rate_rpm
 from hilsim.sensor.response import laser_biases_m
@@ -20,7 +21,6 @@ from hilsim.sensor.unit.spec import BYTES, LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.sensor.unit.wander import StampWander, build_stamp_wander, no_stamp_wander
 from hilsim.sensor.unit.warm_up import WarmUp, WarmUpSpec, build_warm_up
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 T = TypeVar("T")
 Doubles = npt.NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference, constant, kernel, signed
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.plan import PacketFormat
-from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
-from hilsim.protocols.velodyne.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
-from hilsim.protocols.velodyne.firing import block_azimuth_cdeg, data_stamp_us, fired_cdeg, first_step_cdeg, packet_step_cdeg, step_between
+from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.protocol.firing import block_azimuth_cdeg, data_stamp_us, fired_cdeg, first_step_cdeg, packet_step_cdeg, step_between
 
 MOST_FIRINGS = BLOCKS * RECORDS_PER_BLOCK
 """Firings of a packet: 384 records of a Velodyne's; a Cepton's point packet holds up to 144."""

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
-from hilsim.emulator.families.cepton_packets import fits_point
 from hilsim.emulator.insertion.firings import RecordedFirings
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.plan import PacketFormat
-from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag
-from hilsim.protocols.velodyne.data import ReturnMode
+from hilsim.families.cepton.packets import fits_point
+from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag
+from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.sensor.echoes import EchoChoice
 
 _POINTS = constant(PacketFormat.CEPTON)

@@ -17,9 +17,9 @@ from hilsim.emulator.insertion.firings import RETURNS, RecordedFirings, allocate
 from hilsim.emulator.insertion.formats import byte_offset, choose_returns, is_retro, write_nothing, write_return
 from hilsim.emulator.insertion.rays import FiringRays, allocate_firing_rays, cast_firings, find_objects, place_firings
 from hilsim.emulator.insertion.unit import RANGE_CLASSES_M, RecordedUnit
+from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag
+from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.geometry.tracks import PoseTrack
-from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag
-from hilsim.protocols.velodyne.data import ReturnMode
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
     ECHO_DRAWS,

@@ -8,7 +8,7 @@ from hilsim.emulator.insertion.packet import InsertionWorkspace
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.plan import PacketFormat
 from hilsim.emulator.truth import Truth, describe_echo
-from hilsim.protocols.cepton.stdv import POINT_SIZE
+from hilsim.families.cepton.protocol.stdv import POINT_SIZE
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import return_type
 

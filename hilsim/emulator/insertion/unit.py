@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
 from hilsim.emulator.plan import PacketFormat
+from hilsim.families.velodyne.protocol.firing import RecordFirings, build_record_firings
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.velodyne.firing import RecordFirings, build_record_firings
-from hilsim.protocols.velodyne.geometry import FiringGeometry
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.response import Response, cepton_ratios, velodyne_ratios
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M
-from hilsim.protocols.cepton.stdv import POINT_UNIT_M, PointFlag, decode_stdv_points, read_stdv_header
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
-from hilsim.protocols.velodyne.geometry import FiringGeometry
+from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, decode_stdv_points, read_stdv_header
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 _ORDER = np.array([1.0, -3.0, 3.0, -1.0])
 _VARIANCE_RATIO = float((_ORDER**2).sum())

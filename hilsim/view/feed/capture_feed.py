@@ -10,9 +10,9 @@ import numpy.typing as npt
 import structlog
 
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError, HilsimError, require
+from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.scans.streams import SensorStreams

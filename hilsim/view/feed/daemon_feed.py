@@ -15,9 +15,9 @@ import structlog
 
 from hilsim.assembly.shapes import Shape
 from hilsim.capture.batches import DatagramArrays, PcapPieces
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.daemon.remote.packet_client import PacketSource, open_packets
 from hilsim.errors import ConfigError, HilsimError, require
+from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.limits import PACKET_STREAM_BYTES
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
 from hilsim.scans.streams import SensorStreams

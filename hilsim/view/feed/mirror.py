@@ -15,13 +15,13 @@ from hilsim.assembly.shapes import SceneHistory, Shape
 from hilsim.config.hosts import resolved
 from hilsim.config.rig import Rig, rig_of_table
 from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, Script, TravelChange, WeatherChange, parse_change
-from hilsim.emulator.families.ouster import OusterFamily
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Cause, Truth, packets_with_truth
 from hilsim.errors import HilsimError
+from hilsim.families.ouster.family import OusterFamily
+from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.geometry.poses import Pose
 from hilsim.offline.spans import OfflineRig, build_offline
-from hilsim.protocols.ouster.metadata import SensorMetadata
 from hilsim.vehicle.platform import platform_state
 
 _FIRST_FLIGHT_NS = 1_000_000_000

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hilsim.analysis.decode import POINT_DTYPE, decode_cepton, decode_velodyne
-from hilsim.protocols.cepton.stdv import PointFlag
-from hilsim.protocols.velodyne.geometry import VLP_32C_GEOMETRY, vls_128_geometry
+from hilsim.families.cepton.protocol.stdv import PointFlag
+from hilsim.families.velodyne.protocol.geometry import VLP_32C_GEOMETRY, vls_128_geometry
 from tests.unit.background.recordings import VLP16, batch, stdv_payload, vlp16_payloads
 
 VLS128 = vls_128_geometry(55_277)  # as measured on a public capture

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.analysis.ouster_points import OusterDecoder, stacked_payloads
-from hilsim.protocols.ouster.headers import ColumnField
-from hilsim.protocols.ouster.pixels import allocate_pixels
-from hilsim.protocols.ouster.profiles import PROFILES
+from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.ouster.protocol.headers import ColumnField
+from hilsim.families.ouster.protocol.pixels import allocate_pixels
+from hilsim.families.ouster.protocol.profiles import PROFILES
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, sensor
 from tests.ouster_streams import lidar_payloads
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.velodyne_stream import packet_run, stacked_packets, whole_cycles
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
-from hilsim.protocols.velodyne.models import VLP_16
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.models import VLP_16
+from hilsim.families.velodyne.stream import packet_run, stacked_packets, whole_cycles
 from hilsim.units import HOUR_US, TURN_CDEG
 
 CYCLE_US = VLP_16.cycle_us(is_dual=False)

@@ -11,6 +11,7 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.workspace import allocate_workspace
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
@@ -19,7 +20,6 @@ from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.specs import DecimationSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.live import STATE_SIZE, build_live_pose, write_state
 from hilsim.vehicle.platform import live_platform
 from tests.compiled import compiled_only

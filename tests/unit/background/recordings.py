@@ -6,7 +6,7 @@ import numpy as np
 
 from hilsim.capture.batches import DatagramArrays
 from hilsim.capture.pcap import PcapWriter
-from hilsim.protocols.velodyne.geometry import VLP_16_GEOMETRY
+from hilsim.families.velodyne.protocol.geometry import VLP_16_GEOMETRY
 from tests.unit.capture.frames_by_hand import udp_frame
 
 VLP16 = VLP_16_GEOMETRY

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hilsim.protocols.velodyne.data import decode_data_packets
+from hilsim.families.velodyne.protocol.data import decode_data_packets
 
 
 def returns_by_cell(payloads, geometry, columns):

@@ -8,8 +8,8 @@ from hilsim.background.survey import kinds_of
 from hilsim.background.table import BINS, COUNT, KEY, bin_of, empty_table, grown, in_order
 from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, build_turning_plan
 from hilsim.capture.batches import CaptureBatches
-from hilsim.protocols.cepton.stdv import PointFlag
-from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, VLP_32C_GEOMETRY
+from hilsim.families.cepton.protocol.stdv import PointFlag
+from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY, VLP_32C_GEOMETRY
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from tests.unit.background.backgrounds import beyond_mm
 from tests.unit.background.recordings import VLP16, batch, stdv_payload, vlp16_payloads

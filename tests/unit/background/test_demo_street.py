@@ -23,10 +23,10 @@ from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.config.changes import Changes
 from hilsim.config.rig import load_rig
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import rotate
 from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE
 from hilsim.scene.background import AzimuthGrid
 from hilsim.scene.world import build_world
 from hilsim.vehicle.platform import build_platform, platform_state

@@ -18,9 +18,9 @@ from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError, ConfigError
+from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import linear_track
-from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY
 from tests.unit.background.recordings import BEGIN_NS, PACKET_NS, batch, stdv_payload, vlp16_payloads, write_capture
 
 TURN_PACKETS = 75  # 40 cdeg a block

@@ -20,7 +20,7 @@ from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError
-from hilsim.protocols.cepton.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
+from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
 from hilsim.scene.background import ImageGrid
 from tests.unit.background.recordings import write_capture
 from tests.unit.capture.frames_by_hand import udp_frame

@@ -9,7 +9,7 @@ from hilsim.background.pool import map_here
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
 from hilsim.cli.background.outputs import named_profile
-from hilsim.protocols.velodyne.models import BY_NAME
+from hilsim.families.velodyne.protocol.models import BY_NAME
 from tests.unit.background.slow_decoding import returns_by_cell
 from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 

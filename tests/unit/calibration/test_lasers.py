@@ -6,7 +6,7 @@ import pytest
 from hilsim.analysis.calibration.figures import Learned
 from hilsim.analysis.calibration.lasers import fit_lasers, learn_lasers
 from hilsim.analysis.calibration.surfaces import Rays, find_planes
-from hilsim.protocols.velodyne.models import VLP_16
+from hilsim.families.velodyne.protocol.models import VLP_16
 
 LASERS, CELLS = 16, 900
 ROOM_M = ((-4.0, 5.5), (-3.2, 6.0), (-1.4, 1.9))

@@ -9,7 +9,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.errors import CaptureError
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 from tests.unit.calibration.emulated import SPEC, errors
 
 pytestmark = pytest.mark.extended

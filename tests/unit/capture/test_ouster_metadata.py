@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata, load_metadata, metadata_beside, write_beside
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
-from hilsim.protocols.ouster.metadata import metadata_document
+from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata, load_metadata, metadata_beside, write_beside
+from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.protocols.recognise import PacketKind, recognise
 from tests.ouster_sensors import sensor
 from tests.unit.protocols.ouster.test_recognition import lidar_packet

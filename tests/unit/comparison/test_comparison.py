@@ -14,7 +14,7 @@ from hilsim.analysis.comparison.statistics import NAMES
 from hilsim.analysis.comparison.stream import gather
 from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
 from hilsim.errors import CaptureError
-from hilsim.protocols.velodyne.models import HDL_32E
+from hilsim.families.velodyne.protocol.models import HDL_32E
 from tests.unit.conformance.streams import stamps_us, vlp16
 
 

@@ -9,15 +9,15 @@ from click.testing import CliRunner
 
 from hilsim.analysis.comparison.comparison import Verdict
 from hilsim.analysis.comparison.families import compare_either, gather_either
-from hilsim.analysis.comparison.ouster.comparison import compare_ouster
-from hilsim.analysis.comparison.ouster.statistics import OUSTER_STATISTICS
-from hilsim.analysis.comparison.ouster.stream import gather_ouster
-from hilsim.analysis.comparison.ouster.tolerances import OF_OLDER
-from hilsim.capture.ouster_metadata import OusterMetadata, given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.compare import compare
 from hilsim.errors import CaptureError
-from hilsim.protocols.ouster.lidar import lidar_layout
+from hilsim.families.ouster.comparison.comparison import compare_ouster
+from hilsim.families.ouster.comparison.statistics import OUSTER_STATISTICS
+from hilsim.families.ouster.comparison.stream import gather_ouster
+from hilsim.families.ouster.comparison.tolerances import OF_OLDER
+from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata
+from hilsim.families.ouster.protocol.lidar import lidar_layout
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 from tests.unit.conformance.streams import vlp16

@@ -9,8 +9,8 @@ import pytest
 from hilsim.analysis.comparison.comparison import compare
 from hilsim.analysis.comparison.stream import StreamStatistics, gather
 from hilsim.errors import CaptureError
-from hilsim.protocols.velodyne.data import ReturnMode
-from hilsim.protocols.velodyne.models import VLP_16
+from hilsim.families.velodyne.protocol.data import ReturnMode
+from hilsim.families.velodyne.protocol.models import VLP_16
 from tests.unit.conformance.streams import vlp16
 
 

@@ -11,9 +11,9 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import ConfigError
-from hilsim.sensor.cepton_specs import CeptonSetting, CeptonSpec
-from hilsim.sensor.ouster.specs import OusterSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.families.cepton.specs import CeptonSetting, CeptonSpec
+from hilsim.families.ouster.specs import OusterSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 from tests.support import ROOM, write_rig
 
 SCENE = ROOM.split("[[sensor]]")[0]

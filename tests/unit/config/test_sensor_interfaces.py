@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon.ouster.discovery import require_zeroconf
 from hilsim.daemon.streaming.flow_specs import largest_data_size, ring_slots
 from hilsim.errors import ConfigError
+from hilsim.families.ouster.daemon.discovery import require_zeroconf
 from tests.support import write_rig
 
 

@@ -6,8 +6,8 @@ import pytest
 import hilsim
 from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.inspection.inspector import Inspector
-from hilsim.analysis.velodyne_stream import SeenTurn
 from hilsim.api.packet import datagrams_of
+from hilsim.families.velodyne.stream import SeenTurn
 
 SCENE = {"box": [{"position_m": [5.0, 0.0, 0.0], "size_m": [1.0, 20.0, 4.0]}]}
 VIEWS = [

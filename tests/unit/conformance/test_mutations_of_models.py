@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.units import HOUR_US, TURN_CDEG
 
 STREAMS = (("vlp16", {}), ("puck-hi-res", {}), ("vlp32c", {}), ("hdl32e", {}), ("vls128", {}), ("vls128", {"return_mode": "dual"}))

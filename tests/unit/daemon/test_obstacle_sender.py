@@ -13,9 +13,9 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.daemon.flight.obstacle_sender import ScanMessages
 from hilsim.emulator.setting import LidarSetting
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.transmit.packet_queue import allocate_packet_queue, take
 
 

@@ -18,7 +18,7 @@ from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.sinks import follower, part
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.errors import TransmitError
-from hilsim.protocols.velodyne.data import decode_data_packets
+from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.streaming.render_state import RenderCounter
 from tests.support import ROOM, write_rig
 from tests.unit.replay.streams import Recording

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hilsim
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from tests.compiled import compiled_only
 from tests.depth import examples
 from tests.random_edits import RIG, random_edit, write_all_three

@@ -6,9 +6,9 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.fused import render_data_packets
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.workspace import EmulatorCount, allocate_workspace
+from hilsim.families.cepton.protocol.stdv import PointFlag, decode_stdv_points, read_stdv_header
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
-from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points, read_stdv_header
 from hilsim.scene.world import build_world
 from hilsim.sensor.mirror import build_mirror, image_point
 from hilsim.vehicle.platform import build_platform

@@ -7,7 +7,7 @@ from hilsim.api.labelled import points_with_rows
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.config.rig import load_rig
 from hilsim.emulator.truth import packets_with_truth
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from tests.compiled import compiled_only
 from tests.support import ROOM, write_rig
 

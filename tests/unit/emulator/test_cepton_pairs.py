@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.truth import Cause, packets_with_truth
-from hilsim.protocols.cepton.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
-from hilsim.sensor.cepton_specs import CeptonSetting, SegmentSpec
+from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
+from hilsim.families.cepton.specs import CeptonSetting, SegmentSpec
 from hilsim.sensor.echoes import ReturnType
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec

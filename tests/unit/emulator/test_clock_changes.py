@@ -7,8 +7,8 @@ import pytest
 
 from hilsim.compilation.atomics import publish
 from hilsim.emulator.plan import HEARD_ROWS, no_sentences
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
-from hilsim.protocols.velodyne.position import decode_position_packets
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.position import decode_position_packets
 from hilsim.sensor.specs import ClockSetting, PulseState
 from tests.compiled import compiled_only
 from tests.unit.emulator.test_segments import blocks, following, lidar

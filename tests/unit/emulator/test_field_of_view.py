@@ -7,8 +7,8 @@ import pytest
 
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from, packet_start_ns, write_sequences_of
 from hilsim.emulator.truth import packets_with_truth
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world

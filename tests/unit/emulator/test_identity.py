@@ -10,6 +10,7 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.identity.unit import unit_of
 from hilsim.emulator.planning import build_lidar_plan
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.signal.signal import HALVES, NOISES
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.specs import ClockSetting
@@ -17,7 +18,6 @@ from hilsim.sensor.unit.encoder import EncoderSpec
 from hilsim.sensor.unit.position import PositionScheduleSpec, PositionSpec
 from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.warm_up import WarmUpSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
 

@@ -8,13 +8,13 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.inertial import felt_motion
 from hilsim.emulator.lidar import LidarEmulator
+from hilsim.families.velodyne.protocol.data import decode_data_packets
+from hilsim.families.velodyne.protocol.position import decode_imu
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw
 from hilsim.geometry.tracks import fixed_track, smooth_track
-from hilsim.protocols.velodyne.data import decode_data_packets
-from hilsim.protocols.velodyne.position import decode_imu
 from hilsim.scene.world import build_world
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 

@@ -7,11 +7,11 @@ from hilsim.emulator.insertion.insertion import CAPACITY, Inserter, insert_recor
 from hilsim.emulator.insertion.packet import InsertionCount
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, build_cepton_unit, build_velodyne_unit
 from hilsim.emulator.truth import allocate_truth
+from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, encode_stdv_packet
+from hilsim.families.velodyne.protocol.data import BLOCK_FLAG, DATA_PACKET_DTYPE, Product, ReturnMode, factory_bytes
+from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY, VLP_16_GEOMETRY, vls_128_geometry
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.protocols.cepton.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, encode_stdv_packet
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, DATA_PACKET_DTYPE, Product, ReturnMode, factory_bytes
-from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, VLP_16_GEOMETRY, vls_128_geometry
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world

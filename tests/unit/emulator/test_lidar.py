@@ -11,13 +11,13 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.firing import fire
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import allocate_workspace
+from hilsim.families.velodyne.protocol.data import decode_data_packets
+from hilsim.families.velodyne.protocol.position import decode_position_packets
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.rotations import rotate
-from hilsim.protocols.velodyne.data import decode_data_packets
-from hilsim.protocols.velodyne.position import decode_position_packets
 from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.encoder import RateJitterSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import platform_state
 from tests.compiled import COMPILED, compiled_only

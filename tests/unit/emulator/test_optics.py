@@ -11,8 +11,9 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.hits import GAP_SHIFT
 from hilsim.emulator.truth import Cause, packets_with_truth
+from hilsim.families.velodyne.protocol.data import decode_data_packets
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
-from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.rng import Purpose
 from hilsim.scene.materials import DEFAULTS, Material
 from hilsim.scene.primitives import cylinder, sphere
@@ -24,7 +25,6 @@ from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 from tests.depth import examples
 from tests.renderers import CpuRenderer, ReferenceRenderer

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.protocols.ouster.lidar import decode_lidar_packets
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets
 from hilsim.sensor.optics.window import WindowSpec
 from tests.compiled import compiled_only
 from tests.unit.emulator.test_ouster_lidar import FRAME_NS, ouster

@@ -10,16 +10,16 @@ from hilsim.config.sensor_profiles import parse_profile
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
+from hilsim.families.ouster.protocol.geometry import column_angles_rad, points_m
+from hilsim.families.ouster.protocol.imu import decode_imu_packets
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
+from hilsim.families.ouster.setting import OusterSetting
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.protocols.ouster.geometry import column_angles_rad, points_m
-from hilsim.protocols.ouster.imu import decode_imu_packets
-from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SunSpec
-from hilsim.sensor.ouster.setting import OusterSetting
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.platform import build_platform

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.retime import Retiming, StampClock, retime
-from hilsim.protocols.cepton.info import encode_info_packet
+from hilsim.families.cepton.protocol.info import encode_info_packet
 
 CLOCK = StampClock(shown_ns=1_700_000_000_000_000_000, utc_ns=1_800_000_000_000_000_000)
 SENTENCE = b"$GPRMC,081802.00,A,3649.7478558,N,00224.4542928,W,0.034,212.5,210116,0.0,E,A*2E\r\n"

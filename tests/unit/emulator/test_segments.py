@@ -13,15 +13,15 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import packet_start_ns
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.emulator.workspace import allocate_workspace
+from hilsim.families.cepton.specs import CeptonSpec
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import linear_track
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.cepton_specs import CeptonSpec
 from hilsim.sensor.optics.weather import WeatherSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.vehicle.platform import build_platform
 from tests.compiled import compiled_only
 from tests.lidars import lidar_setting

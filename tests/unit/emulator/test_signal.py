@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hilsim.analysis.received_signal import measure_signal
-from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.truth import packets_with_truth
-from hilsim.protocols.velodyne.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread

@@ -8,13 +8,13 @@ import pytest
 
 from hilsim.analysis.received_losses import drop_outs, empty_bytes, find_edges
 from hilsim.analysis.received_signal import measure_signal
-from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
+from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.sensor.signal.signal import drop_out_ratios
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall
 

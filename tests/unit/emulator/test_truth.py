@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.truth import Cause, Truth, allocate_truth, note_returns, packets_with_truth
+from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
-from hilsim.protocols.velodyne.data import decode_data_packets
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, ReturnType
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from hilsim.analysis.inspection.inspector import inspect
 from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text
 from hilsim.analysis.inspection.result import OusterImu, OusterLidar
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.inspect import inspect as inspect_command
+from hilsim.families.ouster.metadata_files import OusterMetadata
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 

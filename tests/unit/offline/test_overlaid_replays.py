@@ -8,8 +8,8 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import load_rig
 from hilsim.config.script import load_script
 from hilsim.errors import HilsimError
+from hilsim.families.cepton.protocol.stdv import PointFlag, decode_stdv_points
 from hilsim.offline.record import record as record_offline
-from hilsim.protocols.cepton.stdv import PointFlag, decode_stdv_points
 from tests.compiled import compiled_only
 
 pytestmark = compiled_only

@@ -7,7 +7,7 @@ from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_imag
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.cli.picture import Gathered
 from hilsim.errors import CaptureError, PacketError
-from hilsim.protocols.cepton.stdv import POINT_DTYPE, PointFlag, encode_stdv_packet
+from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, encode_stdv_packet
 
 PARITY, NO_RETURN = PointFlag.FRAME_PARITY, PointFlag.NO_RETURN
 

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from hilsim.analysis.comparison.stream import gather
-from hilsim.analysis.ouster_points import OusterDecoder, stacked_payloads
-from hilsim.analysis.picture.ouster import FrameGatherer, frame_scan
 from hilsim.cli.picture import picture
 from hilsim.errors import CaptureError
-from hilsim.protocols.ouster.profiles import PROFILES
+from hilsim.families.ouster.picture import FrameGatherer, frame_scan
+from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.ouster.protocol.profiles import PROFILES
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import lidar_payloads, stream, write_capture
 

@@ -11,12 +11,12 @@ from velodyne_decoder import Config, Model, read_pcap
 from hilsim.analysis.picture.draw import draw_scan, nearest_firings
 from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
 from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets
-from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.cli import cli
 from hilsim.errors import CaptureError, PacketError
-from hilsim.protocols.velodyne.data import BLOCK_FLAG, DATA_PACKET_DTYPE
-from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY
-from hilsim.protocols.velodyne.models import VLS_128
+from hilsim.families.velodyne.protocol.data import BLOCK_FLAG, DATA_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY
+from hilsim.families.velodyne.protocol.models import VLS_128
+from hilsim.families.velodyne.stream import stacked_packets
 from tests.unit.background.recordings import write_capture
 
 CAPTURES = {

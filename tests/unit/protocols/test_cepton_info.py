@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.protocols.cepton.info import INFO_PACKET_DTYPE, INFO_PACKET_SIZE, InfoPacket, encode_info_packet, read_info_packet, write_sync_offset
+from hilsim.families.cepton.protocol.info import (
+    INFO_PACKET_DTYPE,
+    INFO_PACKET_SIZE,
+    InfoPacket,
+    encode_info_packet,
+    read_info_packet,
+    write_sync_offset,
+)
 
 SAID = {
     "model": 24,

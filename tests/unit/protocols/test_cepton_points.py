@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim.errors import PacketError
-from hilsim.protocols.cepton.stdv import (
+from hilsim.families.cepton.protocol.stdv import (
     POINT_DTYPE,
     PointFlag,
     decode_stdv_points,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.protocols.cepton.stdv import FRAME_PARITY, SEQUENCE_OFFSET, STAMP_OFFSET, StdvHeader, frame_parities, read_stdv_header
+from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, SEQUENCE_OFFSET, STAMP_OFFSET, StdvHeader, frame_parities, read_stdv_header
 
 
 def packet(*, version=1, size=20, stamp_us=1_600_000_000_123_456, point_size=10, points=3, tail=None):

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.errors import PacketError
-from hilsim.protocols.nmea import GPRMC_CAPACITY, civil_date, write_gprmc
-from hilsim.protocols.velodyne.position import (
+from hilsim.families.velodyne.protocol.position import (
     POSITION_PACKET_DTYPE,
     POSITION_PACKET_SIZE,
     PpsState,
@@ -20,6 +19,7 @@ from hilsim.protocols.velodyne.position import (
     encode_imu_module,
     encode_position_packet,
 )
+from hilsim.protocols.nmea import GPRMC_CAPACITY, civil_date, write_gprmc
 from tests.depth import examples
 
 

@@ -14,7 +14,7 @@ from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli import cli
-from hilsim.protocols.velodyne.data import RETURNS_BY_MODE_BYTE, Return, ReturnMode
+from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE, Return, ReturnMode
 from hilsim.sensor.setup import ReturnModeName
 from tests.unit.background.recordings import write_capture
 from tests.unit.conformance.own_stream import emulate

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.errors import PacketError
-from hilsim.protocols.velodyne.data import (
+from hilsim.families.velodyne.protocol.data import (
     DATA_PACKET_DTYPE,
     DATA_PACKET_SIZE,
     Product,

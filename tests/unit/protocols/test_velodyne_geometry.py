@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.protocols.velodyne.geometry import HDL_32E_GEOMETRY, PUCK_HI_RES_GEOMETRY, VLP_32C_GEOMETRY, FiringGeometry
-from hilsim.protocols.velodyne.models import BY_NAME, MODELS
+from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY, PUCK_HI_RES_GEOMETRY, VLP_32C_GEOMETRY, FiringGeometry
+from hilsim.families.velodyne.protocol.models import BY_NAME, MODELS
 
 
 @pytest.mark.parametrize("model", [model for model in MODELS if model.name != "VLP-32C"], ids=lambda model: model.name)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.protocols.velodyne.models import HDL_32E, VLP_16, identify_model
-from hilsim.protocols.velodyne.steps import wrapped_cdeg, wrapped_us
+from hilsim.families.velodyne.protocol.models import HDL_32E, VLP_16, identify_model
+from hilsim.families.velodyne.protocol.steps import wrapped_cdeg, wrapped_us
 
 HALF_HOUR_US = 1_800_000_000
 OF_VLP_16, OF_HDL_32E = 0x22, 0x21

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hilsim.protocols.velodyne.web_interface import (
+from hilsim.families.velodyne.protocol.web_interface import (
     FORM_PATHS,
     GpsConditions,
     HostSetting,

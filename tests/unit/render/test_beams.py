@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
 from hilsim.render.beams import cast_beams
 from hilsim.render.cells import NO_CELL, NO_CELLS
@@ -17,7 +18,6 @@ from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import Beam, build_beam
 from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.depth import examples
 from tests.lidars import exact_signal
 from tests.renderers import ReferenceRenderer

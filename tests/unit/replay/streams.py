@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.capture.pcap import PcapWriter
+from hilsim.families.velodyne.protocol.data import Product, ReturnMode, encode_data_packet, factory_bytes
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.velodyne.data import Product, ReturnMode, encode_data_packet, factory_bytes
 from hilsim.replay.timeline import Recorded
 
 HOUR_NS = 3_600_000_000_000

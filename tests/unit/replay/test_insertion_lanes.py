@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.insertion.insertion import Inserter
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, Product, ReturnMode
+from hilsim.families.velodyne.protocol.geometry import VLP_16_GEOMETRY, vls_128_geometry
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
-from hilsim.protocols.velodyne.data import DATA_PACKET_DTYPE, Product, ReturnMode
-from hilsim.protocols.velodyne.geometry import VLP_16_GEOMETRY, vls_128_geometry
 from hilsim.replay.inserting.lanes import InsertionLanes
 from tests.compiled import compiled_only
 from tests.unit.emulator.test_insertion import packet, plate, velodyne, world

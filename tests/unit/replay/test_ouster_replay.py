@@ -8,11 +8,11 @@ from click.testing import CliRunner
 
 from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
-from hilsim.analysis.ouster_stream import cut_head, read_heads
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.convert.command import convert
+from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.families.ouster.stream import cut_head, read_heads
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.flows import LoopbackSources

@@ -4,7 +4,7 @@ import pytest
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
-from hilsim.protocols.cepton.info import encode_info_packet
+from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.protocols.recognise import recognise
 from hilsim.replay.tracks import Track
 from tests.unit.replay.streams import stdv_packet

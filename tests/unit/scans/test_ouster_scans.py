@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from hilsim.capture.batches import gathered
-from hilsim.capture.ouster_metadata import OusterMetadata
+from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.scans.points import DECODED_DTYPE
 from hilsim.scans.streams import SensorStreams
 from tests.ouster_sensors import sensor

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.emulator.families.cepton import CeptonFamily
-from hilsim.protocols.cepton.stdv import PointFlag
+from hilsim.families.cepton.family import CeptonFamily
+from hilsim.families.cepton.protocol.stdv import PointFlag
 from hilsim.sensor.echoes import EchoChoice, chosen_echo
 from hilsim.sensor.response import ReturnFlag, brightness, build_response, cepton_reflectivity, return_flags
 from tests.cepton_models import mirror_spec, with_detector

@@ -11,7 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.protocols.velodyne.data import Product, ReturnMode, decode_data_packets, encode_data_packet, factory_bytes
+from hilsim.families.velodyne.protocol.data import Product, ReturnMode, decode_data_packets, encode_data_packet, factory_bytes
+from hilsim.families.velodyne.specs import ChannelSpec, VelodyneSpec
 from hilsim.rng import Purpose
 from hilsim.sensor.decimation import (
     SPURIOUS_POINT_PURPOSE,
@@ -31,7 +32,6 @@ from hilsim.sensor.decimation import (
 from hilsim.sensor.head import build_head, head_turns
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.unit.encoder import RateJitterSpec
-from hilsim.sensor.velodyne_specs import ChannelSpec, VelodyneSpec
 
 VLP16 = {"lower_fov_deg": -15.0, "upper_fov_deg": 15.0}
 PUCK = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")

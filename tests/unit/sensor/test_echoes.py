@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.scene.materials import Material
 from hilsim.sensor.echoes import (
     ECHO,
@@ -26,7 +27,6 @@ from hilsim.sensor.echoes import (
     is_detected,
 )
 from hilsim.sensor.response import build_response, noise_sd_m, reflectivity_byte
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 
 THRESHOLD = 5.0e-5

@@ -5,9 +5,9 @@ import pytest
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.head import build_head, head_reading_cdeg
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec, build_encoder, encoder_code
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 
 PROFILE = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")

@@ -6,10 +6,10 @@ import pytest
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.protocols.velodyne.data import decode_data_packets
+from hilsim.families.velodyne.protocol.data import decode_data_packets
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.head import build_head, head_reading_cdeg, head_turns
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec, build_encoder
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.compiled import compiled_only
 
 SEQUENCE_NS = 55_296

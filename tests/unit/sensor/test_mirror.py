@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.sensor.cepton_specs import MirrorSpec, SegmentSpec
+from hilsim.families.cepton.specs import MirrorSpec, SegmentSpec
 from hilsim.sensor.mirror import build_mirror, image_extent, image_point, no_mirror, scan_number
 from tests.cepton_models import MIDDLE, TEN_HZ, mirror_spec
 from tests.depth import examples

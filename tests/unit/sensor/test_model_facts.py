@@ -5,8 +5,8 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory, read_profile
 from hilsim.errors import ConfigError
-from hilsim.protocols.velodyne.models import BY_NAME, VLP_16, VLP_32C
-from hilsim.sensor.velodyne_specs import VelodyneSpec
+from hilsim.families.velodyne.protocol.models import BY_NAME, VLP_16, VLP_32C
+from hilsim.families.velodyne.specs import VelodyneSpec
 
 VLP16 = read_toml(profiles_directory() / "sensors" / "vlp16.toml")
 TURNING = [path for path in sorted((profiles_directory() / "sensors").glob("*.toml")) if read_profile(path).get("family", "velodyne") == "velodyne"]

@@ -5,9 +5,9 @@ import pytest
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.position_stream import build_position_stream, next_position, position_time_ns, seek_positions
 from hilsim.sensor.response import build_response, distance_code, is_dropped, noise_sd_m, range_noise, reflectivity_byte
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.lidars import exact_signal
 
 

@@ -5,12 +5,12 @@ import pytest
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.clock import build_device_clock, device_from_rig
 from hilsim.sensor.head import build_head, build_model_head, continued_head, head_turns, passage_ns, turned
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.encoder import RateJitterSpec
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 
 SECOND_NS = 10**9
 UTC_NS = 1_767_225_600 * SECOND_NS + 123_456_789

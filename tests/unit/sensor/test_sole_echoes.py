@@ -12,11 +12,11 @@ from hilsim.compilation.jit import kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, lane_numbers, load_lanes, store_lanes
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rng import Purpose, uniform
 from hilsim.sensor import sole_echoes
 from hilsim.sensor.echoes import ECHO_DRAWS, detection_probability, is_detected
 from hilsim.sensor.response import brightness, build_response, distance_code, noise_sd_m
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from tests.cepton_models import mirror_spec, with_detector
 
 EVERYBODY = (1 << WIDTH) - 1

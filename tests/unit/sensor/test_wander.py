@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.analysis.velodyne_stream import stacked_packets
 from hilsim.capture.pcap import CaptureFile
+from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.sensor.clock import build_device_clock, stamp_us
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.wander import build_stamp_wander, no_stamp_wander, stamp_wander_ns

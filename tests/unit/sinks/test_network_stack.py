@@ -10,13 +10,13 @@ import pytest
 
 from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
-from hilsim.capture.ouster_metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import load_rig
+from hilsim.families.ouster.metadata_files import given_metadata
+from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.offline.record import record
 from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE, VELODYNE_DATA_STYLE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.ouster.metadata import metadata_document
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.network_stack import NetworkStacks
 from hilsim.sinks.pcap import PcapSeriesSink, RecordSpec

@@ -13,13 +13,13 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import TransmitError
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.setup import WHOLE_TURN_DEG
-from hilsim.sensor.velodyne_specs import VelodyneSpec
 from hilsim.streaming.device_loop import PACKETS_TOGETHER
 from hilsim.streaming.render_state import Place, RenderCounter
 from hilsim.streaming.render_thread import RenderThread

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.protocols.cepton.info import encode_info_packet
-from hilsim.protocols.cepton.stdv import POINT_DTYPE, encode_stdv_packet
+from hilsim.families.cepton.protocol.info import encode_info_packet
+from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, encode_stdv_packet
 
 EPOCH_US = 1_767_225_600_000_000
 LASERS, FIRING_US, FRAME_US = 8, 8, 100_000

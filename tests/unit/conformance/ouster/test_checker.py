@@ -9,8 +9,8 @@ from click.testing import CliRunner
 import hilsim
 from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.cli.verify import verify as verify_command
+from hilsim.families.ouster.metadata_files import OusterMetadata
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 

@@ -8,13 +8,13 @@ import pytest
 
 from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
-from hilsim.capture.ouster_metadata import OusterMetadata
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.ouster.crc import crc64
-from hilsim.protocols.ouster.firmware import Footer
-from hilsim.protocols.ouster.imu import ACCEL_GYRO_NMEA, encode_imu_measurements, imu_layout
-from hilsim.protocols.ouster.profiles import HeaderKind
-from hilsim.protocols.ouster.recognition import FORMS
+from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.families.ouster.protocol.crc import crc64
+from hilsim.families.ouster.protocol.firmware import Footer
+from hilsim.families.ouster.protocol.imu import ACCEL_GYRO_NMEA, encode_imu_measurements, imu_layout
+from hilsim.families.ouster.protocol.profiles import HeaderKind
+from hilsim.families.ouster.protocol.recognition import FORMS
 from tests.ouster_sensors import header_of, sensor
 from tests.ouster_streams import SOURCE, lidar_payloads, stream
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hilsim.protocols.ouster.firmware import Firmware, Footer, find_firmware, footer_of, pixel_shifts
-from hilsim.protocols.ouster.profiles import HeaderKind
+from hilsim.families.ouster.protocol.firmware import Firmware, Footer, find_firmware, footer_of, pixel_shifts
+from hilsim.families.ouster.protocol.profiles import HeaderKind
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.protocols.ouster.geometry import Beams, column_angles_rad, encoder_angles_rad, offset_transform, points_m
+from hilsim.families.ouster.protocol.geometry import Beams, column_angles_rad, encoder_angles_rad, offset_transform, points_m
 from tests.ouster_sensors import beams
 
 AT_THE_AXIS = offset_transform(0.0, 0.0, 0.0)

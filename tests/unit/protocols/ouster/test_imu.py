@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hilsim.errors import PacketError
-from hilsim.protocols.ouster.crc import crcs_of
-from hilsim.protocols.ouster.firmware import Footer
-from hilsim.protocols.ouster.headers import field_values
-from hilsim.protocols.ouster.imu import (
+from hilsim.families.ouster.protocol.crc import crcs_of
+from hilsim.families.ouster.protocol.firmware import Footer
+from hilsim.families.ouster.protocol.headers import field_values
+from hilsim.families.ouster.protocol.imu import (
     IMU_PACKET_SIZE,
     decode_imu_measurements,
     decode_imu_packets,
@@ -17,7 +17,7 @@ from hilsim.protocols.ouster.imu import (
     encode_imu_packet,
     imu_layout,
 )
-from hilsim.protocols.ouster.profiles import HeaderKind
+from hilsim.families.ouster.protocol.profiles import HeaderKind
 from tests.ouster_sensors import header_of, sensor
 
 ACCELERATION, RATE = np.array([0.008300781, -0.11083984, 1.0209961], np.float32), np.array([0.18310547, -300.5, -0.0], np.float32)

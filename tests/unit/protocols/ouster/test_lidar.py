@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.errors import PacketError
-from hilsim.protocols.ouster.firmware import FOOTER_CONSTANT, Footer
-from hilsim.protocols.ouster.headers import COLUMN_DTYPE, HEADER_DTYPE, ColumnField, HeaderField, field_values
-from hilsim.protocols.ouster.lidar import decode_lidar_packets, encode_lidar_packet, lidar_layout
-from hilsim.protocols.ouster.pixels import allocate_pixels
-from hilsim.protocols.ouster.profiles import PROFILES, FieldKind, HeaderKind
+from hilsim.families.ouster.protocol.firmware import FOOTER_CONSTANT, Footer
+from hilsim.families.ouster.protocol.headers import COLUMN_DTYPE, HEADER_DTYPE, ColumnField, HeaderField, field_values
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, encode_lidar_packet, lidar_layout
+from hilsim.families.ouster.protocol.pixels import allocate_pixels
+from hilsim.families.ouster.protocol.profiles import PROFILES, FieldKind, HeaderKind
 from tests import ouster_sensors
 from tests.depth import examples
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, random_pixels

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from hilsim.errors import PacketError
-from hilsim.protocols.ouster.firmware import Firmware, Footer
-from hilsim.protocols.ouster.lidar import decode_lidar_packets, lidar_layout
-from hilsim.protocols.ouster.metadata import GROUPS, LIDAR_MODES, metadata_document
-from hilsim.protocols.ouster.metadata_reading import read_metadata
-from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
+from hilsim.families.ouster.protocol.firmware import Firmware, Footer
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
+from hilsim.families.ouster.protocol.metadata import GROUPS, LIDAR_MODES, metadata_document
+from hilsim.families.ouster.protocol.metadata_reading import read_metadata
+from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from tests.ouster_sensors import sensor
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hilsim.protocols.ouster.firmware import Footer
-from hilsim.protocols.ouster.lidar import lidar_layout
-from hilsim.protocols.ouster.profiles import PROFILES, Field, FieldKind, HeaderKind, Profile
+from hilsim.families.ouster.protocol.firmware import Footer
+from hilsim.families.ouster.protocol.lidar import lidar_layout
+from hilsim.families.ouster.protocol.profiles import PROFILES, Field, FieldKind, HeaderKind, Profile
 
 SIZES = {
     "LEGACY": (3392, 6464, 12608, 24896, 49472),

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from hilsim.protocols.ouster.headers import COLUMNS, HeaderField
-from hilsim.protocols.ouster.imu import encode_imu_measurements, encode_imu_packet, imu_layout
-from hilsim.protocols.ouster.lidar import lidar_layout
-from hilsim.protocols.ouster.pixels import allocate_pixels
-from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
-from hilsim.protocols.ouster.recognition import CHANNELS, FORMS, describe_fits, fits_of, header_kind, read_header_field
+from hilsim.families.ouster.protocol.headers import COLUMNS, HeaderField
+from hilsim.families.ouster.protocol.imu import encode_imu_measurements, encode_imu_packet, imu_layout
+from hilsim.families.ouster.protocol.lidar import lidar_layout
+from hilsim.families.ouster.protocol.pixels import allocate_pixels
+from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
+from hilsim.families.ouster.protocol.recognition import CHANNELS, FORMS, describe_fits, fits_of, header_kind, read_header_field
 from hilsim.protocols.recognise import PacketKind, recognise
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, sensor
 

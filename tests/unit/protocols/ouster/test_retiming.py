@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.retime import Retiming, StampClock, retime
-from hilsim.protocols.ouster.imu import decode_imu_measurements, decode_imu_packets, imu_layout
-from hilsim.protocols.ouster.lidar import decode_lidar_packets
-from hilsim.protocols.ouster.profiles import PROFILES, HeaderKind
-from hilsim.protocols.ouster.retiming import frame_of, stamp_place, with_frame_id
+from hilsim.families.ouster.protocol.imu import decode_imu_measurements, decode_imu_packets, imu_layout
+from hilsim.families.ouster.protocol.lidar import decode_lidar_packets
+from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
+from hilsim.families.ouster.protocol.retiming import frame_of, stamp_place, with_frame_id
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, random_pixels, sensor
 from tests.unit.protocols.ouster.test_recognition import imu_packet, lidar_packet, measurements_packet
 

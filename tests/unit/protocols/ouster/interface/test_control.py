@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from hilsim.protocols.ouster.interface.answers import Conditions
-from hilsim.protocols.ouster.interface.commands import command_outcome, line_of
-from hilsim.protocols.ouster.interface.http import Request, outcome_of
-from hilsim.protocols.ouster.interface.state import ControlState
-from hilsim.protocols.ouster.metadata import GROUPS
-from hilsim.protocols.ouster.metadata_reading import read_metadata
+from hilsim.families.ouster.interface.answers import Conditions
+from hilsim.families.ouster.interface.commands import command_outcome, line_of
+from hilsim.families.ouster.interface.http import Request, outcome_of
+from hilsim.families.ouster.interface.state import ControlState
+from hilsim.families.ouster.protocol.metadata import GROUPS
+from hilsim.families.ouster.protocol.metadata_reading import read_metadata
 from tests.ouster_sensors import sensor
 
 CLIENT = "10.0.0.7"

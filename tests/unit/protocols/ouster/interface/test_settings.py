@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from hilsim.protocols.ouster.firmware import Firmware
-from hilsim.protocols.ouster.interface.settings import (
+from hilsim.families.ouster.interface.settings import (
     SETTINGS,
     column_window,
     factory_settings,
@@ -13,7 +12,8 @@ from hilsim.protocols.ouster.interface.settings import (
     require_compatible,
     staged_settings,
 )
-from hilsim.protocols.ouster.metadata import metadata_document
+from hilsim.families.ouster.protocol.firmware import Firmware
+from hilsim.families.ouster.protocol.metadata import metadata_document
 from tests.ouster_sensors import sensor
 
 VERSIONS = [(2, 3), (2, 5), (3, 0), (3, 1), (3, 2)]

@@ -1,0 +1,1 @@
+"""Sensor families: all that is a vendor's own is in one folder."""

@@ -1,0 +1,1 @@
+"""Cepton-style sensors."""

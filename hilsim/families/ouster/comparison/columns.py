@@ -1,0 +1,97 @@
+"""Statistics of the columns' stamps: an encoder triggers the columns, so their steps vary with the angle and are no white noise."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.families.ouster.comparison.blocks import LidarBlock
+from hilsim.families.ouster.protocol.metadata import SensorMetadata
+from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
+
+GRIDS_NS = (10, 8)
+"""Steps of the stamps of Rev 6 (firmware to 2.3) and Rev 7 units."""
+_STEP_BIN_US, _LONGEST_STEP_US = 0.002, 400.0
+_FRAME_BIN_US, _LONGEST_FRAME_US = 1.0, 400_000.0
+_NEVER = -(1 << 62)
+
+
+class ColumnStatistics:
+    """Steps and grid of the stamps of columns, and columns that are missing.
+
+    Attributes:
+        steps: Steps between neighbouring columns in us, in bins of 2 ns.
+        stamps: Number of stamps.
+        on_grid: ``int64[2]``, number of stamps that are multiples of each of ``GRIDS_NS``.
+        present: Number of columns of the window that were received with pixels.
+        without_pixels: Number of columns of the window that were received without.
+    """
+
+    def __init__(self, metadata: SensorMetadata) -> None:
+        self.steps = Histogram(first=0.0, width=_STEP_BIN_US, bins=round(_LONGEST_STEP_US / _STEP_BIN_US))
+        self.stamps = 0
+        self.on_grid = np.zeros(len(GRIDS_NS), np.int64)
+        self.present = 0
+        self.without_pixels = 0
+        self._first, self._last = metadata.window
+        self._pairs = 0
+        self._sums = np.zeros(3)  # of the earlier, of the later deviations from the nominal step, and of their products, ns
+        self._former: tuple[float, bool] = (0.0, False)
+        self._nominal_us = 1e6 / (metadata.columns_per_frame * metadata.rate_hz)
+
+    def look(self, block: LidarBlock) -> None:
+        """Add a block."""
+        stamps = block.stamp_ns.ravel()
+        step = np.diff(stamps, prepend=block.former_stamp_ns)
+        follows = block.follows.ravel() & (stamps > 0) & (np.concatenate((np.array([block.former_stamp_ns]), stamps[:-1])) > 0)
+        self.steps.add(step[follows] / 1000.0)
+        self._add_pairs(step - block.column_ns, follows)
+        known = stamps[stamps > 0]
+        self.stamps += known.size
+        self.on_grid += [np.count_nonzero(known % grid == 0) for grid in GRIDS_NS]
+        is_inside = self._is_inside(block.packets.columns["measurement_id"].astype(np.int64))
+        self.present += int((is_inside & block.is_valid).sum())
+        self.without_pixels += int((is_inside & ~block.is_valid).sum())
+
+    def _is_inside(self, column: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        after, before = column >= self._first, column <= self._last
+        return after & before if self._first <= self._last else after | before
+
+    def _add_pairs(self, deviation: npt.NDArray[np.float64], follows: npt.NDArray[np.bool_]) -> None:
+        deviations = np.concatenate((np.array([self._former[0]]), deviation))
+        known = np.concatenate((np.array([self._former[1]]), follows))
+        both = known[1:] & known[:-1]
+        earlier, later = deviations[:-1][both], deviations[1:][both]
+        self._pairs += len(later)
+        self._sums += (earlier.sum(), later.sum(), earlier @ later)
+        self._former = float(deviation[-1]), bool(follows[-1])
+
+    @property
+    def autocorrelation(self) -> float:
+        """Correlation of neighbouring steps; -0.5 for white noise of the stamps, NaN if nothing varies."""
+        variance = (1000.0 * self.steps.sd) ** 2
+        if not self._pairs or not variance > 0.0:
+            return float("nan")
+        mean = 1000.0 * (self.steps.mean - self._nominal_us)
+        earlier, later, products = self._sums.tolist()
+        return float((products - mean * (earlier + later)) / self._pairs + mean * mean) / variance
+
+
+class FrameStatistics:
+    """Time from turn to turn.
+
+    Attributes:
+        durations: Stamp of each packet minus that of the same packet one frame earlier, us.
+    """
+
+    def __init__(self, metadata: SensorMetadata) -> None:
+        self.durations = Histogram(first=0.0, width=_FRAME_BIN_US, bins=round(_LONGEST_FRAME_US / _FRAME_BIN_US))
+        self._packets = metadata.columns_per_frame // COLUMNS_PER_PACKET
+        self._position = np.full(self._packets, _NEVER, np.int64)
+        self._stamp_ns = np.zeros(self._packets, np.int64)
+
+    def look(self, block: LidarBlock) -> None:
+        """Add a block of at most a frame's packets."""
+        places, stamps = block.position % self._packets, block.stamp_ns[:, -1]
+        is_known = (self._position[places] == block.position - self._packets) & (stamps > 0) & (self._stamp_ns[places] > 0)
+        self.durations.add((stamps - self._stamp_ns[places])[is_known] / 1000.0)
+        self._position[places], self._stamp_ns[places] = block.position, stamps

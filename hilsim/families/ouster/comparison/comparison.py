@@ -1,0 +1,70 @@
+"""Comparison of two streams of Ouster sensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hilsim.analysis.comparison.comparison import Comparison, asked_limits, make_row
+from hilsim.errors import CaptureError
+from hilsim.families.ouster.comparison.statistics import OUSTER_STATISTICS
+from hilsim.families.ouster.comparison.stream import OusterStatistics
+from hilsim.families.ouster.comparison.tolerances import MEASURED_MODE, OF_OLDER, OLDER_BEFORE, OUSTER_TOLERANCES
+from hilsim.families.ouster.protocol.profiles import FieldKind
+
+_OF_STEPS = ("columns.mean", "columns.sd", "columns.smallest", "columns.largest")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OusterComparison(Comparison):
+    """The differences between two streams of Ouster sensors."""
+
+    def notes(self) -> list[str]:
+        """Remarks that limit the meaning of distances."""
+        sentences = []
+        firmware = [str(stream.metadata.firmware) for stream in (self.a, self.b)]
+        if firmware[0] != firmware[1]:
+            sentences.append(f"the firmware differs ({', '.join(firmware)}), by which real units differ, too")
+        for letter, stream in (("A", self.a), ("B", self.b)):
+            if stream.other_packets:
+                sentences.append(f"{letter}: {stream.other_packets:,} lidar packets of another sensor or profile were passed over")
+            if stream.spacing.doubt:
+                sentences.append(f"{letter}: {stream.spacing.doubt}; spacing is not the sensor's")
+        return sentences
+
+
+def compare_ouster(a: OusterStatistics, b: OusterStatistics, names: tuple[str, str], limits: Mapping[str, float] | None = None) -> OusterComparison:
+    """Compare two streams of Ouster sensors.
+
+    Args:
+        a: Statistics of the first stream.
+        b: Statistics of the second stream.
+        names: Names of the two streams in errors.
+        limits: Largest allowed distances by names of statistics.
+
+    Raises:
+        CaptureError: product line, profile or mode differ; the text names all that differ.
+    """
+    kinds = [
+        ("product line", a.line, b.line),
+        ("lidar profile", a.metadata.lidar_profile, b.metadata.lidar_profile),
+        ("lidar mode", a.metadata.lidar_mode, b.metadata.lidar_mode),
+    ]
+    faults = [f"{what} must be the same, got {one} in {names[0]} and {other} in {names[1]}" for what, one, other in kinds if one != other]
+    if faults:
+        raise CaptureError("\n".join(faults))
+    tolerances = OF_OLDER if max(a.metadata.firmware, b.metadata.firmware) < OLDER_BEFORE else OUSTER_TOLERANCES
+    rows = []
+    for statistic in OUSTER_STATISTICS:
+        if statistic.is_of_pairs and a.dual is None:
+            continue
+        rows.append(make_row(statistic, (a, b), tolerances.get(statistic.name), _obstacle(statistic.name, a)))
+    return OusterComparison(a=a, b=b, rows=tuple(rows), limits=asked_limits(rows, limits))
+
+
+def _obstacle(name: str, stream: OusterStatistics) -> str:
+    """Reason why a tolerance does not hold for streams of this kind; empty if it holds."""
+    range_step_mm = next(field.scale for field in stream.metadata.profile.fields if field.kind is FieldKind.RANGE)
+    if name in _OF_STEPS and stream.metadata.lidar_mode != MEASURED_MODE:
+        return f"no real unit in a mode other than {MEASURED_MODE} was measured"
+    if name.startswith("ranges.") and range_step_mm != 1:
+        return f"the profile's ranges have steps of {range_step_mm} mm"
+    return ""

@@ -1,0 +1,150 @@
+"""Rules for packet headers, column headers and footers: identity, reserved bits, states, and the last eight bytes."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.families.ouster.conformance.block import LidarBlock
+from hilsim.families.ouster.protocol.bits import read_bits
+from hilsim.families.ouster.protocol.crc import CRC_SIZE
+from hilsim.families.ouster.protocol.firmware import FOOTER_SIZE, Footer
+from hilsim.families.ouster.protocol.headers import COLUMNS, HEADERS, LIDAR_PACKET, PACKET_HEADER_SIZE, ColumnField, HeaderField
+from hilsim.families.ouster.protocol.lidar import footers_of
+from hilsim.families.ouster.protocol.profiles import HeaderKind
+
+TYPE = Rule(id="ouster.type", severity=Severity.ERROR)
+SERIAL = Rule(id="ouster.serial", severity=Severity.ERROR)
+INIT_ID = Rule(id="ouster.init_id", severity=Severity.ERROR)
+RESERVED = Rule(id="ouster.reserved", severity=Severity.ERROR)
+STATUS = Rule(id="ouster.status", severity=Severity.ERROR)
+STATES = Rule(id="ouster.states", severity=Severity.ERROR)
+FOOTER = Rule(id="ouster.footer", severity=Severity.ERROR)
+
+_H = HeaderField
+_LONGEST_COUNTDOWN_S, _MOST_SHUTDOWN, _MOST_LIMITING = 30, 1, 9
+
+
+def _reserved(kind: HeaderKind) -> npt.NDArray[np.uint8]:
+    """``uint8[32]``: bits of a packet header that no field has."""
+    mask = np.full(PACKET_HEADER_SIZE, 0xFF, np.uint8)
+    for place in HEADERS[kind].values():
+        for bit in range(8 * place.offset, 8 * place.offset + place.bits):
+            mask[bit // 8] &= ~np.uint8(1 << bit % 8)
+    return mask
+
+
+_RESERVED: dict[HeaderKind, npt.NDArray[np.uint8]] = {kind: _reserved(kind) for kind in HeaderKind if kind is not HeaderKind.NONE}
+
+
+def look_at_headers(block: LidarBlock, log: FindingLog) -> None:
+    """Judge the packet headers, the columns' status and the footers of a block."""
+    _look_at_status(block, log)
+    if block.kind is HeaderKind.NONE:
+        return
+    _look_at_identity(block, log)
+    _look_at_reserved(block, log)
+    _look_at_states(block, log)
+    _look_at_footers(block, log)
+
+
+def _offset(block: LidarBlock, field: HeaderField) -> int:
+    return HEADERS[block.kind][field].offset
+
+
+def _look_at_identity(block: LidarBlock, log: FindingLog) -> None:
+    headers = block.heads.headers
+    log.report_each(
+        TYPE,
+        np.flatnonzero(headers["packet_type"] != LIDAR_PACKET).tolist(),
+        lambda row: f"packet type must be {LIDAR_PACKET}, got {headers['packet_type'][row]}",
+        lambda row: block.place(row, 0),
+    )
+    if block.metadata is None:
+        return
+    serial, init_id = int(block.metadata.serial), block.metadata.initialization_id
+    log.report_each(
+        SERIAL,
+        np.flatnonzero(headers["serial"] != serial).tolist(),
+        lambda row: f"serial number must be {serial} as in the metadata, got {headers['serial'][row]}",
+        lambda row: block.place(row, _offset(block, _H.SERIAL)),
+    )
+    log.report_each(
+        INIT_ID,
+        np.flatnonzero(headers["init_id"] != init_id).tolist(),
+        lambda row: f"initialisation id must be {init_id} as in the metadata, got {headers['init_id'][row]}",
+        lambda row: block.place(row, _offset(block, _H.INIT_ID)),
+    )
+
+
+def _look_at_reserved(block: LidarBlock, log: FindingLog) -> None:
+    set_bits = block.payloads[:, :PACKET_HEADER_SIZE] & _RESERVED[block.kind]
+    rows = np.flatnonzero(set_bits.any(axis=1))
+
+    def message(row: int) -> str:
+        byte = int(np.flatnonzero(set_bits[row])[0])
+        return f"bits of the packet header without a field must be 0, got 0x{set_bits[row, byte]:02x} in byte {byte}"
+
+    log.report_each(RESERVED, rows.tolist(), message, lambda row: block.place(row, int(np.flatnonzero(set_bits[row])[0])))
+    start = block.payloads.shape[1] - FOOTER_SIZE
+    padding = block.payloads[:, start:-CRC_SIZE]
+    log.report_each(
+        RESERVED,
+        np.flatnonzero(padding.any(axis=1)).tolist(),
+        lambda row: f"the footer must begin with 24 zero bytes, got 0x{padding[row].max():02x} among them",
+        lambda row: block.place(row, start + int(np.flatnonzero(padding[row])[0])),
+    )
+
+
+def _look_at_states(block: LidarBlock, log: FindingLog) -> None:
+    headers = block.heads.headers
+    for name, most in (
+        ("shutdown_countdown_s", _LONGEST_COUNTDOWN_S),
+        ("limiting_countdown_s", _LONGEST_COUNTDOWN_S),
+        ("thermal_shutdown", _MOST_SHUTDOWN),
+        ("shot_limiting", _MOST_LIMITING),
+    ):
+        values = headers[name]
+        offset = _offset(block, HeaderField[name.upper()])
+        log.report_each(
+            STATES,
+            np.flatnonzero(values > most).tolist(),
+            lambda row, name=name, most=most, values=values: f"{name} must be 0 to {most}, got {values[row]}",  # type: ignore[misc]
+            lambda row, offset=offset: block.place(row, offset),  # type: ignore[misc]
+        )
+
+
+def _look_at_status(block: LidarBlock, log: FindingLog) -> None:
+    layout = COLUMNS[block.kind]
+    status = block.heads.columns["status"]
+    wrong = (status != 0) & (status != layout.valid_status)
+    offset = layout.fields[ColumnField.STATUS].offset % block.form.column_size
+
+    def first(row: int) -> int:
+        return int(np.flatnonzero(wrong[row])[0])
+
+    log.report_each(
+        STATUS,
+        np.flatnonzero(wrong.any(axis=1)).tolist(),
+        lambda row: f"a column's status must be 0x{layout.valid_status:x} or 0, got 0x{status[row, first(row)]:x} in column {first(row)}",
+        lambda row: block.place(row, block.column_byte(first(row), offset)),
+    )
+
+
+def _look_at_footers(block: LidarBlock, log: FindingLog) -> None:
+    """Judge the last eight bytes by the firmware."""
+    if block.metadata is None:
+        return
+    footer = block.metadata.footer
+    expected, found = footers_of(block.payloads, footer), read_bits(block.payloads[:, -CRC_SIZE:], 0, 64)
+    name = {Footer.CRC: "the CRC-64 of the packet", Footer.CONSTANT: "the constant of firmware 2.3 and 2.4", Footer.ZERO: "zero"}[footer]
+    log.report_each(
+        FOOTER,
+        np.flatnonzero(expected != found).tolist(),
+        lambda row: f"the last eight bytes must be {name}, 0x{int(expected[row]):016x}, got 0x{int(found[row]):016x}",
+        lambda row: block.place(row, block.payloads.shape[1] - CRC_SIZE),
+    )
+
+
+def report_lidar_type(log: FindingLog, payload: bytes, place: Place) -> None:
+    """Report a packet of a lidar packet's size and flow that is none."""
+    log.report(TYPE, f"packet type must be {LIDAR_PACKET}, got {payload[0] | payload[1] << 8}", place._replace(byte_offset=0))

@@ -1,0 +1,245 @@
+"""Rules for Ethernet, IPv4 and UDP headers: data packets are made from a hardware template, position packets by a software stack.
+
+They apply only to headers that a sensor may have sent. VeloView's exporter, the loopback interface, and senders with another maker's MAC (a router, a
+bridge, a program's socket) write their own headers, for which a note is reported.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.capture.datagram import CapturedDatagram
+from hilsim.families.velodyne.protocol.data import DATA_PORT
+from hilsim.families.velodyne.protocol.models import HDL_32E, Model
+from hilsim.families.velodyne.protocol.position import POSITION_PORT
+from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+
+OWN = Rule(id="header.own", severity=Severity.NOTE)
+MAC = Rule(id="header.mac", severity=Severity.WARNING, packets=2)
+OFFLOAD = Rule(id="header.offload", severity=Severity.NOTE)
+SHAPE = Rule(id="header.ip", severity=Severity.ERROR)
+TTL = Rule(id="header.ttl", severity=Severity.ERROR)
+FRAGMENT = Rule(id="header.fragment", severity=Severity.ERROR)
+IDENTIFICATION = Rule(id="header.identification", severity=Severity.ERROR)
+UDP_CHECKSUM = Rule(id="header.udp_checksum", severity=Severity.ERROR)
+PORT = Rule(id="header.source_port", severity=Severity.ERROR)
+ONE_SENDER = Rule(id="header.one_sender", severity=Severity.ERROR)
+DESTINATION_PORT = Rule(id="header.destination_port", severity=Severity.NOTE)
+
+_OUI = bytes.fromhex("607688")
+_EXPORTER = bytes.fromhex("607688000000")
+_OLD_PORT = 443  # HDL-32E of 2011
+_COOKED_MAC = {16 + 28: 6, 20 + 28: 12}
+"""Offset of the sender's address in Linux's cooked headers (two versions), by the size of all headers."""
+_MOST_MACS = 16
+_FEWEST_STEPS = 10
+
+
+class Origin(StrEnum):
+    """Origin of the headers in a capture."""
+
+    NONE = "none"
+    SENSOR = "sensor"
+    LOOPBACK = "loopback"
+    EXPORTER = "exporter"
+    FOREIGN = "foreign"
+
+
+def origin_of(datagram: CapturedDatagram) -> Origin:
+    """Find the origin of a datagram's headers."""
+    if datagram.link is None:
+        return Origin.NONE
+    has_no_macs = not any(datagram.link[:12]) if datagram.is_ethernet else datagram.source.startswith("127.")
+    if has_no_macs:
+        return Origin.LOOPBACK
+    mac = mac_of(datagram)
+    if mac == _EXPORTER:
+        return Origin.EXPORTER
+    return Origin.SENSOR if mac is None or mac[:3] == _OUI else Origin.FOREIGN
+
+
+def mac_of(datagram: CapturedDatagram) -> bytes | None:
+    """Source Ethernet address of a datagram; None if the capture does not contain it."""
+    link = datagram.link or b""
+    if datagram.is_ethernet:
+        return link[6:12]
+    place = _COOKED_MAC.get(len(link))
+    return link[place : place + 6] if place is not None and any(link[place : place + 6]) else None
+
+
+@dataclass(kw_only=True)
+class _Count:
+    """Number of packets that break a rule, and the first of them."""
+
+    packets: int = 0
+    got: str = ""
+    place: Place | None = None
+
+
+@dataclass(kw_only=True)
+class HeadersTopic:
+    """Headers of one kind of packet.
+
+    Attributes:
+        is_data: Whether these are data packets, else position packets.
+        origin: Origin of the headers of the first packet.
+    """
+
+    is_data: bool
+    origin: Origin = Origin.NONE
+    packets: int = 0
+    _counts: dict[Rule, _Count] = field(default_factory=dict)
+    _last_identification: int | None = None
+    _counting, _steps = 0, 0
+    _valid_checksums: int = 0
+    _offloaded: int = 0
+    _macs: set[bytes] = field(default_factory=set)
+    _is_local: bool = False
+    _ports: set[int] = field(default_factory=set)
+
+    @property
+    def _style(self) -> LinkStyle:
+        return VELODYNE_DATA_STYLE if self.is_data else VELODYNE_POSITION_STYLE
+
+    def look(self, datagrams: list[CapturedDatagram], first_index: int) -> None:
+        """Judge the headers of consecutive packets."""
+        if not self.packets:
+            self.origin = origin_of(datagrams[0])
+            self._is_local = datagrams[0].source.startswith("127.")
+        self.packets += len(datagrams)
+        places = [Place(first_index + row, datagram.frame) for row, datagram in enumerate(datagrams)]
+        self._check_ports(datagrams, places)
+        if len(self._macs) < _MOST_MACS:
+            self._macs |= {mac for mac in map(mac_of, datagrams) if mac is not None}
+        if self.origin not in {Origin.SENSOR, Origin.FOREIGN}:
+            return
+        ipv4 = [row for row, datagram in enumerate(datagrams) if ":" not in datagram.source]
+        plain = [row for row in ipv4 if (datagrams[row].link or b"")[-28:-27] == b"\x45"]
+        odd = sorted(set(ipv4) - set(plain))
+        heads = np.frombuffer(b"".join((datagrams[row].link or b"")[-28:] for row in plain), dtype=np.uint8).reshape(-1, 28)
+        words = heads.reshape(-1, 14, 2).astype(np.int64) @ np.array([256, 1])
+        is_partial = (words[:, 13] != 0) & (words[:, 13] == _folded(_pseudo_header(words)))
+        self._offloaded += int(is_partial.sum())
+        if self.origin is Origin.SENSOR:
+            self._count(SHAPE, odd, lambda _: "IPv4 options", places)
+            self._check_ip(heads, words, is_partial, [datagrams[row] for row in plain], [places[row] for row in plain])
+
+    def _count(self, rule: Rule, rows: list[int], got: Callable[[int], str], places: list[Place]) -> None:
+        if not rows:
+            return
+        count = self._counts.setdefault(rule, _Count(got=got(rows[0]), place=places[rows[0]]))
+        count.packets += len(rows)
+
+    def _check_ports(self, datagrams: list[CapturedDatagram], places: list[Place]) -> None:
+        port = DATA_PORT if self.is_data else POSITION_PORT
+        self._ports |= {datagram.source_port for datagram in datagrams}
+        wrong = [row for row, datagram in enumerate(datagrams) if datagram.source_port != port]
+        self._count(PORT, wrong, lambda row: str(datagrams[row].source_port), places)
+        elsewhere = [row for row, datagram in enumerate(datagrams) if datagram.destination_port != port]
+        self._count(DESTINATION_PORT, elsewhere, lambda row: str(datagrams[row].destination_port), places)
+
+    def _check_ip(
+        self,
+        heads: npt.NDArray[np.uint8],
+        words: npt.NDArray[np.int64],
+        is_partial: npt.NDArray[np.bool_],
+        datagrams: list[CapturedDatagram],
+        places: list[Place],
+    ) -> None:
+        sizes = np.array([len(datagram.payload) for datagram in datagrams])
+        wrong_shape = (_folded(words[:, :10].sum(axis=1)) != 0xFFFF) | (words[:, 1] != 28 + sizes) | (words[:, 12] != 8 + sizes)
+        self._count(SHAPE, np.flatnonzero(wrong_shape).tolist(), lambda row: heads[row, :20].tobytes().hex(), places)
+        self._count(TTL, np.flatnonzero(heads[:, 8] != self._style.ttl).tolist(), lambda row: str(heads[row, 8]), places)
+        flags = 0x4000 if self._style.dont_fragment else 0
+        self._count(FRAGMENT, np.flatnonzero(words[:, 3] != flags).tolist(), lambda row: f"0x{words[row, 3]:04x}", places)
+        self._check_identification(words[:, 2], places)
+        self._check_udp(words, is_partial, datagrams, places)
+
+    def _check_identification(self, identification: npt.NDArray[np.int64], places: list[Place]) -> None:
+        if self.is_data:
+            self._count(IDENTIFICATION, np.flatnonzero(identification).tolist(), lambda row: str(identification[row]), places)
+            return
+        if self._last_identification is not None:
+            identification = np.concatenate(([self._last_identification], identification))
+        step = np.diff(identification) % 65536
+        self._steps += len(step)
+        self._counting += int(((step >= 1) & (step <= 64)).sum())
+        self._last_identification = int(identification[-1])
+
+    def _check_udp(
+        self, words: npt.NDArray[np.int64], is_partial: npt.NDArray[np.bool_], datagrams: list[CapturedDatagram], places: list[Place]
+    ) -> None:
+        checksum = words[:, 13]
+        is_set = checksum != 0
+        total = _pseudo_header(words) + words[:, 10:14].sum(axis=1)
+        for row in np.flatnonzero(is_set).tolist():
+            payload = datagrams[row].payload
+            total[row] += int(np.frombuffer(payload + bytes(len(payload) % 2), dtype=">u2").sum(dtype=np.int64))
+        is_valid = is_set & (_folded(total) == 0xFFFF)
+        wrong = (is_set & ~is_valid if self.is_data else ~is_valid) & ~is_partial
+        self._valid_checksums += int(is_valid.sum())
+        self._count(UDP_CHECKSUM, np.flatnonzero(wrong).tolist(), lambda row: f"0x{checksum[row]:04x}", places)
+
+    def conclude(self, log: FindingLog, model: Model | None) -> None:
+        """Report each broken rule once, with the number of packets."""
+        kind = "data" if self.is_data else "position"
+        if self.origin in {Origin.LOOPBACK, Origin.EXPORTER}:
+            whose = "the loopback interface's" if self.origin is Origin.LOOPBACK else "a viewer's export"
+            log.report(OWN, f"{kind} packets carry headers of {whose}: not checked")
+        elif self.origin is Origin.FOREIGN:
+            macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
+            log.report(
+                OWN,
+                f"headers of {kind} packets are not the sensor's own but those of a router, a bridge or another program (from {macs}): not checked",
+            )
+        if len(self._macs) > 1:
+            macs = ", ".join(sorted(mac.hex(":") for mac in self._macs)[:4])
+            log.report(MAC, f"{kind} packets of one address must come from one MAC, got {len(self._macs)}: {macs}")
+        if self._offloaded:
+            log.report(OFFLOAD, f"{self._offloaded} of {self.packets} {kind} packets carry the partial UDP checksum of a capture on the sending host")
+        if len(self._ports) > 1:
+            log.report(ONE_SENDER, f"{kind} packets of one address must come from one port, got {len(self._ports)}: {sorted(self._ports)[:4]}")
+        for rule, count in self._counts.items():
+            of_2011 = (model is HDL_32E and rule in {TTL, FRAGMENT, IDENTIFICATION}) or (rule is PORT and count.got == str(_OLD_PORT))
+            message = f"{_expectation(rule, is_data=self.is_data)}, got {count.got} ({count.packets} of {self.packets} {kind} packets)"
+            is_elsewhere = self._is_local or self.origin is Origin.FOREIGN
+            softer = Severity.WARNING if of_2011 else Severity.NOTE if rule is PORT and is_elsewhere else None
+            log.report(rule, message, count.place, severity=softer)
+        if self.is_data and self._valid_checksums:
+            message = f"the UDP checksum must be 0, got a valid one ({self._valid_checksums} of {self.packets} data packets)"
+            log.report(UDP_CHECKSUM, message, severity=Severity.WARNING)
+        if not self.is_data and self.origin is Origin.SENSOR and self._steps < _FEWEST_STEPS:
+            log.skip(IDENTIFICATION, self._steps + 1, _FEWEST_STEPS + 1, "position packets")
+        elif self._counting < 0.9 * self._steps:
+            log.report(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
+
+
+def _pseudo_header(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sums of addresses, protocol and UDP length."""
+    return np.asarray(words[:, 6:10].sum(axis=1) + 17 + words[:, 12])
+
+
+def _folded(total: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Ones' complement sums folded to 16 bits."""
+    for _ in range(3):
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def _expectation(rule: Rule, *, is_data: bool) -> str:
+    """Text of a rule's requirement on one kind of packet."""
+    style = VELODYNE_DATA_STYLE if is_data else VELODYNE_POSITION_STYLE
+    port = DATA_PORT if is_data else POSITION_PORT
+    return {
+        SHAPE.id: f"the IPv4 header must have 20 bytes, a valid checksum and the packet's length ({HEADER_SIZE} bytes of headers in all)",
+        TTL.id: f"time to live must be {style.ttl}",
+        FRAGMENT.id: f"the fragment field must be 0x{0x4000 if style.dont_fragment else 0:04x}",
+        IDENTIFICATION.id: "the IPv4 identification must be 0",
+        UDP_CHECKSUM.id: "the UDP checksum must be 0" if is_data else "the UDP checksum must be valid",
+        PORT.id: f"the source port must be {port}",
+        DESTINATION_PORT.id: f"the destination port is {port} by default",
+    }[rule.id]

@@ -1,0 +1,152 @@
+"""Velodyne lidars: a head that turns, data packets of twelve blocks, and position packets with a receiver's sentence beside them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.emulator.cells import turning_cells
+from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
+from hilsim.emulator.plan import BeamCells, LidarPlan, PacketFormat
+from hilsim.errors import require
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, factory_bytes
+from hilsim.families.velodyne.protocol.models import BY_NAME
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
+from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.geometry.poses import Pose
+from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.scene.background import AzimuthGrid, ImageGrid
+from hilsim.scene.world import World
+from hilsim.sensor.clock import DeviceClock, stamp_us
+from hilsim.sensor.decimation import build_decimation
+from hilsim.sensor.echoes import EchoChoice
+from hilsim.sensor.field_of_view import build_field_of_view
+from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
+from hilsim.sensor.position_stream import build_position_stream
+from hilsim.sensor.specs import DecimationSpec
+from hilsim.sensor.unit.encoder import build_encoder
+
+_ELEVATION_TOLERANCE_DEG = 0.01
+_MINUTE_NS = 60_000_000_000
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True)
+class VelodyneFamily(LidarFamily[VelodyneSpec]):
+    """A Velodyne."""
+
+    name: ClassVar[str] = "velodyne"
+    title: ClassVar[str] = "Velodyne"
+    profile: ClassVar[type[VelodyneSpec]] = VelodyneSpec
+    grid: ClassVar[type[AzimuthGrid]] = AzimuthGrid
+    grid_axes: ClassVar[str] = "azimuth and channel"
+    capture_stamps: ClassVar[Literal["ns", "us"]] = "ns"
+    pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.LAST, EchoChoice.STRONGEST_BESIDE_LAST)
+    is_known_by_source: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """No Cepton keys, stamps that count from the hour, a rate that the head can turn at."""
+        yield self.setup.cepton is None, f"cepton must not be given for a {self.spec.model}"
+        yield self.setup.ouster is None, f"ouster must not be given for a {self.spec.model}"
+        yield (
+            self.setup.clock.stamps == "power_up",
+            f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',
+        )
+        yield rate_rule(self.spec, self.setup)
+
+    def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
+        """Data packets and position packets."""
+        return (
+            FlowLayout("data", DATA_PORT, data_port or DATA_PORT, VELODYNE_DATA_STYLE),
+            FlowLayout("position", POSITION_PORT, position_port or POSITION_PORT, VELODYNE_POSITION_STYLE),
+        )
+
+    def effective_setup(self) -> dict[str, Any]:
+        """The rate."""
+        return {"rotation_rate_rpm": mean_rate_rpm(self.setup)}
+
+    @property
+    def pace(self) -> str:
+        """The model and its rate."""
+        return f"{self.spec.model} at {mean_rate_rpm(self.setup)} rpm"
+
+    def packets_text(self, info_port: int) -> str:
+        """Data, and the port of position packets."""
+        return f"(data) and :{info_port} (position)"
+
+    @property
+    def sequences_per_packet(self) -> int:
+        """Firing sequences of a data packet."""
+        return BLOCKS * RECORDS_PER_BLOCK // (self.mode.returns * self.spec.laser_count)
+
+    @property
+    def scan_ns(self) -> int:
+        """Time of a turn."""
+        return _MINUTE_NS // mean_rate_rpm(self.setup)
+
+    @property
+    def rotation_rate_hz(self) -> float:
+        """Rotation rate of the head."""
+        return mean_rate_rpm(self.setup) / 60
+
+    @property
+    def has_utc_source(self) -> bool:
+        """Whether a receiver is connected."""
+        return self.setup.gps is not None
+
+    def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
+        """Stamp shown now minus UTC's time past the hour, taken to the nearer side of the hour."""
+        shown_s = stamp_us(clock, max(rig_ns - clock.start_ns, 0)) / 1e6
+        true_s = (utc_epoch_ns + rig_ns) / 1e9 % _HOUR_S
+        return float((shown_s - true_s + _HOUR_S / 2) % _HOUR_S - _HOUR_S / 2)
+
+    def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:  # noqa: ARG002 - of interest to other families
+        """A head, channels at their elevations, and position packets."""
+        spec, setup = self.spec, self.setup
+        mount = setup.body_from_sensor
+        model = BY_NAME.get(spec.model)
+        last_firing_ns = (plan.sequences_per_packet - 1) * plan.sequence_ns + int(plan.firing_offset_ns[-1])
+        elevation_deg = np.array([channel.elevation_deg for channel in spec.channels])
+        head = build_model_head(spec, setup, plan.clock, seed=seed, stream=stream)
+        encoder = build_encoder(spec.encoder_at(mean_rate_rpm(setup)), seed=seed, stream=stream)
+        block_sequences = max(RECORDS_PER_BLOCK // spec.laser_count, 1)
+        return plan._replace(
+            packet_format=int(PacketFormat.VELODYNE),
+            head=head,
+            encoder=encoder,
+            field_of_view=build_field_of_view(setup.field_of_view_deg, head, encoder, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),
+            decimation=build_decimation(setup.decimation, spec),
+            is_decimated=setup.decimation != DecimationSpec(),
+            position=build_position_stream(spec.position, seed=seed, stream=stream),
+            data_size=DATA_PACKET_SIZE,
+            info_size=POSITION_PACKET_SIZE,
+            stamp_offset_ns=last_firing_ns if model and model.stamps_last_firing else 0,
+            has_imu=model is not None and model.has_imu,
+            elevation_deg=elevation_deg,
+            azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
+            channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
+            factory_bytes=factory_bytes(self.mode, spec.product),
+        )
+
+    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
+        """Cells of a turn, a row a channel."""
+        return turning_cells(plan, world, body)
+
+    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid:  # noqa: ARG002 - of interest to other families
+        """Columns of azimuth; the rows are the model's channels by elevation."""
+        return AzimuthGrid(columns=columns, elevation_deg=tuple(sorted(channel.elevation_deg for channel in self.spec.channels)))
+
+    def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
+        """Row of each channel, by elevation."""
+        if not isinstance(grid, AzimuthGrid):
+            raise TypeError(f"grid must have cells of {self.grid_axes}, got {type(grid).__name__}")
+        elevation_deg = np.array([channel.elevation_deg for channel in self.spec.channels])
+        fits = grid.rows == elevation_deg.size and np.allclose(np.sort(elevation_deg), grid.elevation_deg, atol=_ELEVATION_TOLERANCE_DEG)
+        rule = (
+            f"rows of a background for a {self.spec.model} must be its {elevation_deg.size} elevations from {min(elevation_deg):g} to "
+            f"{max(elevation_deg):g} deg, got {grid.rows} from {grid.elevation_deg[0]:g} to {grid.elevation_deg[-1]:g} deg"
+        )
+        require((fits, rule))
+        return np.argsort(np.argsort(elevation_deg, kind="stable")).astype(np.int32)

@@ -1,0 +1,243 @@
+"""Inspection of Velodyne flows: model, mode, rotation, field of view, loss and clock by the data packets; GPS by the position packets.
+
+The data packet has no sequence number: missing packets appear only as a step of several cycles between stamps. The conformance rules describe the stamps
+and captures of real units.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilsim.analysis.inspection.result import VelodyneData, VelodynePosition
+from hilsim.analysis.inspection.stamps import MissingLog, StampLog
+from hilsim.analysis.inspection.times import CaptureTimes, Steps
+from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE
+from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.models import BY_NAME, BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.steps import GAP_CDEG
+from hilsim.families.velodyne.stream import (
+    CLOCK_DOUBT_RATIO,
+    LastPacket,
+    SeenTurn,
+    UnsettledLoss,
+    packet_run,
+    stacked_packets,
+    stamp_steps_us,
+    whole_cycles,
+)
+from hilsim.units import TURN_CDEG
+
+_LOWER_BANK_FLAG = 0xDDFF
+_SECTOR_CDEG = 10
+_FEWEST_STEPS = 15
+_HOST_DOUBT_US = 300_000  # captures made from a robot's messages have one time for a whole scan (up to 0.2 s)
+_LONGEST_PAUSE_US = 250_000  # a narrow field of view at 300 rpm, with a margin
+_LONGEST_CYCLE_US = 20_000  # far longer than any packet's firings
+_MOST_OVERTAKEN = 16
+_WHOLE_TURN = ((0.0, 360.0),)
+_RMC_DATE = re.compile(rb"\$..RMC,(?:[^,]*,){8}(\d\d)(\d\d)(\d\d)")
+_TIME = re.compile(rb"\$..(?:RMC|GGA),(\d\d)(\d\d)(\d\d)")
+
+
+class VelodyneDataFlow:
+    """Data packets from one address to another."""
+
+    def __init__(self) -> None:
+        self._payloads: list[bytes] = []
+        self._products = np.zeros(256, dtype=np.int64)
+        self._modes = np.zeros(256, dtype=np.int64)
+        self._seen = SeenTurn()
+        self._sectors = np.zeros(TURN_CDEG // _SECTOR_CDEG, dtype=np.bool_)
+        self._has_lower_bank = False
+        self._product = 0
+        self._model: Model | None = None
+        self._single_cycle_us = float("nan")
+        self._is_settled = False
+        self._stamps = StampLog()
+        self._missing = MissingLog(self._seen)
+        self._before: LastPacket | None = None
+        self._was_dual = False
+        self._turned_cdeg = 0
+        self._turned_us = 0
+
+    def take(self, payload: bytes) -> None:
+        """Store a payload until ``look``."""
+        self._payloads.append(payload)
+
+    def look(self, times: CaptureTimes) -> Steps:
+        """Evaluate the packets taken since the last call."""
+        run = packet_run(stacked_packets(self._payloads), self._before)
+        former = np.concatenate((run.azimuth[:1, :1] if self._before is None else self._before.azimuth[None, -1:], run.azimuth[:-1, -1:]))[:, 0]
+        self._payloads, self._before = [], run.last()
+        self._seen.note(run.azimuth)
+        packets, knows, step_us = run.packets, run.knows_step, run.step_us
+        is_dual = RETURNS_BY_MODE_BYTE[packets["return_mode"]] == 2
+        self._note_bytes(packets, run.azimuth)
+        self._settle_cycle(packets["product"], is_dual, step_us[knows])
+        was_dual = np.concatenate((np.array([self._was_dual if knows[0] else is_dual[0]]), is_dual[:-1]))
+        self._was_dual = bool(is_dual[-1])
+        # stamps show the first firing, so a step is the duration of the former packet
+        cycle_us = np.where(was_dual, 0.5, 1.0) * (self._single_cycle_us if self._single_cycle_us > 0 else 1.0)
+
+        azimuth = run.azimuth_steps(stamps_last=self._model is not None and self._model.stamps_last_firing)
+        leaps = azimuth.is_gap[:, 0]
+        cycles, off_us = whole_cycles(step_us, cycle_us)
+        is_whole = off_us <= STEP_TOLERANCE_US + np.abs(cycles) * CLOCK_DOUBT_RATIO * cycle_us
+        away_us = np.abs(times.step_ns() // 1000 - step_us)
+        is_by_host = away_us <= _HOST_DOUBT_US + 0.1 * np.abs(step_us)
+        follows = knows & is_whole & ((cycles == 1) | ((cycles > 1) & is_by_host))
+        is_late = knows & is_whole & (cycles < 0) & (cycles >= -_MOST_OVERTAKEN)
+        pauses = knows & (step_us > cycle_us + STEP_TOLERANCE_US) & (step_us < _LONGEST_PAUSE_US)
+        is_unseen = self._seen.is_unseen(former, run.azimuth[:, 0])
+        is_planned = pauses & (azimuth.after_gap | (leaps & ~follows) | (is_unseen & self._seen.has_turned))
+        is_next = follows & (cycles == 1) & ~azimuth.after_gap
+
+        absent = np.where((follows & ~is_planned) | is_late, cycles - 1, 0)
+        is_unsettled = pauses & is_unseen & ~is_planned & (absent > 0)
+        for row in np.flatnonzero(is_unsettled).tolist():
+            loss = UnsettledLoss(packets=int(absent[row]), from_cdeg=int(former[row]), to_cdeg=int(run.azimuth[row, 0]))
+            self._missing.hold(loss, times.place(row - 1))
+        self._missing.look(np.where(is_unsettled, 0, absent), times)
+        is_near = is_next & ~azimuth.has_gap
+        self._stamps.look(run.stamp_us, step_us, is_sound=follows | is_planned | is_late, is_late=is_late, is_point=is_near, times=times)
+        self._turned_cdeg += int(azimuth.turned_cdeg[is_next & ~leaps].sum())
+        self._turned_us += int(step_us[is_next & ~leaps].sum())
+        return Steps(is_next=is_near, is_planned=is_planned | azimuth.has_gap)
+
+    def _note_bytes(self, packets: npt.NDArray[Any], azimuth: npt.NDArray[np.int64]) -> None:
+        self._products += np.bincount(packets["product"], minlength=256)
+        self._modes += np.bincount(packets["return_mode"], minlength=256)
+        self._sectors[azimuth.ravel() % TURN_CDEG // _SECTOR_CDEG] = True
+        self._has_lower_bank |= bool((packets["blocks"]["flag"] == _LOWER_BANK_FLAG).any())
+
+    def _settle_cycle(self, product: npt.NDArray[np.uint8], is_dual: npt.NDArray[np.bool_], step_us: npt.NDArray[np.int64]) -> None:
+        """Set model and cycle, permanently once there are enough steps."""
+        if self._is_settled:
+            return
+        mostly_dual = bool(is_dual.mean() > 0.5)
+        self._is_settled = len(step_us) >= _FEWEST_STEPS
+        median_us = float(np.median(step_us)) if self._is_settled else None
+        self._product = int(np.bincount(product).argmax())
+        self._model = identify_model(self._product, median_us, is_dual=mostly_dual)
+        cycle_us = float("nan") if self._model is None else self._model.cycle_us(is_dual=mostly_dual)
+        if median_us is not None and 0 < median_us < _LONGEST_CYCLE_US and not is_multiple(median_us, cycle_us if cycle_us > 0 else 1e9):
+            typical = step_us[np.abs(step_us - median_us) < 3.0]
+            if len(typical) > 0.5 * len(step_us):
+                cycle_us = float(typical.mean())
+        self._single_cycle_us = cycle_us * (2.0 if mostly_dual else 1.0)
+
+    @property
+    def geometry(self) -> FiringGeometry | None:
+        """Lasers of the model, as far as it is known by now."""
+        model = self._model or BY_NAME.get(self._model_name() or "")
+        return None if model is None else model.geometry
+
+    def summary(self) -> VelodyneData:
+        """Figures of the flow, after at least one block."""
+        modes = _by_frequency(self._modes)
+        rate_rpm = self._turned_cdeg / TURN_CDEG / self._turned_us * 60e6 if self._turned_us else float("nan")
+        return VelodyneData(
+            model=self._model_name(),
+            is_early_unit=self._product in BY_PRODUCT and self._model is not BY_PRODUCT[self._product],
+            products=_by_frequency(self._products),
+            return_modes=modes,
+            cycle_us=self._single_cycle_us / float(RETURNS_BY_MODE_BYTE[modes[0]]),
+            rotation_rate_rpm=rate_rpm,
+            azimuth_sectors_deg=self._seen_sectors(rate_rpm),
+            missing=self._missing.summary(),
+            clock=self._stamps.summary(),
+        )
+
+    def _model_name(self) -> str | None:
+        if self._product in BY_PRODUCT and self._model is not None:
+            return self._model.name
+        return OTHER_PRODUCTS.get(self._product, "HDL-64E" if self._has_lower_bank else None)
+
+    def _seen_sectors(self, rate_rpm: float) -> tuple[tuple[float, float], ...]:
+        """Sectors between stretches of azimuth in which no block starts and which are wider than any step of the head."""
+        turns = self._stamps.duration_us * 1e-6 * rate_rpm / 60.0
+        seen = np.flatnonzero(self._sectors)
+        if not turns >= 2.0:
+            return _WHOLE_TURN
+        ahead = np.diff(seen, append=seen[0] + len(self._sectors))
+        ends = np.flatnonzero(ahead * _SECTOR_CDEG > GAP_CDEG)
+        if not len(ends):
+            return _WHOLE_TURN
+        starts = (np.roll(ends, 1) + 1) % len(seen)
+        width_deg = _SECTOR_CDEG / 100.0
+        return tuple(sorted((float(seen[start] * width_deg), float((seen[end] + 1) * width_deg)) for start, end in zip(starts, ends, strict=True)))
+
+
+def _by_frequency(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:
+    """Values that occur, the most frequent first."""
+    return tuple(value for value in np.argsort(-counts, kind="stable").tolist() if counts[value])
+
+
+class VelodynePositionFlow:
+    """Position packets from one address to another."""
+
+    def __init__(self) -> None:
+        self._payloads: list[bytes] = []
+        self._packets = 0
+        self._span_us = 0
+        self._last_us: int | None = None
+        self._pps = np.zeros(256, dtype=np.int64)
+        self._sentences = 0
+        self._first_sentence = b""
+        self._last_sentence = b""
+
+    def take(self, payload: bytes) -> None:
+        """Store a payload until ``look``."""
+        self._payloads.append(payload)
+
+    def look(self, times: CaptureTimes) -> Steps:
+        """Evaluate the packets taken since the last call."""
+        packets = np.frombuffer(b"".join(self._payloads), dtype=POSITION_PACKET_DTYPE)
+        self._payloads = []
+        self._packets += len(packets)
+        stamps_us = packets["timestamp"].astype(np.int64)
+        self._span_us += int(stamp_steps_us(stamps_us, self._last_us).sum())
+        self._last_us = int(stamps_us[-1])
+        self._pps += np.bincount(packets["pps"], minlength=256)
+        nmea = packets["nmea"]
+        is_new = np.concatenate(([True], (nmea[1:] != nmea[:-1]).any(axis=1)))
+        for row in np.flatnonzero(is_new & (nmea[:, 0] != 0)).tolist():
+            sentence = nmea[row].tobytes().rstrip(b"\0")
+            if sentence != self._last_sentence:
+                self._sentences += 1
+                self._last_sentence = sentence
+                self._first_sentence = self._first_sentence or sentence
+        every = np.full(len(times.host_ns), fill_value=True)
+        return Steps(is_next=every, is_planned=~every)
+
+    def summary(self) -> VelodynePosition:
+        """Figures of the flow, after at least one block."""
+        return VelodynePosition(
+            rate_hz=(self._packets - 1) / self._span_us * 1e6 if self._span_us > 0 else float("nan"),
+            pps_states=_by_frequency(self._pps),
+            sentences=self._sentences,
+            first_sentence=_text(self._first_sentence),
+            last_sentence=_text(self._last_sentence),
+            first_sentence_utc=_sentence_utc(self._first_sentence),
+            last_sentence_utc=_sentence_utc(self._last_sentence),
+        )
+
+
+def _text(sentence: bytes) -> str | None:
+    return sentence.decode("ascii", errors="backslashreplace").strip() or None
+
+
+def _sentence_utc(sentence: bytes) -> str | None:
+    """Time in a sentence, with the date of an RMC sentence that has one."""
+    found = _TIME.match(sentence)
+    if found is None:
+        return None
+    time = b":".join(found.groups()).decode()
+    date = _RMC_DATE.match(sentence)
+    if date is None:
+        return time
+    day, month, year = (group.decode() for group in date.groups())
+    return f"20{year}-{month}-{day}T{time}Z"

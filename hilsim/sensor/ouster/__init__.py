@@ -1,1 +1,0 @@
-"""Ouster lidars: their model and their settings."""
