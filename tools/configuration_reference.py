@@ -8,7 +8,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hilsim.config.rig import RigSpec
-from hilsim.emulator.families.registry import FAMILIES
+from hilsim.emulator.families.registry import own_family
+from hilsim.registry import OWN
 from hilsim.scene.materials import MaterialSpec
 from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.sensor.unit.spec import UnitSpec
@@ -41,7 +42,7 @@ def configuration_reference() -> str:
         '| `like` | text | `""` | A shipped model, or the path of a profile, relative to this one; tables are taken or replaced whole. |',
         "",
     ]
-    default, *others = FAMILIES
+    default, *others = map(own_family, OWN)
     _describe(default.profile, "", lines, seen)
     for family in others:
         lines += [f"# Profiles of {family.title} sensors", "", f'With `family = "{family.name}"`.', ""]

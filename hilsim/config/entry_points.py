@@ -10,8 +10,6 @@ from hilsim.errors import ConfigError
 
 SINKS = "hilsim.sinks"
 """Entry point group of sinks: ``SinkPlugin`` by the ``kind`` of a ``[[sink]]``."""
-FAMILIES = "hilsim.families"
-"""Entry point group of lidar families: classes by the ``family`` of a sensor profile."""
 PROFILES = "hilsim.profiles"
 """Entry point group of sensor profiles: paths by the ``profile`` of a ``[[sensor]]``."""
 

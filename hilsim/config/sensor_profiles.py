@@ -3,13 +3,13 @@
 import inspect
 from typing import Any
 
-from hilsim.config.entry_points import FAMILIES as FAMILIES_ELSEWHERE
 from hilsim.config.entry_points import find, offered
 from hilsim.config.parse import parse_table
 from hilsim.config.places import did_you_mean
 from hilsim.emulator.families.base import LidarFamily
-from hilsim.emulator.families.registry import FAMILIES
+from hilsim.emulator.families.registry import own_family
 from hilsim.errors import ConfigError
+from hilsim.registry import ELSEWHERE, OWN
 from hilsim.sensor.specs import LidarSpec
 
 
@@ -36,14 +36,13 @@ def profile_family(table: dict[str, Any], where: str) -> type[LidarFamily[Any]]:
     Raises:
         ConfigError: there is no such family, or it is not usable.
     """
-    wanted = table.get("family", FAMILIES[0].name)
-    for family in FAMILIES:
-        if family.name == wanted:
-            return family
+    wanted = table.get("family", OWN[0])
+    if wanted in OWN:
+        return own_family(wanted)
     subject = f'{where}: family "{wanted}"'
-    found = find(FAMILIES_ELSEWHERE, wanted, subject) if isinstance(wanted, str) else None
+    found = find(ELSEWHERE, wanted, subject) if isinstance(wanted, str) else None
     if found is None:
-        known = [*(family.name for family in FAMILIES), *offered(FAMILIES_ELSEWHERE)]
+        known = [*OWN, *offered(ELSEWHERE)]
         names = " or ".join(f'"{name}"' for name in known)
         raise ConfigError(f"{where}: family must be {names}, got {wanted!r}{did_you_mean(str(wanted)[:80], known)}")
     fault = _fault(found.thing, wanted)

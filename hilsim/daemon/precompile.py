@@ -26,9 +26,9 @@ from hilsim.compilation.cache import is_writable, module_directory, module_is_co
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
-from hilsim.emulator.families.registry import FAMILIES
 from hilsim.processes import end_with_parent
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
+from hilsim.registry import OWN
 
 if TYPE_CHECKING:
     from hilsim.emulator.plan import LidarPlan
@@ -76,7 +76,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
 
 def _kernels_of(family: LidarFamily[Any]) -> str:
     """Name of the family whose kernels a family needs; a plug-in's family extends one of hilsim's."""
-    return next((own.name for own in FAMILIES if isinstance(family, own)), family.name)
+    return next((own for kind in type(family).__mro__ if (own := getattr(kind, "name", "")) in OWN), family.name)
 
 
 def about(rig: Rig) -> int:

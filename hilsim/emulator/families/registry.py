@@ -1,16 +1,17 @@
-"""Every family that hilsim has itself; other distributions may bring more (``config.sensor_profiles``)."""
+"""Families that hilsim has itself, as classes; other distributions may bring more (``config.sensor_profiles``)."""
 
 from typing import Any
 
 from hilsim.emulator.families.base import LidarFamily
-from hilsim.families.cepton.family import CeptonFamily
-from hilsim.families.ouster.family import OusterFamily
-from hilsim.families.velodyne.family import VelodyneFamily
+from hilsim.registry import OWN, family_part
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
 
-FAMILIES: tuple[type[LidarFamily[Any]], ...] = (VelodyneFamily, CeptonFamily, OusterFamily)
-"""The first is the default of profiles."""
+
+def own_family(name: str) -> type[LidarFamily[Any]]:
+    """Class of one of the families in ``registry.OWN``."""
+    family: type[LidarFamily[Any]] = family_part(name, "family").FAMILY  # type: ignore[union-attr] # each has one
+    return family
 
 
 def family_of(spec: LidarSpec, setup: SensorSetup | None = None) -> LidarFamily[Any]:
@@ -19,7 +20,8 @@ def family_of(spec: LidarSpec, setup: SensorSetup | None = None) -> LidarFamily[
     Raises:
         TypeError: the model is of none of hilsim's families; one that extends theirs belongs to a family of its own.
     """
-    for family in FAMILIES:
-        if type(spec) is family.profile:
-            return family(spec, setup or SensorSetup())
-    raise TypeError(f"spec must be of one of the families {', '.join(family.name for family in FAMILIES)}, got {type(spec).__name__}")
+    name = getattr(spec, "family", "")
+    family = own_family(name) if name in OWN else None
+    if family is None or type(spec) is not family.profile:
+        raise TypeError(f"spec must be of one of the families {', '.join(OWN)}, got {type(spec).__name__}")
+    return family(spec, setup or SensorSetup())

@@ -159,3 +159,6 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:  # noqa: ARG002 - a beam finds its row by its direction
         """None: a beam finds its cell by its direction."""
         return np.zeros(self.spec.laser_count, np.int32)
+
+
+FAMILY = CeptonFamily

@@ -253,3 +253,6 @@ class OusterFamily(LidarFamily[OusterSpec]):
         if not clock.follows_pulse:
             return clock.stamp_offset_ns
         return (clock.utc_epoch_ns + clock.start_ns) // NS_PER_S * NS_PER_S
+
+
+FAMILY = OusterFamily

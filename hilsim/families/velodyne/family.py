@@ -150,3 +150,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         )
         require((fits, rule))
         return np.argsort(np.argsort(elevation_deg, kind="stable")).astype(np.int32)
+
+
+FAMILY = VelodyneFamily

@@ -5,9 +5,10 @@ import pytest
 
 from hilsim.config.profiles import profiles_directory, read_profile
 from hilsim.config.sensor_profiles import parse_profile
-from hilsim.emulator.families.registry import FAMILIES, family_of
+from hilsim.emulator.families.registry import family_of
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.planning import build_lidar_plan
+from hilsim.registry import OWN
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting, LidarSpec
 from tests.lidars import lidar_setting
@@ -19,7 +20,7 @@ def shipped(path):
     return parse_profile(read_profile(path), str(path))
 
 
-@pytest.fixture(params=[family.name for family in FAMILIES])
+@pytest.fixture(params=OWN)
 def setting(request):
     """A shipped lidar of each family."""
     spec = next(spec for path in SHIPPED if (spec := shipped(path)).family == request.param)

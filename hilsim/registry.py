@@ -1,0 +1,45 @@
+"""Where the parts of sensor families are found: hilsim's own below ``hilsim.families``, others' by the entry points of plug-ins.
+
+A family is a folder, and its parts are modules of the same names in each. A part is imported when it is first asked for, so a rig with one family's sensors
+imports nothing of another's. This is the one place that knows the folder: the engine imports no family.
+"""
+
+import importlib
+from functools import cache
+from importlib import metadata, util
+from types import ModuleType
+
+OWN = ("velodyne", "cepton", "ouster")
+"""Families that hilsim has itself, in the order in which a packet is tried; the first is the default of profiles."""
+
+ELSEWHERE = "hilsim.families"
+"""Entry point group of lidar families: classes by the ``family`` of a sensor profile."""
+
+
+@cache
+def family_names() -> tuple[str, ...]:
+    """All families: hilsim's own, then those of other distributions."""
+    return *OWN, *sorted({point.name for point in metadata.entry_points(group=ELSEWHERE)} - {*OWN})
+
+
+@cache
+def family_part(family: str, name: str) -> ModuleType | None:
+    """Module ``name`` of a family's folder; None where the folder has none.
+
+    The folder of a plug-in's family is the one of the module ``family`` that its entry point names; another module brings no parts.
+    """
+    home = f"{__package__}.families.{family}" if family in OWN else _home_elsewhere(family)
+    module = f"{home}.{name}"
+    return importlib.import_module(module) if home and util.find_spec(module) else None
+
+
+def _home_elsewhere(family: str) -> str:
+    modules = {point.module for point in metadata.entry_points(group=ELSEWHERE, name=family)}
+    home, _, last = modules.pop().rpartition(".") if len(modules) == 1 else ("", "", "")
+    return home if last == "family" else ""
+
+
+def family_parts(name: str) -> dict[str, ModuleType]:
+    """Module ``name`` of each family that has one, in the order of ``family_names``."""
+    found = ((family, family_part(family, name)) for family in family_names())
+    return {family: module for family, module in found if module is not None}
