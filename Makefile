@@ -140,7 +140,6 @@ bench: $(VENV)/installed-test
 	$(BIN)/python bench/bench_replay.py
 	$(BIN)/python bench/bench_render.py
 	$(BIN)/python bench/bench_optics.py
-	$(BIN)/python bench/bench_cells.py
 	$(BIN)/python bench/bench_background.py
 	$(BIN)/python bench/bench_ground.py
 

@@ -15,7 +15,7 @@ import numpy as np
 import peers
 from numba import config
 
-from hilsim.diagnosis.processor import processor_text
+from hilsim.diagnosis.machine import processor_text
 from hilsim.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
 from hilsim.render.cpu import cast_many
 from hilsim.render.cuda import CudaRenderer

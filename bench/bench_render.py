@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import peers
 
-from hilsim.diagnosis.processor import processor_text
+from hilsim.diagnosis.machine import processor_text
 from hilsim.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
 from hilsim.render.cpu import cast_many, cast_rays
 from hilsim.scene.world import SceneObject, build_world

@@ -3,17 +3,17 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hilsim.background.files.bitmap import foreign_size
 from hilsim.background.files.load import load_map
 from hilsim.config.rig import Rig
+from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.overlay import Overlay, OverlayRule
-from hilsim.emulator.overlay_builder import build_overlay
 from hilsim.emulator.setting import LidarSetting
-from hilsim.errors import AssetError, ConfigError
+from hilsim.errors import AssetError, ConfigError, require
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.rotations import conjugate, multiply
@@ -151,3 +151,35 @@ def check_places(rig: Rig, backgrounds: Sequence[SensorBackground], body: Pose) 
             )
     if faults:
         raise ConfigError("\n".join(faults))
+
+
+def build_overlay(background: BackgroundMap, family: LidarFamily[Any], *, rule: OverlayRule, is_smooth: bool) -> Overlay:
+    """Kernel-side background of a lidar, as one of its family.
+
+    Raises:
+        ValueError: the background is not of such a sensor, or has nothing in it; all faults at once.
+    """
+    grid, used, spec = background.grid, background.used, family.spec
+    require(
+        (
+            not background.model or background.model == spec.model,
+            f"a background must be of the sensor's model {spec.model}, got one of a {background.model}",
+        ),
+        (
+            isinstance(grid, family.grid),
+            f"a background for a {spec.model} must have cells of {family.grid_axes}, got the other kind",
+        ),
+        (bool(used.any()), "a background must have a valid cell between 0.1 m and 200 m, got none"),
+    )
+    x_min, x_max, z_min, z_max = (grid.x_min, grid.x_max, grid.z_min, grid.z_max) if isinstance(grid, ImageGrid) else (0.0, 1.0, 0.0, 1.0)
+    return Overlay(
+        rule=int(rule),
+        is_smooth=is_smooth,
+        x_min=x_min,
+        x_max=x_max,
+        z_min=z_min,
+        z_max=z_max,
+        row=family.background_rows(grid),
+        range_m=np.where(used, background.distance_mm / 1000.0, np.inf).astype(np.float32),
+        ratio=family.reflectivity_ratios()[np.minimum(background.intensity, 255)].astype(np.float32),
+    )

@@ -15,7 +15,6 @@ from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
-from hilsim.compilation.lanes import fit_one_register
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_table import SensorSpec
@@ -24,7 +23,6 @@ from hilsim.emulator.families.base import FlowLayout
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import HEARD_ROWS, no_sentences
-from hilsim.emulator.planning import build_beam_cells
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose, mounting
@@ -274,7 +272,7 @@ def flow_framing(of: SensorFlow, sensor: SensorSpec, setting: LidarSetting) -> F
     )
 
 
-def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, frames: bool, is_for_long: bool = False) -> LidarEmulator:
+def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, frames: bool) -> LidarEmulator:
     """The emulated lidar of ``rig.spec.sensor[number]``.
 
     Args:
@@ -283,12 +281,10 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         scenery: Result of ``build_scenery``.
         utc_epoch_ns: UTC of rig time 0.
         frames: Whole Ethernet frames rather than payloads.
-        is_for_long: Whether to spend time on the cells of stationary sensors, which do not affect the bytes, where the CPU gains by them.
     """
     sensor, setting = rig.spec.sensor[number], rig.lidars[number]
     flows = sensor_flows(sensor, setting)
     world = scenery.worlds.get(number, scenery.world)
-    has_cells = is_for_long and not fit_one_register()  # packets of rays are faster there (bench/bench_cells.py)
     return LidarEmulator(
         setting=setting,
         world=world,
@@ -298,7 +294,6 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         overlay=scenery.overlays.get(number),
         heard=no_sentences(HEARD_ROWS) if sensor.time_input is not None and sensor.time_input.nmea else None,
         others=(*rig.lidars[:number], *rig.lidars[number + 1 :]) if sensor.interference else (),
-        cells=build_beam_cells(setting, world, scenery.still_at, seed=rig.spec.seed) if has_cells and scenery.still_at else None,
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,
         data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,

@@ -276,7 +276,7 @@ class RigState:
         editable = self.worlds.get(number, self.worlds[_SHARED])
         if number in self.dark:
             blind = replace(setting, weather=WeatherSpec(), setup=replace(setting.setup, false_alarms=FalseAlarmSpec(), spurious=SpuriousSpec()))
-            return replace(former, setting=blind, world=_NOTHING, overlay=None, cells=None, continues=AT_START, later=())
+            return replace(former, setting=blind, world=_NOTHING, overlay=None, continues=AT_START, later=())
         return replace(former, setting=setting, world=editable.world, continues=AT_START, later=())
 
 
@@ -433,4 +433,4 @@ def is_changed(former: RigState, state: RigState, number: int) -> bool:
 
 def lidar_after(base: LidarEmulator, before: LidarEmulator, state: RigState, number: int) -> LidarEmulator:
     """A lidar in a state, made from what it was before, and from what it was at the start (``base``) when its lasers fire again."""
-    return state.lidar(number, replace(before, overlay=base.overlay, cells=base.cells)).with_plan_of(before)
+    return state.lidar(number, replace(before, overlay=base.overlay)).with_plan_of(before)

@@ -3,7 +3,7 @@
 It shares static geometry with the former one, and the keys of objects that are moved from outside.
 
 Objects that stand still are merged into tiles when a world is built. The first edit of such an object takes the area from its triangles there, so that no ray
-hits them; from then on it is a mover, as added objects are. Rows and boxes of the tiles remain, and with them the cells (``render.cells``) of lidars.
+hits them; from then on it is a mover, as added objects are. Rows and boxes of the tiles remain.
 """
 
 from collections.abc import Mapping, Sequence

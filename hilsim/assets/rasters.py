@@ -1,18 +1,19 @@
 """Height maps as GDAL reads them (through rasterio): PNG and TIFF of any byte order, compression and width of numbers, with their georeference."""
 
+import ctypes
 import logging
 import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.assets.libtiff import silence_libtiff
 from hilsim.assets.mesh_parts import read_bytes
 from hilsim.errors import AssetError, library_reads
 from hilsim.geometry.geodesy import geodetic
@@ -31,6 +32,7 @@ _GEO_KEYS, _NO_DATA, _MOST_TAGS = 34735, 42113, 4096
 _MODEL_TYPE_KEY, _LINEAR_UNITS_KEY, _VERTICAL_UNITS_KEY = 1024, 3076, 4099
 _METRE, _USER_DEFINED = 9001, 32767
 _MODEL_NAMES = {2: "geographic (degrees)", 3: "geocentric"}
+_MAPS = Path("/proc/self/maps")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,3 +226,22 @@ def _check_crs(path: Path, file: Any) -> None:
             f"{path}: a metre of the map must be one on the ground, got {ratios[0]:.3f} m east-west and {ratios[1]:.3f} m north-south in {crs.to_string()[:60]}; "
             f"re-project it (gdalwarp -t_srs EPSG:{utm})"
         )
+
+
+@cache
+def silence_libtiff() -> None:
+    """Remove libtiff's handlers of errors and warnings, in the libraries that are loaded; no effect without one.
+
+    hilsim reports each fault of a file once, and GDAL still reports a file that cannot be decoded by an exception. Call it after ``rasterio`` was imported.
+    """
+    try:
+        mapped = _MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for name in {line.split(maxsplit=5)[-1] for line in mapped if "libtiff" in line}:
+        try:
+            library = ctypes.CDLL(name)
+            library.TIFFSetErrorHandler(None)
+            library.TIFFSetWarningHandler(None)
+        except (OSError, AttributeError):
+            continue

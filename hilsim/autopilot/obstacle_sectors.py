@@ -18,6 +18,7 @@ clockwise, although ``common.xml`` calls ROTATION_YAW_90 left-facing); frame 12 
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
 from hilsim.geometry.frames import Vector
+from hilsim.protocols.mavlink.codec import write_frame
+from hilsim.protocols.mavlink.frames import LARGEST_FRAME
+from hilsim.protocols.mavlink.messages import DISTANCE_SENSOR, OBSTACLE_DISTANCE, Message, Origin, build_draft
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec, Orientation
 
 SECTORS = 72
@@ -50,6 +54,8 @@ ORIENTATION_CODES: dict[Orientation, int] = {
     "down": 25,
 }
 """MAV_SENSOR_ORIENTATION as ArduPilot and PX4 interpret it."""
+MAV_COMP_ID_OBSTACLE_AVOIDANCE = 196
+"""Sending component, different from HIL_SENSOR's, whose sequence numbers the flight loop counts."""
 
 
 class ObstacleValues(NamedTuple):
@@ -192,3 +198,21 @@ def distance_of_beam(spec: DistanceSensorSpec, nearest_m: float) -> DistanceValu
         vertical_fov=width_rad,
         id=spec.sensor_id,
     )
+
+
+def obstacle_frame(values: ObstacleValues, time_ns: int, sender: Origin) -> npt.NDArray[np.uint8]:
+    """OBSTACLE_DISTANCE as a frame ``uint8[n]`` at a rig time."""
+    return _frame(OBSTACLE_DISTANCE, {"time_usec": max(time_ns, 0) // 1000} | values._asdict(), sender)
+
+
+def distance_frame(values: DistanceValues, time_ns: int, sender: Origin) -> npt.NDArray[np.uint8]:
+    """DISTANCE_SENSOR as a frame ``uint8[n]`` at a rig time."""
+    return _frame(DISTANCE_SENSOR, {"time_boot_ms": max(time_ns, 0) // 1_000_000} | values._asdict(), sender)
+
+
+def _frame(message: Message, fields: Mapping[str, object], sender: Origin) -> npt.NDArray[np.uint8]:
+    message_draft = build_draft(message)
+    for name, value in fields.items():
+        message_draft.record[name] = value
+    frame = np.empty(LARGEST_FRAME, np.uint8)
+    return frame[: write_frame(message, message_draft.payload, sender, frame)]

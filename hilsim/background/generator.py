@@ -16,12 +16,12 @@ from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker
 from hilsim.background.movement import Change, check_standing
 from hilsim.background.partial import CaptureShare, PartialMap, check_size, merge
 from hilsim.background.pool import Advance, Mapper
-from hilsim.background.profiles import check_named
 from hilsim.background.stdt import readable
 from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
 from hilsim.errors import CaptureError, require
+from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.models import MODELS
 from hilsim.families.velodyne.specs import VelodyneSpec
@@ -324,3 +324,21 @@ async def generate_live(
     whole = with_share(merge(parts), CaptureShare(name=where, packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns))
     change = check_standing(parts[0], parts[-1], f"{where}: from the first to the last third")
     return _formed(job, found, whole, rule, [change], [], pose)
+
+
+def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
+    """Reject a profile that does not match the sensor found in the packets.
+
+    Args:
+        named: The profile that the user gave.
+        found: The model found in the packets.
+        where: Name of their source.
+
+    Raises:
+        CaptureError: the packets have another family, or identify another model.
+    """
+    if found.kind is Kind.VELODYNE:
+        if found.model != named.model:
+            raise CaptureError(f"{where}: --profile must be of the packets' model, got one of a {named.model} and packets of {found}")
+    elif not isinstance(named, CeptonSpec):
+        raise CaptureError(f'{where}: --profile must be of family "cepton" for Cepton packets, got one of a {named.model} and packets of {found}')

@@ -45,7 +45,7 @@ def bench(*, rig: Path | None, seconds: float, most: int, casts: bool, as_json: 
     """
     from hilsim.cli.warm import warmed  # noqa: PLC0415 - imports Numba
     from hilsim.diagnosis.fleet import fleet_rig, measure_fleet  # noqa: PLC0415
-    from hilsim.diagnosis.processor import processor_text, usable_cores  # noqa: PLC0415
+    from hilsim.diagnosis.machine import processor_text, usable_cores  # noqa: PLC0415
     from hilsim.diagnosis.ray_speed import ray_speeds  # noqa: PLC0415
 
     path = rig or rig_path("demo")

@@ -13,7 +13,6 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
@@ -32,15 +31,6 @@ Words = Any
 """Vector of sixteen ``uint64``."""
 Mask = Any
 """Vector of sixteen ``bool``."""
-
-
-def fit_one_register() -> bool:
-    """Whether sixteen ``float32`` fit one register of this CPU (AVX-512)."""
-    try:
-        return bool(get_host_cpu_features().get("avx512f", False))
-    except RuntimeError:  # LLVM cannot detect the features of this CPU
-        return False
-
 
 _INT, _LONG, _SHORT = ir.IntType(32), ir.IntType(64), ir.IntType(WIDTH)
 

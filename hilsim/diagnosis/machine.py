@@ -1,5 +1,6 @@
 """Capability of this machine for real-time sending and rendering, with advice; every finding is a measured fact."""
 
+import os
 import platform
 import resource
 import socket
@@ -18,7 +19,6 @@ from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence
 from hilsim.daemon.streaming.pacing import SensorLoad
 from hilsim.diagnosis.addresses import examine_addresses
 from hilsim.diagnosis.findings import Finding, Verdict, bad, fair, good
-from hilsim.diagnosis.processor import processor_text, usable_cores
 from hilsim.version import __version__, foreign_distribution
 
 _CAP_NET_RAW = 13
@@ -246,3 +246,19 @@ def _neighbour_queue() -> Finding:
         f"{fact}, and leave in one burst when a link comes up",
         "ip neighbour replace RECEIVER lladdr MAC dev INTERFACE nud permanent, or sysctl net.ipv4.neigh.INTERFACE.unres_qlen_bytes=2304",
     )
+
+
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def processor_text() -> str:
+    """Name of the processor and its vector extension, where Linux reports them: ``AMD EPYC, AVX-512``."""
+    path = Path("/proc/cpuinfo")
+    info = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    lines = dict(line.split(":", 1) for line in info.split("\n") if ":" in line)
+    fields = {key.strip(): value.strip() for key, value in lines.items()}
+    flags = fields.get("flags", "").split()
+    vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "SSE only" if "sse2" in flags else ""
+    return ", ".join(filter(None, (fields.get("model name", platform.machine()), vector)))

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from hilsim.assets.library import is_in_library
 from hilsim.assets.standing import stood
 from hilsim.config.rig import Rig
 from hilsim.config.script import AddChange, MoveChange, RemoveChange, TravelChange, change_table, parse_change
-from hilsim.editing.paths import outside
 from hilsim.editing.shapes import Shape, shape_of
 from hilsim.editing.targets import ChangeTarget
 from hilsim.editing.things import SHAPES, Thing, changes_between, thing_of
@@ -293,3 +293,11 @@ def place_faults(position_m: Sequence[float], rotation_deg: Sequence[float]) -> 
         holds, message = finite(name, map(float, numbers))
         faults += [] if holds and all(map(math.isfinite, numbers)) else [message]
     return faults
+
+
+def outside(directory: Path, name: str) -> bool:
+    """Whether a relative or absolute path leads out of a directory, also through links; True also for a name that no file can have."""
+    try:
+        return not (directory / name).resolve().is_relative_to(directory.resolve())
+    except (OSError, ValueError):
+        return True

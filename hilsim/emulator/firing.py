@@ -8,11 +8,10 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
-from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles, store_lanes
+from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.geometry.rotations import multiply, rotate
-from hilsim.render.cells import image_cell_of, turning_cell
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import image_point
@@ -69,16 +68,6 @@ def _time(
         row[0, lane] = first
         for ray in range(first, first + sub_rays):
             ray_ns[ray] = time_ns
-
-
-@inlined_kernel
-def _cell(plan: LidarPlan, channel: int, aim: npt.NDArray[np.float64]) -> int:
-    """Cell that a beam lies in."""
-    sine, cosine, level, rise = aim[_SINE], aim[_COSINE], aim[_LEVEL], aim[_RISE]
-    if plan.is_swept:
-        ahead = level * cosine
-        return image_cell_of(level * sine / ahead, rise / ahead, plan.beam_cells.extent, plan.beam_cells.columns, plan.beam_cells.rows)
-    return turning_cell(channel, math.atan2(sine, cosine), plan.beam_cells.columns)
 
 
 @borrowing_kernel
@@ -150,10 +139,10 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
         plan: The lidar.
         platform: Carries the lidar.
         sequence_index: ``int64[s]``, rising indices of the firing sequences.
-        rays: Written: origins, directions, times and cells.
+        rays: Written: origins, directions and times.
     """
     channels, sub_rays = plan.firing_offset_ns.size, plan.beam.share.size
-    beams, origin_m, direction, cell = plan.beam_lanes, rays.origin_m, rays.direction, rays.cell
+    beams, origin_m, direction = plan.beam_lanes, rays.origin_m, rays.direction
     aim, row = np.zeros((_AIMS, WIDTH), np.float64), np.zeros((1, WIDTH), np.int32)
     sequences = sequence_index.size
     stop_ns, stop_turns = rig_from_device(plan.clock, sequence_index[0] * plan.sequence_ns), 0.0
@@ -186,13 +175,6 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
                 turns = load_lanes(beams, table + _TURNS) + load_lanes(beams, table + _PHASE) * travelled + start_turns
                 sine, cosine = sines_and_cosines(turns)
                 level, rise = load_lanes(beams, table + _COSINE_ELEVATION), load_lanes(beams, table + _SINE_ELEVATION)
-            if cell.size > 0:
-                store_lanes(aim, _SINE, sine)
-                store_lanes(aim, _COSINE, cosine)
-                store_lanes(aim, _LEVEL, level)
-                store_lanes(aim, _RISE, rise)
-                for channel in range(first_channel, min(first_channel + WIDTH, channels)):
-                    cell[channel * sequences + sequence] = _cell(plan, channel, aim[: _RISE + 1, channel - first_channel])
             share = load_lanes(aim, _ELAPSED) / np.float64(stop_ns - start_ns)
             qw = share * (sign * stop_q[0] - start_q[0]) + start_q[0]
             qx = share * (sign * stop_q[1] - start_q[1]) + start_q[1]

@@ -18,11 +18,10 @@ from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import write_sequences_of
 from hilsim.emulator.workspace import LAYERS, Workspace
 from hilsim.protocols.ethernet import Framing, write_headers
-from hilsim.render.beams import cast_beams
+from hilsim.render.packets import cast_packets
 from hilsim.scene.world import World
 from hilsim.vehicle.platform import Platform
 
-_SINGLE = constant(1)
 _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
@@ -40,47 +39,25 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
     """Cast the rays, continue those that pass through a material, and gather their hits."""
     workspace.hits.hit_count[:] = 0
     workspace.hits.flaw[:] = 0.0
-    rays, beyond = workspace.rays, workspace.ahead
+    rays, beyond, spare = workspace.rays, workspace.ahead, workspace.behind
     count = rays.range_m.size
-    cast_beams(
-        world,
-        rays.packets,
-        rays.origin_m,
-        rays.direction,
-        rays.time_ns,
-        plan.cast_range_m,
-        plan.beam.share.size,
-        plan.beam_cells.cells,
-        rays.cell,
-        rays.travelled_m,
-        rays.range_m,
-        rays.instance,
-        rays.triangle,
-        rays.cosine,
-    )
-    count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, beyond)
-    rays, spare = beyond, workspace.behind
-    layer = 1
-    while count > 0 and layer < LAYERS:
-        cast_beams(
+    for _ in range(LAYERS):
+        cast_packets(
             world,
             rays.packets[: (count + WIDTH - 1) // WIDTH],
             rays.origin_m[:count],
             rays.direction[:count],
             rays.time_ns[:count],
             plan.cast_range_m,
-            _SINGLE,
-            plan.beam_cells.cells,
-            rays.cell[:0],
-            rays.travelled_m[:count],
             rays.range_m[:count],
             rays.instance[:count],
             rays.triangle[:count],
             rays.cosine[:count],
         )
-        count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, spare)
-        rays, spare = spare, rays
-        layer += 1
+        count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, beyond)
+        if count == 0:
+            break
+        rays, beyond, spare = beyond, spare, beyond
 
 
 @stage_kernel

@@ -16,7 +16,7 @@ from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.layers import trace_with
 from hilsim.emulator.overlay import Overlay, OverlayRule
-from hilsim.emulator.plan import BeamCells, HeardSentences, LidarPlan
+from hilsim.emulator.plan import HeardSentences, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan, with_optics
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.reception.detection import respond
@@ -46,7 +46,6 @@ class LidarEmulator:
         data_framing: Framing of data datagrams: payload, or whole frame.
         position_framing: Framing of position datagrams.
         overlay: Captured background that the lidar sees.
-        cells: Cells of directions, if the platform stands still: rays are cast faster, with the same bytes.
         heard: Sentences that its GPS input receives.
         continues: Values that the plan takes over from the lidar before a change.
         later: Changed lidars that follow, by rig time.
@@ -63,7 +62,6 @@ class LidarEmulator:
     data_framing: Framing = field(default=PAYLOAD_ONLY)
     position_framing: Framing = field(default=PAYLOAD_ONLY)
     overlay: Overlay | None = None
-    cells: BeamCells | None = None
     heard: HeardSentences | None = None
     continues: Continuation = AT_START
     later: "tuple[LaterLidar, ...]" = ()
@@ -77,7 +75,6 @@ class LidarEmulator:
             seed=self.seed,
             utc_epoch_ns=self.utc_epoch_ns,
             overlay=self.overlay,
-            cells=self.cells,
             heard=self.heard,
             others=self.others,
         )
@@ -85,7 +82,7 @@ class LidarEmulator:
 
     def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
         """This lidar, with the other's plan if the plans differ in weather and window at most, because building one takes milliseconds."""
-        made_of = ("seed", "utc_epoch_ns", "overlay", "cells", "heard", "others")
+        made_of = ("seed", "utc_epoch_ns", "overlay", "heard", "others")
         if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
             if self.setting == other.setting:
                 self.__dict__["plan"] = other.plan

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference
 from hilsim.emulator.overlay import Overlay
 from hilsim.families.velodyne.protocol.position import NMEA_SIZE
-from hilsim.render.cells import NO_CELLS, Cells
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.field_of_view import FieldOfView
@@ -104,25 +103,6 @@ class Gps(NamedTuple):
     sentence_delay_ns: int
 
 
-class BeamCells(NamedTuple):
-    """Static triangles that each beam of a stationary lidar can hit, by direction.
-
-    Attributes:
-        cells: Lists of static triangles; ``NO_CELLS`` for a lidar that moves.
-        columns: Number of cells across a turn or the image.
-        rows: Number of cells along the image's height.
-        extent: Limits of the image that the cells cover: smallest and largest x, smallest and largest z.
-    """
-
-    cells: Cells
-    columns: int = 1
-    rows: int = 1
-    extent: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)
-
-
-NO_BEAM_CELLS = BeamCells(NO_CELLS)
-
-
 @by_reference
 class LidarPlan(NamedTuple):
     """Kernel-side lidar.
@@ -148,7 +128,6 @@ class LidarPlan(NamedTuple):
         false_alarms: Echoes caused by noise.
         interference: Pulses of the rig's other sensors.
         overlay: Captured background.
-        beam_cells: Static triangles by direction, for a stationary sensor.
         decimation: Rule that selects the firings to report.
         is_decimated: Whether some firings are not reported.
         position: Schedule of position packets, or of a Cepton-style sensor's information packets.
@@ -198,7 +177,6 @@ class LidarPlan(NamedTuple):
     false_alarms: FalseAlarms
     interference: Interference
     overlay: Overlay
-    beam_cells: BeamCells
     decimation: Decimation
     is_decimated: bool
     position: PositionStream

@@ -10,13 +10,11 @@ import numpy.typing as npt
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.identity.unit import Unit, unit_of
 from hilsim.emulator.overlay import Overlay, no_overlay
-from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
+from hilsim.emulator.plan import BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
 from hilsim.emulator.reception.interference import build_interference
 from hilsim.emulator.setting import LidarSetting
 from hilsim.families.velodyne.protocol.position import PpsState
 from hilsim.families.velodyne.specs import GpsSetting
-from hilsim.geometry.poses import Pose
-from hilsim.scene.world import World
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.field_of_view import whole_turn
@@ -47,7 +45,6 @@ def build_lidar_plan(
     seed: int,
     utc_epoch_ns: int,
     overlay: Overlay | None = None,
-    cells: BeamCells | None = None,
     heard: HeardSentences | None = None,
     others: Sequence[LidarSetting] = (),
 ) -> LidarPlan:
@@ -58,13 +55,12 @@ def build_lidar_plan(
         seed: Random seed of the rig, 64 bits.
         utc_epoch_ns: UTC of rig time 0 in ns since 1970.
         overlay: Captured background that the lidar sees.
-        cells: Cells of directions of a stationary lidar.
         heard: Sentences that its GPS input receives.
         others: The other lidars on its platform, whose pulses reach it where its setup has ``interference``.
     """
     unit = unit_of(setting, seed=seed)
     setting = replace(setting, spec=unit.spec, setup=unit.setup)
-    plan = _without_family(setting, unit, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay(), cells=cells or NO_BEAM_CELLS)
+    plan = _without_family(setting, unit, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay())
     plan = plan._replace(gps=build_gps(setting.setup.gps, heard, _pulse(setting)))
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
     plan = plan._replace(
@@ -81,15 +77,7 @@ def with_optics(plan: LidarPlan, setting: LidarSetting) -> LidarPlan:
     return plan._replace(weather=_weather(setting), window=build_window(setting.setup.window))
 
 
-def build_beam_cells(setting: LidarSetting, world: World, body: Pose, *, seed: int) -> BeamCells:
-    """Build the cells of directions of a lidar on a platform fixed at ``body``: returns stay the same, and rays are cast faster among many static objects.
-
-    Takes about a second a sensor in a street. ``seed`` is the rig's: it decides where the beams of a drawn unit go.
-    """
-    return setting.family.beam_cells(build_lidar_plan(setting, seed=seed, utc_epoch_ns=0), world, body)
-
-
-def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_ns: int, overlay: Overlay, cells: BeamCells) -> LidarPlan:
+def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_ns: int, overlay: Overlay) -> LidarPlan:
     """Build the part of a plan that all families share: no head or mirror, all beams along one axis from one origin, no packets. The family adds the rest."""
     spec, setup = setting.spec, setting.setup
     mount = setup.body_from_sensor
@@ -122,7 +110,6 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         false_alarms=build_false_alarms(setup.false_alarms, setup.spurious),
         interference=no_interference(),
         overlay=overlay,
-        beam_cells=cells,
         decimation=no_decimation(spec.laser_count),
         is_decimated=False,
         position=build_periodic_stream(None, seed=seed, stream=setting.stream),

@@ -38,7 +38,6 @@ class Rays(NamedTuple):
         sub_ray: ``int32[n]``, which of its rays.
         share: ``float64[n]``, of the firing's light that the ray still carries.
         travelled_m: ``float64[n]``, from the sensor to the origin.
-        cell: ``int32[f]``, cell of ``LidarPlan.beam_cells`` that each firing's beam lies in; empty where the plan has none.
         range_m: ``float32[n]``, from the origin; ``inf`` for a miss.
         instance: ``int32[n]``, -1 for a miss.
         triangle: ``int32[n]``, -1 for a miss.
@@ -53,7 +52,6 @@ class Rays(NamedTuple):
     sub_ray: npt.NDArray[np.int32]
     share: npt.NDArray[np.float64]
     travelled_m: npt.NDArray[np.float64]
-    cell: npt.NDArray[np.int32]
     range_m: npt.NDArray[np.float32]
     instance: npt.NDArray[np.int32]
     triangle: npt.NDArray[np.int32]
@@ -162,8 +160,8 @@ def winding(elevation_deg: npt.NDArray[np.float64], sequences: int, sub_rays: in
     return rays.reshape(-1)
 
 
-def allocate_rays(count: int, beams_in_cells: int = 0, order: npt.NDArray[np.int64] | None = None) -> Rays:
-    """Arrays for ``count`` rays that are cast in this order, or as they lie, and for the cells of so many beams."""
+def allocate_rays(count: int, order: npt.NDArray[np.int64] | None = None) -> Rays:
+    """Arrays for ``count`` rays that are cast in this order, or as they lie."""
     return Rays(
         origin_m=np.zeros((count, 3)),
         direction=np.zeros((count, 3), np.float32),
@@ -172,7 +170,6 @@ def allocate_rays(count: int, beams_in_cells: int = 0, order: npt.NDArray[np.int
         sub_ray=np.zeros(count, np.int32),
         share=np.zeros(count),
         travelled_m=np.zeros(count),
-        cell=np.full(beams_in_cells, -1, np.int32),
         range_m=np.zeros(count, np.float32),
         instance=np.zeros(count, np.int32),
         triangle=np.zeros(count, np.int32),
@@ -184,8 +181,7 @@ def allocate_rays(count: int, beams_in_cells: int = 0, order: npt.NDArray[np.int
 def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
     """Rays as they leave the sensor: their firings and shares of light never change."""
     firings, sub_rays = plan.firing_offset_ns.size * sequences, plan.beam.share.size
-    in_cells = firings if plan.beam_cells.cells.first.size > 1 else 0
-    rays = allocate_rays(firings * sub_rays, in_cells, winding(plan.elevation_deg, sequences, sub_rays))
+    rays = allocate_rays(firings * sub_rays, winding(plan.elevation_deg, sequences, sub_rays))
     number = np.arange(firings * sub_rays, dtype=np.int32)
     return rays._replace(firing=number // sub_rays, sub_ray=number % sub_rays, share=np.tile(plan.beam.share, firings))
 

@@ -85,7 +85,6 @@ def cast_many(
             direction[begin:end],
             time_ns[begin:end],
             max_range_m,
-            False,  # noqa: FBT003 - kernels take their arguments by place
             range_m[begin:end],
             instance[begin:end],
             triangle[begin:end],

@@ -37,13 +37,11 @@ from hilsim.scene.world import World
 _BOTTOM = constant(0)  # bottom of the stack
 _LATTICE_M = 1.0 / LATTICE_PER_M
 NO_COSINE = np.empty(0)
-UNKNOWN = np.int32(-2)
-"""Value of ``triangle`` for a ray whose hit no cell has found."""
 
 
 @kernel
 def _on_lattice(away: Doubles) -> Lanes:
-    """Coordinates in a tile as in ``render.cells.place_in_tile``."""
+    """Coordinates in a tile on the lattice, where differences to vertices are exact: neighbouring tiles test the same ray."""
     return singles(floor_lanes(away * LATTICE_PER_M + 0.5) * _LATTICE_M)
 
 
@@ -55,7 +53,6 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
     direction: npt.NDArray[np.float32],
     time_ns: npt.NDArray[np.int64],
     max_range_m: float,
-    has_begun: bool,  # noqa: FBT001
     range_m: npt.NDArray[np.float32],
     instance: npt.NDArray[np.int32],
     triangle: npt.NDArray[np.int32],
@@ -70,8 +67,6 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
         max_range_m: Maximum range of a hit.
-        has_begun: Whether the output arguments already contain the rays' static hits, found by ``render.cells`` (range in
-            float32, ``max_range_m`` for a miss), except for rays whose ``triangle`` is ``UNKNOWN``.
         range_m: ``float32[n]``, output; infinity for a miss.
         instance: ``int32[n]``, output; -1 for a miss.
         triangle: ``int32[n]``, output, row of the world's triangles; -1 for a miss.
@@ -104,30 +99,8 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         vx, vy, vz = doubles(dx), doubles(dy), doubles(dz)
         best = spread(np.float32(max_range_m))
         met, row = spread(np.int32(-1)), spread(np.int32(-1))
-        unknown = bits_of(is_ray)
-        if has_begun:
-            unknown = _BOTTOM
-            left = bits_of(is_ray)
-            while left != 0:
-                k = first_bit(left)
-                left &= left - 1
-                ray = order[packet, k]
-                if triangle[ray] == UNKNOWN:
-                    unknown |= 1 << k
-                    continue
-                results[0, k], winners[0, k], winners[1, k] = range_m[ray], instance[ray], triangle[ray]
-                if triangle[ray] >= 0:
-                    geometry = instance_geometry[instance[ray]]
-                    for axis in range(3):
-                        placed[axis, k] = origin_m[ray, axis] - geometry_origin_m[geometry, axis]
-            is_known = mask_of(bits_of(is_ray) & ~unknown)
-            best = select(is_known, load_lanes(results, 0), best)
-            met, row = select(is_known, load_lanes(winners, 0), met), select(is_known, load_lanes(winners, 1), row)
-            wx = select(is_known, load_lanes(placed, 0), wx)
-            wy = select(is_known, load_lanes(placed, 1), wy)
-            wz = select(is_known, load_lanes(placed, 2), wz)
-        if tile_root >= 0 and unknown != 0:
-            limit, inside = best, np.int64(unknown)
+        if tile_root >= 0:
+            inside = np.int64(bits_of(is_ray))
             rx, ry, rz = singles(fx - tree_origin_m[0]), singles(fy - tree_origin_m[1]), singles(fz - tree_origin_m[2])
             ix, iy, iz = reciprocals(dx), reciprocals(dy), reciprocals(dz)
             side = sides_entered(ix, iy, iz)
@@ -136,8 +109,8 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
             while True:
                 if link >= 0:
                     node = np.uintp(link)
-                    near0, is_in0 = boxes_entered(bounds, node, CHILD_0, side, rx, ry, rz, ix, iy, iz, limit)
-                    near1, is_in1 = boxes_entered(bounds, node, CHILD_1, side, rx, ry, rz, ix, iy, iz, limit)
+                    near0, is_in0 = boxes_entered(bounds, node, CHILD_0, side, rx, ry, rz, ix, iy, iz, best)
+                    near1, is_in1 = boxes_entered(bounds, node, CHILD_1, side, rx, ry, rz, ix, iy, iz, best)
                     in0, in1 = bits_of(is_in0) & inside, bits_of(is_in1) & inside
                     link, inside, later, others = np.int64(links[node, 12]), in0, np.int64(links[node, 13]), in1
                     if in0 == 0 or (in1 != 0 and 2 * count_bits(in0 & in1 & bits_of(near0 <= near1)) < count_bits(in0 & in1)):
@@ -154,8 +127,8 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
                     ly = fy - geometry_origin_m[geometry, 1]
                     lz = fz - geometry_origin_m[geometry, 2]
                     root = geometry_root[geometry]
-                    limit, found = closest_in_tree(
-                        bounds, links, corners, root, _on_lattice(lx), _on_lattice(ly), _on_lattice(lz), dx, dy, dz, limit, inside, stack, top
+                    best, found = closest_in_tree(
+                        bounds, links, corners, root, _on_lattice(lx), _on_lattice(ly), _on_lattice(lz), dx, dy, dz, best, inside, stack, top
                     )
                     is_found = found >= np.int32(0)
                     met, row = select(is_found, np.int32(tile), met), select(is_found, found, row)
@@ -164,7 +137,6 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
                     break
                 top -= 2
                 link, inside = np.int64(stack[top]), np.int64(stack[top + 1])
-            best = select(mask_of(unknown), limit, best)
 
         for candidate in range(mover_count):
             ux, uy, uz = doubles(dx), doubles(dy), doubles(dz)

@@ -6,8 +6,7 @@ import shlex
 import click
 import pytest
 
-from hilsim.cli import cli
-from hilsim.cli.commands import SUMMARIES
+from hilsim.cli import SUMMARIES, cli
 from tests.pages import PAGES, ROOT
 
 _FENCE = re.compile(r"^ *```(\w*)$")

@@ -14,9 +14,11 @@ member           content
 ``numpy.load(path)`` reads it, without pickles. Members have no time stamp, so with one version of zlib equal maps are equal files.
 """
 
+import math
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -25,13 +27,13 @@ import numpy.typing as npt
 
 from hilsim.assets.mesh_parts import read_bytes
 from hilsim.background.files.metadata import Grid, check_cells, describe_map, read_metadata
-from hilsim.background.files.npy import NpyHeader, array_of, read_header
 from hilsim.background.files.whole_file import replace_file
 from hilsim.errors import AssetError, library_reads
 from hilsim.limits import MAP_METADATA_BYTES
 from hilsim.scene.background import BackgroundMap
 
 _DTYPES = {"distance_mm": "<u4", "intensity": "<u2", "flags": "|u1", "hit_count": "<u4", "confidence": "<f4"}
+_READ_HEADER = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP file
 _UNIX, _READABLE = 3, 0o644 << 16
 _LEVEL = 6
@@ -95,46 +97,41 @@ def _open(path: Path, data: bytes) -> ZipFile:
 def _text(archive: ZipFile, path: Path) -> str:
     """Metadata: one text, in NumPy's four bytes per character."""
 
-    def check(header: NpyHeader) -> int:
-        size = header.descr.removeprefix("<U").removeprefix(">U")
-        found = header.descr if header.descr[1:2] == "U" else header.type_name
-        if not size.isdecimal() or header.shape != ():
-            raise AssetError(f"{path}: metadata must be one text, got {found} of shape {header.shape}")
-        MAP_METADATA_BYTES.enforce(4 * int(size), str(path), AssetError)
-        return 4 * int(size)
+    def check(dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        if dtype.kind != "U" or shape != ():
+            raise AssetError(f"{path}: metadata must be one text, got {dtype.str if dtype.kind == 'U' else dtype.name} of shape {shape}")
+        MAP_METADATA_BYTES.enforce(dtype.itemsize, str(path), AssetError)
 
-    header, data = _member(archive, path, "metadata", check)
+    member = _member(archive, path, "metadata", check)
     try:
-        return data.decode("utf-32-le" if header.descr[0] == "<" else "utf-32-be").rstrip("\0")
+        return member.tobytes().decode("utf-32-be" if member.dtype.byteorder == ">" else "utf-32-le").rstrip("\0")
     except UnicodeDecodeError as error:
         raise AssetError(f"{path}: metadata must be a text: {error}") from error
 
 
 def _cells(archive: ZipFile, path: Path, name: str, shape: tuple[int, int]) -> npt.NDArray[Any]:
     """Array of the map, checked for shape and type."""
-    dtype = np.dtype(_DTYPES[name])
+    required = np.dtype(_DTYPES[name])
 
-    def check(header: NpyHeader) -> int:
-        if header.descr != _DTYPES[name] or header.shape != shape:
-            raise AssetError(
-                f"{path}: {name} must be {dtype.name} of {shape[0]} rows x {shape[1]} columns, got {header.type_name} of shape {header.shape}"
-            )
-        return header.numbers * dtype.itemsize
+    def check(dtype: np.dtype[Any], found: tuple[int, ...]) -> None:
+        if dtype != required or found != shape:
+            raise AssetError(f"{path}: {name} must be {required.name} of {shape[0]} rows x {shape[1]} columns, got {dtype.name} of shape {found}")
 
-    return array_of(*_member(archive, path, name, check), dtype)
+    return _member(archive, path, name, check)
 
 
-def _member(archive: ZipFile, path: Path, name: str, check: Callable[[NpyHeader], int]) -> tuple[NpyHeader, bytes]:
-    """Header and data of a member; ``check`` rejects a header or returns the required number of data bytes, before they are decompressed."""
+def _member(archive: ZipFile, path: Path, name: str, check: Callable[[np.dtype[Any], tuple[int, ...]], None]) -> npt.NDArray[Any]:
+    """Array of a member, read-only; ``check`` rejects a type or shape before the numbers are decompressed."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise AssetError(f"{path}: {name} must be stored or deflated, got compression {info.compress_type}")
-    with library_reads(f"{path}: {name} is damaged", AssetError, BadZipFile), archive.open(info) as file:
-        header = read_header(file)
-        size = header.size + check(header)
+    with library_reads(f"{path}: {name} is damaged", AssetError, BadZipFile, TokenError, UserWarning), archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in _READ_HEADER:
+            raise AssetError(f"{path}: {name} must be an array of format 1 or 2, got {version[0]}.{version[1]}")
+        shape, is_fortran, dtype = _READ_HEADER[version](file)
+        check(dtype, shape)
+        size = file.tell() + math.prod(shape) * dtype.itemsize
         if info.file_size != size:
             raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {info.file_size}")
-        data = file.read()
-    if header.size + len(data) != size:
-        raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {header.size + len(data)}")
-    return header, data
+        return np.frombuffer(file.read(), dtype, math.prod(shape)).reshape(shape, order="F" if is_fortran else "C")

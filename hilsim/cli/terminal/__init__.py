@@ -1,1 +1,1 @@
-"""Output on a terminal while a command works, and its keys."""
+"""Output on a terminal while a command works."""

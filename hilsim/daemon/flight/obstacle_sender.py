@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from hilsim.autopilot.loop_context import FlightCount
 from hilsim.autopilot.obstacle_map import ObstacleMap, Sight, build_obstacle_map, sight
-from hilsim.autopilot.obstacle_messages import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, obstacle_frame
-from hilsim.autopilot.obstacle_sectors import distance_of_beam, obstacles_of_sectors
+from hilsim.autopilot.obstacle_sectors import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, distance_of_beam, obstacle_frame, obstacles_of_sectors
 from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.mavlink.messages import Origin, build_origin

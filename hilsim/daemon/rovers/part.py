@@ -3,18 +3,21 @@
 The sending modules are imported only for a rig with a rover; most rigs have none, and start faster so.
 """
 
+import asyncio
+import socket
 import time
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import asyncio_dgram
 import structlog
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
-from hilsim.daemon.rovers.commands import served_commands
 from hilsim.errors import ConfigError
 from hilsim.links.sockets import open_udp
 from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE
@@ -22,6 +25,7 @@ from hilsim.protocols.rover import COMMAND_PORT, LARGEST_PACKET, chunk_count
 from hilsim.rovers.flows import FLOW_PORTS, rover_flow
 from hilsim.rovers.specs import RoverSpec
 from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.readings import Reading, RoverReading
 from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.ring import allocate_rings
@@ -29,7 +33,7 @@ from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, SocketSpec
 
 if TYPE_CHECKING:
-    import socket
+    from asyncio_dgram.aio import DatagramServer
 
     from hilsim.rovers.sender import RoverSender, RoverSource
     from hilsim.scene.world import World
@@ -39,6 +43,8 @@ log = structlog.get_logger("hilsim")
 
 _PRIORITY_BELOW = 10
 _SLICE_US = 1000.0
+Obey = Callable[[bytes], object]
+"""Function that executes the command in a datagram."""
 
 
 class Rovers(Part):
@@ -259,3 +265,35 @@ class RoversChange(Change):
         """Let the rovers see the file's scene again."""
         self.rovers.return_to_file()
         return ()
+
+
+@asynccontextmanager
+async def served_commands(ports: dict[str, tuple[socket.socket, Obey]]) -> AsyncIterator[None]:
+    """Receive commands while the block runs.
+
+    Args:
+        ports: Bound socket of each rover, which is closed at the end, and the function that takes its datagrams, by the rover's name.
+    """
+    streams, tasks = [], []
+    try:
+        for name, (port, obey) in ports.items():
+            stream = await asyncio_dgram.from_socket(port)
+            streams.append(stream)
+            tasks.append(asyncio.create_task(guarded(name, _taking(stream, obey)), name=name))
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for stream in streams:
+            stream.close()
+        await asyncio.sleep(0)  # the transports close their sockets at the loop's next turn
+
+
+def _taking(stream: "DatagramServer", obey: Obey) -> Callable[[], Coroutine[None, None, None]]:
+    async def take() -> None:
+        while True:
+            datagram, _ = await stream.recv()
+            obey(datagram)
+
+    return take

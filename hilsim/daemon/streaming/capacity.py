@@ -99,7 +99,7 @@ def with_one_ray(rig: Rig) -> Rig:
 
 def _load(rig: Rig, number: int, scenery: Scenery, seconds: float) -> SensorLoad:
     setting = rig.lidars[number]
-    lidar = build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=rig.spec.sensor[number].network.mode == "ethernet", is_for_long=True)
+    lidar = build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=rig.spec.sensor[number].network.mode == "ethernet")
     rings = allocate_rings(1, _SCRATCH_SLOTS, HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size))
     render_thread = RenderThread(lidar=lidar, rings=rings, data_flow=0, position_flow=0, epoch_ns=0, lead_ns=0, settings=render_settings(rig))
     render_thread.warm()

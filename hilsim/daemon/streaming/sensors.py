@@ -308,7 +308,6 @@ class Sensors(Part):
             self.context.scenery(rig),
             utc_epoch_ns=self.context.clock.utc_epoch_ns,
             frames=sensor.network.mode == "ethernet",
-            is_for_long=True,
         )
         render_thread = RenderThread(
             lidar=lidar,

@@ -11,13 +11,11 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.plan import NO_BEAM_CELLS, BeamCells, LidarPlan
+from hilsim.emulator.plan import LidarPlan
 from hilsim.families.cepton.protocol.stdv import POINTS_MAX, packet_size
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, ReturnMode
-from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.scene.background import AzimuthGrid, ImageGrid
-from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.response import velodyne_ratios
@@ -163,10 +161,6 @@ class LidarFamily(ABC, Generic[SpecT]):
     @abstractmethod
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
         """A plan of what all lidars have, with what is the family's own: how firings are directed, which are reported, and the packets."""
-
-    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:  # noqa: ARG002 - of interest to some families
-        """Cells of static triangles that its beams can hit from a platform fixed at ``body``; none: rays are cast without."""
-        return NO_BEAM_CELLS
 
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:  # noqa: ARG002 - of interest to some families
         """Cells of a captured background that does not define them itself; the image's spans are the model's where they are None.

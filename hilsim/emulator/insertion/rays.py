@@ -398,7 +398,6 @@ def cast_firings(
             rays.direction[:going_on],
             rays.time_ns[:going_on],
             unit.cast_range_m,
-            False,  # noqa: FBT003 - kernels take their arguments by place
             rays.range_m[:going_on],
             rays.instance[:going_on],
             rays.triangle[:going_on],

@@ -8,16 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.cells import image_cells
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.plan import BeamCells, LidarPlan, PacketFormat
+from hilsim.emulator.plan import LidarPlan, PacketFormat
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.cepton.protocol.stdv import STDV_PORT, packet_size, points_max
 from hilsim.families.cepton.specs import CeptonSetting, CeptonSpec
-from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import CEPTON_STYLE
 from hilsim.scene.background import AzimuthGrid, ImageGrid
-from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.mirror import build_mirror, image_extent
@@ -140,10 +137,6 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
             sync_offset_us=0,
             returns=self.mode.returns,
         )
-
-    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
-        """Cells of the image."""
-        return image_cells(plan, world, body, image_extent(self.spec))
 
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> ImageGrid:
         """Cells of the image, over what the model's lasers reach unless both spans are given."""

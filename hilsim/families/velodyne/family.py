@@ -7,18 +7,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.cells import turning_cells
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.plan import BeamCells, LidarPlan, PacketFormat
+from hilsim.emulator.plan import LidarPlan, PacketFormat
 from hilsim.errors import require
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, factory_bytes
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.scene.background import AzimuthGrid, ImageGrid
-from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, stamp_us
 from hilsim.sensor.decimation import build_decimation
 from hilsim.sensor.echoes import EchoChoice
@@ -129,10 +126,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
             factory_bytes=factory_bytes(self.mode, spec.product),
         )
-
-    def beam_cells(self, plan: LidarPlan, world: World, body: Pose) -> BeamCells:
-        """Cells of a turn, a row a channel."""
-        return turning_cells(plan, world, body)
 
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid:  # noqa: ARG002 - of interest to other families
         """Columns of azimuth; the rows are the model's channels by elevation."""

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from pymavlink.dialects.v20 import common
 
-from hilsim.autopilot.obstacle_messages import distance_frame, obstacle_frame
-from hilsim.autopilot.obstacle_sectors import distance_of_beam, obstacles_of_sectors
+from hilsim.autopilot.obstacle_sectors import distance_frame, distance_of_beam, obstacle_frame, obstacles_of_sectors
 from hilsim.protocols.mavlink.messages import build_origin
 from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 

@@ -8,8 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hilsim.cli import cli
-from hilsim.cli.commands import SUMMARIES
+from hilsim.cli import SUMMARIES, cli
 
 SLOW = ("numba", "numpy", "pydantic", "matplotlib", "aiohttp", "structlog", "dpkt")
 

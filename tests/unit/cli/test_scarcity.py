@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from hilsim.cli.scarcity import scarcity
+from hilsim.cli import scarcity
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from hilsim.assembly.backgrounds import build_overlay
 from hilsim.emulator.families.registry import family_of
 from hilsim.emulator.overlay import OverlayRule, no_overlay, sample_image, sample_turning
-from hilsim.emulator.overlay_builder import build_overlay
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, packets_with_truth
 from hilsim.families.cepton.protocol.stdv import PointFlag, decode_stdv_points

@@ -9,14 +9,12 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
-from hilsim.render.beams import cast_beams
-from hilsim.render.cells import NO_CELL, NO_CELLS
 from hilsim.render.cpu import cast_rays
-from hilsim.render.packets import NO_COSINE, packets_of
+from hilsim.render.packets import NO_COSINE, cast_packets, packets_of
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.sensor.optics.beam import Beam, build_beam
+from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
 from tests.depth import examples
 from tests.lidars import exact_signal
@@ -42,24 +40,23 @@ def bundles(rng, pattern, count, around_m=(0.0, 0.0, 0.0)):
     return np.ascontiguousarray(origin.reshape(-1, 3)), direction.reshape(-1, 3).astype(np.float32), time_ns
 
 
-def cast_both(world, pattern: Beam, rays, max_range_m=MAX_RANGE_M):
-    """(range, instance, triangle) by beams and ray by ray."""
+def cast_both(world, rays, max_range_m=MAX_RANGE_M):
+    """(range, instance, triangle) in packets and ray by ray."""
     found = []
-    for of_beams in (True, False):
+    for of_packets in (True, False):
         hits = np.empty(len(rays[0]), np.float32), np.empty(len(rays[0]), np.int32), np.empty(len(rays[0]), np.int32)
-        if of_beams:
-            packets = packets_of(np.arange(len(rays[0])))
-            cast_beams(world, packets, *rays, max_range_m, pattern.share.size, NO_CELLS, NO_CELL, np.zeros(len(rays[0])), *hits, NO_COSINE)
+        if of_packets:
+            cast_packets(world, packets_of(np.arange(len(rays[0]))), *rays, max_range_m, *hits, NO_COSINE)
         else:
             cast_rays(world, *rays, max_range_m, *hits)
         found.append(hits)
     return found
 
 
-def assert_same(world, pattern, rays, max_range_m=MAX_RANGE_M):
+def assert_same(world, rays, max_range_m=MAX_RANGE_M):
     """Hits and ranges are equal to the bit. Returns the share of rays that hit."""
-    of_beams, of_rays = cast_both(world, pattern, rays, max_range_m)
-    for one, other in zip(of_beams, of_rays, strict=True):
+    of_packets, of_rays = cast_both(world, rays, max_range_m)
+    for one, other in zip(of_packets, of_rays, strict=True):
         np.testing.assert_array_equal(one, other)
     return np.isfinite(of_rays[0]).mean()
 
@@ -77,7 +74,7 @@ def test_beams_find_what_single_rays_find(random_world, vlp16_beam, sub_rays, ar
     pattern = vlp16_beam(sub_rays)
     for seed in range(4):
         world = random_world(seed, around_m)
-        assert assert_same(world, pattern, bundles(np.random.default_rng(seed), pattern, 2000, around_m)) > 0.5
+        assert assert_same(world, bundles(np.random.default_rng(seed), pattern, 2000, around_m)) > 0.5
 
 
 def test_rays_of_a_wide_beam_are_not_lost_where_its_centre_misses(random_world):
@@ -85,8 +82,8 @@ def test_rays_of_a_wide_beam_are_not_lost_where_its_centre_misses(random_world):
     pattern = build_beam(BeamSpec(divergence_h_mrad=100.0, divergence_v_mrad=100.0, window_h_mm=100.0, window_v_mm=100.0), 19)
     world = random_world(11, movers=8)
     rays = bundles(np.random.default_rng(11), pattern, 2000)
-    assert assert_same(world, pattern, rays) > 0.5
-    instance = cast_both(world, pattern, rays)[0][1].reshape(-1, 19)
+    assert assert_same(world, rays) > 0.5
+    instance = cast_both(world, rays)[0][1].reshape(-1, 19)
     assert np.count_nonzero((instance[:, :1] != instance).any(axis=1)) > 100  # beams whose rays part
     of_movers = instance >= world.tile_count
     assert np.count_nonzero(of_movers.any(axis=1) & ~of_movers[:, 0]) > 10  # movers met beside the centre only
@@ -104,7 +101,7 @@ def test_beams_find_what_single_rays_find_in_any_soup(random_world, seed, sub_ra
     pattern = build_beam(
         BeamSpec(divergence_h_mrad=divergence_mrad, divergence_v_mrad=0.4 * divergence_mrad, window_h_mm=9.5, window_v_mm=12.7), sub_rays
     )
-    assert_same(random_world(seed, movers=movers), pattern, bundles(np.random.default_rng(seed), pattern, 300), max_range_m)
+    assert_same(random_world(seed, movers=movers), bundles(np.random.default_rng(seed), pattern, 300), max_range_m)
 
 
 def test_beams_find_what_the_reference_finds(random_world, vlp16_beam):
@@ -113,7 +110,7 @@ def test_beams_find_what_the_reference_finds(random_world, vlp16_beam):
     rays = bundles(np.random.default_rng(5), pattern, 60)
     slow = np.empty(420, np.float32), np.empty(420, np.int32), np.empty(420, np.int32)
     ReferenceRenderer().cast_rays(world, *rays, MAX_RANGE_M, *slow)
-    range_m, instance, _ = cast_both(world, pattern, rays)[0]
+    range_m, instance, _ = cast_both(world, rays)[0]
     np.testing.assert_allclose(range_m, slow[0], rtol=0.0, atol=1e-4)
     np.testing.assert_array_equal(instance, slow[1])
 
@@ -121,23 +118,23 @@ def test_beams_find_what_the_reference_finds(random_world, vlp16_beam):
 def test_rays_side_by_side_are_not_lost_where_the_centre_misses(random_world):
     pattern = build_beam(BeamSpec(window_h_mm=100.0, window_v_mm=100.0), 19)
     for seed in range(20, 26):
-        assert_same(random_world(seed, movers=8), pattern, bundles(np.random.default_rng(seed), pattern, 2000))
+        assert_same(random_world(seed, movers=8), bundles(np.random.default_rng(seed), pattern, 2000))
 
 
 def test_a_beams_result_does_not_depend_on_its_neighbours(random_world, vlp16_beam):
     pattern = vlp16_beam(7)
     world = random_world(6)
     rays = bundles(np.random.default_rng(6), pattern, 500)
-    whole = cast_both(world, pattern, rays)[0]
+    whole = cast_both(world, rays)[0]
     for first, count in ((0, 1), (147, 200), (499, 1)):
         part = slice(7 * first, 7 * (first + count))
-        for of_part, of_whole in zip(cast_both(world, pattern, tuple(column[part] for column in rays))[0], whole, strict=True):
+        for of_part, of_whole in zip(cast_both(world, tuple(column[part] for column in rays))[0], whole, strict=True):
             np.testing.assert_array_equal(of_part, of_whole[part])
 
 
 def test_an_empty_world_has_no_hits(vlp16_beam):
     pattern = vlp16_beam(7)
-    range_m, instance, triangle = cast_both(build_world([]), pattern, bundles(np.random.default_rng(0), pattern, 10))[0]
+    range_m, instance, triangle = cast_both(build_world([]), bundles(np.random.default_rng(0), pattern, 10))[0]
     assert np.isinf(range_m).all()
     assert (instance == -1).all()
     assert (triangle == -1).all()
@@ -149,4 +146,4 @@ def test_of_surfaces_that_coincide_the_same_is_met_whoever_is_beside_a_ray(vlp16
     world = build_world([SceneObject(mesh=wall, placement=Pose(position_m=place)) for place in places])
     pattern = vlp16_beam(7)
     for seed in range(5):
-        assert assert_same(world, pattern, bundles(np.random.default_rng(seed), pattern, 1000)) > 0.3
+        assert assert_same(world, bundles(np.random.default_rng(seed), pattern, 1000)) > 0.3

@@ -10,13 +10,20 @@ from hilsim.geometry.geodesy import HomeSpec, build_home
 from hilsim.geometry.rotations import from_roll_pitch_yaw
 from hilsim.rng import Purpose
 from hilsim.vehicle.aerodynamics import air_velocity
-from hilsim.vehicle.atmosphere import density_kgpm3, pressure_altitude_m, pressure_pa, temperature_c
 from hilsim.vehicle.gps import FIX_3D, NO_FIX, UNKNOWN_COURSE, build_gps, gps_fix
 from hilsim.vehicle.imu import accelerometer, build_imu, gyroscope
 from hilsim.vehicle.magnetism import magnetic_field
 from hilsim.vehicle.magnetometer import build_magnetometer, magnetometer
 from hilsim.vehicle.noise import drift, key_interval_ns, white
-from hilsim.vehicle.pressure import barometer, build_pressure_sensors, differential_pressure
+from hilsim.vehicle.pressure import (
+    barometer,
+    build_pressure_sensors,
+    density_kgpm3,
+    differential_pressure,
+    pressure_altitude_m,
+    pressure_pa,
+    temperature_c,
+)
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec
 from tests.compiled import COMPILED, compiled_only
 from tests.unit.vehicle.vehicles import G
