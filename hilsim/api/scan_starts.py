@@ -102,7 +102,7 @@ class _ImageStarts:
 
     def __init__(self, lidar: LidarEmulator) -> None:
         self._plan = lidar.plan
-        self._flags = slice(header_size(lidar.plan.header_version) + POINT_FLAGS_OFFSET, None, POINT_SIZE * lidar.plan.choice.size)
+        self._flags = slice(header_size(lidar.plan.own.header_version) + POINT_FLAGS_OFFSET, None, POINT_SIZE * lidar.plan.choice.size)
         self._before: int | None = None
 
     def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:

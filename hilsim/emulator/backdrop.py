@@ -5,12 +5,21 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import stage_kernel
-from hilsim.emulator.overlay import Backdrop, sample_image, sample_turning
+from hilsim.compilation.jit import kernel, stage_kernel
+from hilsim.emulator.overlay import Backdrop, Overlay, sample_image, sample_turning
 from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.head import head_turns
-from hilsim.sensor.mirror import image_point
+from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.units import TURN_CDEG
+
+
+@kernel
+def _sample(mirror: Mirror | None, overlay: Overlay, channel: int, device_ns: int, azimuth_cdeg: float) -> tuple[float, float]:
+    """Range and ratio where a mirror's or a head's beam looks."""
+    if mirror is None:
+        return sample_turning(overlay, channel, azimuth_cdeg)
+    image_x, image_z = image_point(mirror, channel, device_ns)
+    return sample_image(overlay, image_x, image_z)
 
 
 @stage_kernel
@@ -36,11 +45,7 @@ def sample_background(plan: LidarPlan, sequence_index: npt.NDArray[np.int64], ba
         for channel in range(channels):
             firing = channel * sequences + sequence
             offset_ns = plan.firing_offset_ns[channel]
-            if plan.is_swept:
-                image_x, image_z = image_point(plan.mirror, channel, device_ns + offset_ns)
-                range_m, ratio = sample_image(overlay, image_x, image_z)
-            else:
-                turns = start_turns + travelled * (offset_ns / plan.sequence_ns) + plan.azimuth_offset_rad[channel] / (2.0 * math.pi)
-                range_m, ratio = sample_turning(overlay, channel, TURN_CDEG * turns)
+            turns = start_turns + travelled * (offset_ns / plan.sequence_ns) + plan.azimuth_offset_rad[channel] / (2.0 * math.pi)
+            range_m, ratio = _sample(plan.mirror, overlay, channel, device_ns + offset_ns, TURN_CDEG * turns)
             backdrop.range_m[firing] = range_m
             backdrop.ratio[firing] = ratio

@@ -14,7 +14,7 @@ from hilsim.emulator.workspace import Rays
 from hilsim.geometry.rotations import multiply, rotate
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
-from hilsim.sensor.mirror import image_point
+from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.sensor.optics.beam import Beam
 from hilsim.vehicle.disturbance import keyframes_at
 from hilsim.vehicle.platform import Platform, next_keyframes, state_between
@@ -32,18 +32,25 @@ _ORIGIN_X, _ORIGIN_Y, _ORIGIN_Z, _BEAM_ROWS = (
 )
 
 
-@inlined_kernel
-def _aim_by_mirror(plan: LidarPlan, device_ns: int, first_channel: int, aim: npt.NDArray[np.float64]) -> None:
-    """Sine and cosine of azimuths, cosine and sine of elevations, in the sensor's frame, of sixteen channels."""
+@borrowing_kernel
+def _aim(
+    mirror: Mirror | None, plan: LidarPlan, device_ns: int, first_channel: int, turns: Doubles, aim: npt.NDArray[np.float64]
+) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+    """Sine and cosine of azimuths, cosine and sine of elevations, in the sensor's frame, of sixteen channels; ``turns`` are those of a head's beams."""
+    if mirror is None:
+        table = first_channel // WIDTH * _BEAM_ROWS
+        sine, cosine = sines_and_cosines(turns)
+        return sine, cosine, load_lanes(plan.beam_lanes, table + _COSINE_ELEVATION), load_lanes(plan.beam_lanes, table + _SINE_ELEVATION)
     for lane in range(WIDTH):
         channel = min(first_channel + lane, plan.firing_offset_ns.size - 1)
-        image_x, image_z = image_point(plan.mirror, channel, device_ns + plan.firing_offset_ns[channel])
+        image_x, image_z = image_point(mirror, channel, device_ns + plan.firing_offset_ns[channel])
         ahead = math.sqrt(1.0 + image_x * image_x)
         length = math.sqrt(1.0 + image_x * image_x + image_z * image_z)
         aim[_SINE, lane] = image_x / ahead
         aim[_COSINE, lane] = 1.0 / ahead
         aim[_LEVEL, lane] = ahead / length
         aim[_RISE, lane] = image_z / length
+    return load_lanes(aim, _SINE), load_lanes(aim, _COSINE), load_lanes(aim, _LEVEL), load_lanes(aim, _RISE)
 
 
 @inlined_kernel
@@ -75,8 +82,6 @@ def _moved(
     own: Any, origin: tuple[Doubles, Doubles, Doubles], turns: Doubles, turned: tuple[Doubles, Doubles, Doubles, Doubles]
 ) -> tuple[Doubles, Doubles, Doubles]:
     """Origins of sixteen beams as their family moves them."""
-    if own is None:
-        return origin
     moved: tuple[Doubles, Doubles, Doubles] = own.move_origins(own, origin, turns, turned)
     return moved
 
@@ -127,9 +132,7 @@ def _put_around(
 
 
 @stage_kernel
-def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to the next would be a dozen arguments
-    plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int64], rays: Rays
-) -> None:
+def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int64], rays: Rays) -> None:
     """Write the ray of every firing, from the pose and the head's or mirror's angle at that firing's own time.
 
     The platform's pose and the head's angle (not the mirror's) are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
@@ -168,13 +171,8 @@ def fire(  # noqa: PLR0915 - one loop over firing sequences: what one hands to t
         for first_channel in range(0, channels, WIDTH):
             _time(plan, rays, device_ns, start_ns, first_channel, sequence, sequences, aim, row)
             table = first_channel // WIDTH * _BEAM_ROWS
-            if plan.is_swept:
-                _aim_by_mirror(plan, device_ns, first_channel, aim)
-                sine, cosine, level, rise = load_lanes(aim, _SINE), load_lanes(aim, _COSINE), load_lanes(aim, _LEVEL), load_lanes(aim, _RISE)
-            else:
-                turns = load_lanes(beams, table + _TURNS) + load_lanes(beams, table + _PHASE) * travelled + start_turns
-                sine, cosine = sines_and_cosines(turns)
-                level, rise = load_lanes(beams, table + _COSINE_ELEVATION), load_lanes(beams, table + _SINE_ELEVATION)
+            turns = load_lanes(beams, table + _TURNS) + load_lanes(beams, table + _PHASE) * travelled + start_turns
+            sine, cosine, level, rise = _aim(plan.mirror, plan, device_ns, first_channel, turns, aim)
             share = load_lanes(aim, _ELAPSED) / np.float64(stop_ns - start_ns)
             qw = share * (sign * stop_q[0] - start_q[0]) + start_q[0]
             qx = share * (sign * stop_q[1] - start_q[1]) + start_q[1]

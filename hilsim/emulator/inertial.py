@@ -1,13 +1,9 @@
-"""Simulated gyroscopes and accelerometers of a lidar, computed from its platform's poses; written into position packets of models that have them."""
+"""Simulated gyroscopes and accelerometers of a lidar, computed from its platform's poses; families write them into their packets."""
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
-from hilsim.families.velodyne.protocol.position import encode_imu_module
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.units import NS_PER_S
@@ -50,12 +46,3 @@ def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vecto
     sine = math.sqrt(x * x + y * y + z * z)
     rate = (2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 2.0) * _DEG_PER_RAD / (2.0 * half_s)
     return force, (x * rate, y * rate, z * rate)
-
-
-@stage_kernel
-def write_imu(plan: LidarPlan, platform: Platform, rig_ns: int, payload: npt.NDArray[np.uint8]) -> None:
-    """Write the words of the three modules as they read at rig time ``rig_ns``; which module senses which axis: ``families.velodyne.protocol.position``."""
-    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns)
-    encode_imu_module(0, about_right, TEMPERATURE_C, up_g, forward_g, payload)
-    encode_imu_module(1, about_forward, TEMPERATURE_C, up_g, -right_g, payload)
-    encode_imu_module(2, about_up, TEMPERATURE_C, -forward_g, -right_g, payload)

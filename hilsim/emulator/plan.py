@@ -26,14 +26,6 @@ from hilsim.sensor.unit.encoder import Encoder
 from hilsim.sensor.unit.warm_up import WarmUp
 
 
-class PacketFormat(IntEnum):
-    """Format of a sensor's packets; ``emulator.families.packets`` chooses by it."""
-
-    VELODYNE = 0
-    CEPTON = 1
-    OUSTER = 2
-
-
 class BeamRow(IntEnum):
     """Rows of ``LidarPlan.beam_lanes`` for each sixteen channels."""
 
@@ -108,13 +100,11 @@ class LidarPlan(NamedTuple):
     """Kernel-side lidar.
 
     Attributes:
-        packet_format: Number of the ``PacketFormat``.
-        is_swept: Whether a mirror sweeps the beams over an image; otherwise a head turns.
-        own: Values that only the kernels of its family need, in a class of theirs; None: none. A plan with another class has kernels compiled for it.
+        own: Values that only the kernels of its family need, in a class of theirs. A plan with another class has kernels compiled for it.
         clock: Device clock.
         head: Rotating head; ignored for a sensor without one.
         encoder: Encoder of the rotating head.
-        mirror: Scanning mirror; ignored for a sensor without one.
+        mirror: The mirror that sweeps the beams over an image; None: a head turns. A plan with one has kernels compiled for it.
         beam: Rays of a beam and their shares.
         response: Detection, limits and noise.
         signal: Noise, grid and losses of the received signal.
@@ -132,8 +122,6 @@ class LidarPlan(NamedTuple):
         is_decimated: Whether some firings are not reported.
         position: Schedule of position packets, or of a Cepton-style sensor's information packets.
         gps: GPS receiver.
-        info: ``uint8[88]``, the information packet; empty where there is none.
-        header_version: Header version of point packets.
         data_size: Bytes of a data packet's payload.
         info_size: Bytes of a position or information packet's payload.
         elevation_deg: ``float64[c]``, true elevation of each beam: the model's, which packets imply, with the unit's error.
@@ -148,22 +136,17 @@ class LidarPlan(NamedTuple):
         origin_packet: Data packet that begins with ``origin_sequence``; other than 0 after what a packet holds has changed.
         origin_sequence: Index of the first firing sequence of that packet.
         field_of_view: Blocks that are produced.
-        stamp_offset_ns: Device time from a data packet's first firing to the firing that its stamp belongs to.
-        has_imu: Whether position packets carry readings of the sensor's gyroscopes and accelerometers.
         choice: ``int64[r]``, ``EchoChoice`` of each return of a firing, in the packet's order.
-        factory_bytes: Last two bytes of a Velodyne data packet: return mode and product.
         mount_orientation: ``float64[4]``, rotation from the sensor to the body frame.
         data_latency_ns: Time from the end of the last firing sequence to the wire.
         cast_range_m: Length of cast rays: the longest range plus a margin for noise.
     """
 
-    packet_format: int
-    is_swept: bool
     own: Any
     clock: DeviceClock
     head: Head
     encoder: Encoder
-    mirror: Mirror
+    mirror: Mirror | None
     beam: Beam
     response: Response
     signal: Signal
@@ -181,8 +164,6 @@ class LidarPlan(NamedTuple):
     is_decimated: bool
     position: PositionStream
     gps: Gps
-    info: npt.NDArray[np.uint8]
-    header_version: int
     data_size: int
     info_size: int
     elevation_deg: npt.NDArray[np.float64]
@@ -196,10 +177,7 @@ class LidarPlan(NamedTuple):
     origin_packet: int
     origin_sequence: int
     field_of_view: FieldOfView
-    stamp_offset_ns: int
-    has_imu: bool
     choice: npt.NDArray[np.int64]
-    factory_bytes: int
     mount_orientation: npt.NDArray[np.float64]
     data_latency_ns: int
     cast_range_m: float

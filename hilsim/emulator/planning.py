@@ -20,7 +20,6 @@ from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.field_of_view import whole_turn
 from hilsim.sensor.head import no_head
 from hilsim.sensor.interference.pulses import no_interference
-from hilsim.sensor.mirror import no_mirror
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.optics.false_alarms import build_false_alarms
 from hilsim.sensor.optics.weather import Weather, build_weather
@@ -84,8 +83,6 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
     pulse_epoch_ns = setting.pulse.utc_epoch_ns if setting.pulse is not None else None
     nothing = np.zeros(spec.laser_count)
     return LidarPlan(
-        packet_format=-1,
-        is_swept=False,
         own=None,
         clock=build_device_clock(
             setup.clock,
@@ -96,7 +93,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         ),
         head=no_head(),
         encoder=no_encoder(),
-        mirror=no_mirror(),
+        mirror=None,
         beam=build_beam(spec.beam, setting.sub_rays),
         response=build_response(spec, seed=seed, stream=setting.stream),
         signal=_signal(setting, unit),
@@ -114,8 +111,6 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         is_decimated=False,
         position=build_periodic_stream(None, seed=seed, stream=setting.stream),
         gps=build_gps(None),
-        info=np.zeros(0, np.uint8),
-        header_version=0,
         data_size=0,
         info_size=0,
         elevation_deg=nothing,
@@ -129,10 +124,7 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         origin_packet=0,
         origin_sequence=0,
         field_of_view=whole_turn(),
-        stamp_offset_ns=0,
-        has_imu=False,
         choice=np.array(setting.family.choices, np.int64),
-        factory_bytes=0,
         mount_orientation=np.array(mount.orientation),
         data_latency_ns=round(spec.data_latency_us * 1000),
         cast_range_m=spec.range_max_m + _NOISE_MARGIN_SIGMAS * spec.range_noise_m,

@@ -41,8 +41,6 @@ def _write_produced(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64
 @kernel
 def _sent_sequence(own: Any, plan: LidarPlan, packet: int) -> int:
     """First firing sequence of a packet of a family that finds it itself; -1 for another one."""
-    if own is None:
-        return -1
     sequence: int = own.first_sequence(own, plan, packet)
     return sequence
 
@@ -50,8 +48,6 @@ def _sent_sequence(own: Any, plan: LidarPlan, packet: int) -> int:
 @kernel
 def _sent_before(own: Any, plan: LidarPlan, device_ns: int) -> int:
     """A packet of such a family that begins at or before a device time; -1 for another one."""
-    if own is None:
-        return -1
     packet: int = own.packet_before(own, plan, device_ns)
     return packet
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.families.packets import BLOCKS, COLUMNS, FIRINGS, is_representable, order_of_returns
+from hilsim.emulator.families.own import BLOCKS, COLUMNS, FIRINGS
+from hilsim.emulator.families.packets import is_representable, order_of_returns
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan

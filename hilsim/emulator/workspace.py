@@ -196,7 +196,7 @@ def _allocate_returns(plan: LidarPlan, shape: tuple[int, int, int]) -> Returns:
         range_m=np.full(shape, np.inf),
         correction=np.zeros(shape, np.int8),
         energy=np.zeros(shape, np.float32),
-        own=None if plan.own is None else plan.own.allocate_returns(shape),
+        own=plan.own.allocate_returns(shape),
     )
 
 

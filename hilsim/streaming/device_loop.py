@@ -15,7 +15,7 @@ from hilsim.compilation.atomics import publish
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.changing.segments import BASE
-from hilsim.emulator.families.packets import copy_own, encode, sense
+from hilsim.emulator.families.packets import encode, sense
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram
 from hilsim.emulator.layers import trace_with
@@ -244,7 +244,7 @@ def _take_part(own: Any, returns: Returns, first: int, part: Returns) -> None:
                 part.reflectivity[kind, sequence, channel] = returns.reflectivity[kind, first + sequence, channel]
                 part.flags[kind, sequence, channel] = returns.flags[kind, first + sequence, channel]
         for channel in range(part.distance.shape[2]):
-            copy_own(own, returns, first + sequence, part, sequence, channel)
+            own.copy_return(own, returns, first + sequence, part, sequence, channel)
 
 
 @kernel

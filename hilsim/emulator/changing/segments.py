@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
 from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
 from hilsim.compilation.pins import Pin, is_alike, tuple_at
-from hilsim.emulator.families.packets import copy_own, encode
+from hilsim.emulator.families.packets import encode
 from hilsim.emulator.fused import frame_datagram, render_data_packet, render_returns
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import packet_start_ns
@@ -151,7 +151,7 @@ def _copy_before(own: Any, rays_ns: npt.NDArray[np.int64], sub_rays: int, stop_n
                 target.flags[number, sequence, channel] = source.flags[number, sequence, channel]
                 target.echo[number, sequence, channel] = source.echo[number, sequence, channel]
                 target.range_m[number, sequence, channel] = source.range_m[number, sequence, channel]
-            copy_own(own, source, sequence, target, sequence, channel)
+            own.copy_return(own, source, sequence, target, sequence, channel)
 
 
 @stage_kernel

@@ -1,14 +1,16 @@
-"""Kernels that a family brings in the class of ``LidarPlan.own``, and what they are where it does not bring them.
+"""Kernels that a family brings in the class of ``LidarPlan.own``, a named tuple, and what they are where it does not bring them.
 
 =====================================================================  ==========================================================================================
 kernel                                                                 called
 =====================================================================  ==========================================================================================
-``encode(own, plan, packet, returns, offset, payload)``                to write data packet ``packet`` to ``payload[offset : offset + plan.data_size]``
+``encode(own, plan, packet, returns, counts, offset, payload)``        to write data packet ``packet`` to ``payload[offset : offset + plan.data_size]``
 ``encode_info(own, plan, platform, device_ns, payload)``               to write what is sent beside, ``plan.info_size`` bytes, where ``plan.position`` has a time
 ``sense(own, plan, world, workspace)``                                 when the returns of some firing sequences are there
 ``copy_return(own, source, from, target, to, channel)``                to copy of a firing what ``sense`` wrote, from one firing sequence to another one
 ``first_sequence(own, plan, packet) -> int``                           to find a packet's first firing sequence; -1: packets follow each other without gaps
 ``packet_before(own, plan, device_ns) -> int``                         to find a packet that begins at or before a device time; -1 where the former is
+``fits(own, plan, channel, firing_ns, distance) -> bool``              to find out whether a packet can represent a return; one that it cannot is not sent
+``order(own) -> int``                                                  for the ground truth: ``BLOCKS``, ``FIRINGS`` or ``COLUMNS``
 ``move_origins(own, origin, turns, turned)``                           to move the origins of sixteen beams by the head's angle; returns them
 =====================================================================  ==========================================================================================
 
@@ -21,9 +23,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import kernel, with_kernels
+from hilsim.compilation.jit import constant, kernel, with_kernels
 
 T = TypeVar("T", bound=type)
+BLOCKS, FIRINGS, COLUMNS = constant(0), constant(1), constant(2)
+"""Order of a packet's returns: blocks of records, one block after the other for each return; firing by firing with its returns side by side; column by column."""
 
 
 @kernel
@@ -48,6 +52,18 @@ def _without_gaps(own: Any, plan: Any, at: int) -> int:  # noqa: ARG001 - argume
 
 
 @kernel
+def _fits(own: Any, plan: Any, channel: int, firing_ns: int, distance: int) -> bool:  # noqa: ARG001 - arguments of a family's own
+    """Packets that can represent any distance."""
+    return True
+
+
+@kernel
+def _by_columns(own: Any) -> int:  # noqa: ARG001 - argument of a family's own
+    """Columns of all beams' returns."""
+    return COLUMNS
+
+
+@kernel
 def _stay(own: Any, origin: Any, turns: Any, turned: Any) -> Any:  # noqa: ARG001 - arguments of a family's own
     """Beams that leave from where the plan has them."""
     return origin
@@ -61,6 +77,8 @@ def family_kernels(
     copy_return: Callable[..., None] = _copy_nothing,
     first_sequence: Callable[..., int] = _without_gaps,
     packet_before: Callable[..., int] = _without_gaps,
+    fits: Callable[..., bool] = _fits,
+    order: Callable[..., int] = _by_columns,
     move_origins: Callable[..., Any] = _stay,
 ) -> Callable[[T], T]:
     """Decorator of the class of a family's ``LidarPlan.own``, a named tuple; the kernels are those of the table above."""
@@ -71,5 +89,7 @@ def family_kernels(
         copy_return=copy_return,
         first_sequence=first_sequence,
         packet_before=packet_before,
+        fits=fits,
+        order=order,
         move_origins=move_origins,
     )

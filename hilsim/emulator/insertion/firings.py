@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, kernel, signed
-from hilsim.emulator.insertion.unit import RecordedUnit
-from hilsim.emulator.plan import PacketFormat
+from hilsim.emulator.insertion.unit import PacketFormat, RecordedUnit
 from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.families.velodyne.protocol.firing import block_azimuth_cdeg, data_stamp_us, fired_cdeg, first_step_cdeg, packet_step_cdeg, step_between

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
 from hilsim.emulator.insertion.firings import RecordedFirings
-from hilsim.emulator.insertion.unit import RecordedUnit
-from hilsim.emulator.plan import PacketFormat
+from hilsim.emulator.insertion.unit import PacketFormat, RecordedUnit
 from hilsim.families.cepton.packets import fits_point
 from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag
 from hilsim.families.velodyne.protocol.data import ReturnMode

@@ -5,8 +5,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.emulator.insertion.packet import InsertionWorkspace
-from hilsim.emulator.insertion.unit import RecordedUnit
-from hilsim.emulator.plan import PacketFormat
+from hilsim.emulator.insertion.unit import PacketFormat, RecordedUnit
 from hilsim.emulator.truth import Truth, describe_echo
 from hilsim.families.cepton.protocol.stdv import POINT_SIZE
 from hilsim.scene.world import World

@@ -1,12 +1,12 @@
 """A recorded unit as kernels take it: where its firings look, and what it makes of an echo."""
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
-from hilsim.emulator.plan import PacketFormat
 from hilsim.families.velodyne.protocol.firing import RecordFirings, build_record_firings
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.geometry.poses import Pose
@@ -19,6 +19,13 @@ BYTE_CLASSES = (2, 4, 8, 16, 32, 64)
 """First reflectivity bytes of the classes of noise behind the first one."""
 RANGE_CLASSES_M = (5.0, 10.0, 20.0, 40.0, 80.0)
 """First ranges of the classes of noise behind the first one."""
+
+
+class PacketFormat(IntEnum):
+    """Format of a recorded unit's packets; kernels choose by it."""
+
+    VELODYNE = 0
+    CEPTON = 1
 
 
 @by_reference

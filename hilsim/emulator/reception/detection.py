@@ -30,6 +30,7 @@ from hilsim.sensor.echoes import (
     sole_echo,
 )
 from hilsim.sensor.head import head_reading_cdeg
+from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.false_alarms import has_false_alarms
 from hilsim.sensor.response import (
     CHANNELS_PER_STREAM,
@@ -81,6 +82,15 @@ def _background_echo(hits: Hits, firing: int) -> int:
 
 
 @borrowing_kernel
+def read_encoder(mirror: Mirror | None, plan: LidarPlan, sequence_index: npt.NDArray[np.int64], azimuth_cdeg: npt.NDArray[np.int64]) -> None:
+    """Write the azimuth that the head's encoder reads at the start of each firing sequence; a mirror has no encoder."""
+    if mirror is None:
+        for sequence in range(sequence_index.size):
+            index = sequence_index[sequence]
+            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
+
+
+@borrowing_kernel
 def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
     hits, response, sequence_index = workspace.hits, plan.response, workspace.sequence
@@ -95,8 +105,6 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         turns = turns_of_sequence(plan, index) if has_pulses else (0.0, 0.0)
-        if not plan.is_swept:
-            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
             row = of_group * SOLE_ROWS
@@ -352,6 +360,7 @@ def respond(plan: LidarPlan, workspace: Workspace) -> None:
         plan: The lidar.
         workspace: ``sequence`` is given, ``hits`` are sorted and grouped, ``returns`` written.
     """
+    read_encoder(plan.mirror, plan, workspace.sequence, workspace.returns.azimuth_cdeg)
     _sum_up(plan, workspace)
     _judge(plan, workspace)
     _report(plan, workspace)

@@ -32,6 +32,7 @@ from hilsim.sensor.interference.pulses import (
     swept_aim,
     turned_aim,
 )
+from hilsim.sensor.mirror import Mirror, no_mirror
 from hilsim.sensor.specs import BeamSpec
 
 _M_PER_NS = 0.299792458
@@ -52,13 +53,13 @@ def build_interference(own: LidarPlan, own_beam: BeamSpec, others: Sequence[tupl
     sources, first = np.zeros(len(others), SOURCE_DTYPE), 0
     for source, (plan, beam) in zip(sources, others, strict=True):
         apart_m = np.linalg.norm(plan.channel_origin_m[:, np.newaxis] - own.channel_origin_m, axis=2).max()
-        fields = spin_fields(plan.head, plan.mirror) | {
+        fields = spin_fields(plan.head, plan.mirror or no_mirror()) | {
             "start_ns": plan.clock.start_ns,
             "oscillator_ppb": plan.clock.oscillator_ppb,
             "sequence_ns": plan.sequence_ns,
             "first": first,
             "stop": first + plan.firing_offset_ns.size,
-            "is_swept": plan.is_swept,
+            "is_swept": plan.mirror is not None,
             "apart_m": apart_m,
         }
         fields |= dict(zip(("half_h_m", "tangent_h", "half_v_m", "tangent_v"), spot_widths(beam), strict=True))
@@ -74,7 +75,7 @@ def build_interference(own: LidarPlan, own_beam: BeamSpec, others: Sequence[tupl
         rise=np.sin(np.radians(np.concatenate([plan.elevation_deg for plan in plans]))),
         azimuth_rad=np.concatenate([plan.azimuth_offset_rad for plan in plans]),
         origin_m=np.concatenate([plan.channel_origin_m for plan in plans]),
-        segment=np.concatenate([plan.mirror.segment if plan.is_swept else np.zeros((plan.firing_offset_ns.size, 6)) for plan in plans]),
+        segment=np.concatenate([plan.mirror.segment if plan.mirror is not None else np.zeros((plan.firing_offset_ns.size, 6)) for plan in plans]),
         own=spot_widths(own_beam),
     )
 
@@ -89,14 +90,19 @@ def turns_of_sequence(plan: LidarPlan, index: int) -> tuple[float, float]:
 
 
 @kernel
+def _own_aim(mirror: Mirror | None, plan: LidarPlan, channel: int, device_ns: int, turns: tuple[float, float]) -> tuple[float, float, float, float]:
+    """Sine and cosine of azimuth, cosine and sine of elevation, of the receiving sensor's beam."""
+    if mirror is not None:
+        return swept_aim(mirror, channel, device_ns)
+    share, table = plan.firing_offset_ns[channel] / plan.sequence_ns, channel // WIDTH * _BEAM_ROWS
+    sine, cosine = turned_aim(turns[0] + share * turns[1], plan.azimuth_offset_rad[channel])
+    return sine, cosine, plan.beam_lanes[table + _COSINE_ELEVATION, channel % WIDTH], plan.beam_lanes[table + _SINE_ELEVATION, channel % WIDTH]
+
+
+@kernel
 def _own_frame(plan: LidarPlan, channel: int, device_ns: int, turns: tuple[float, float]) -> Frame:
     """The receiving sensor's beam."""
-    if plan.is_swept:
-        sine, cosine, level, rise = swept_aim(plan.mirror, channel, device_ns)
-    else:
-        share, table = plan.firing_offset_ns[channel] / plan.sequence_ns, channel // WIDTH * _BEAM_ROWS
-        sine, cosine = turned_aim(turns[0] + share * turns[1], plan.azimuth_offset_rad[channel])
-        level, rise = plan.beam_lanes[table + _COSINE_ELEVATION, channel % WIDTH], plan.beam_lanes[table + _SINE_ELEVATION, channel % WIDTH]
+    sine, cosine, level, rise = _own_aim(plan.mirror, plan, channel, device_ns, turns)
     mount = (plan.mount_orientation[0], plan.mount_orientation[1], plan.mount_orientation[2], plan.mount_orientation[3])
     origin = plan.channel_origin_m
     return beam_frame(mount, (origin[channel, 0], origin[channel, 1], origin[channel, 2]), sine, cosine, level, rise)

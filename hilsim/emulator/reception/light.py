@@ -8,7 +8,7 @@ from hilsim.compilation.jit import inlined_kernel, kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
-from hilsim.sensor.mirror import image_point
+from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
 from hilsim.sensor.optics.window import window_transmission
@@ -58,17 +58,21 @@ def takes_light(plan: LidarPlan) -> bool:
     return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
 
 
+@kernel
+def _looks_at(mirror: Mirror | None, plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> tuple[float, float]:
+    """Azimuth in hundredths of a degree and elevation in degrees of a firing's beam."""
+    if mirror is None:
+        azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
+        azimuth_cdeg += CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
+        return azimuth_cdeg, plan.elevation_deg[channel]
+    image_x, image_z = image_point(mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
+    return CDEG_PER_RAD * math.atan(image_x), _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
+
+
 @inlined_kernel
 def window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
     """Share of a firing's light that the window lets through, one way."""
-    if plan.is_swept:
-        image_x, image_z = image_point(plan.mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
-        azimuth_cdeg = CDEG_PER_RAD * math.atan(image_x)
-        elevation_deg = _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
-    else:
-        azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
-        azimuth_cdeg += CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
-        elevation_deg = plan.elevation_deg[channel]
+    azimuth_cdeg, elevation_deg = _looks_at(plan.mirror, plan, reading_cdeg, channel, index)
     return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.plan import LidarPlan, PacketFormat
+from hilsim.emulator.plan import LidarPlan
+from hilsim.families.cepton.packets import CeptonPlan
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.cepton.protocol.stdv import STDV_PORT, packet_size, points_max
 from hilsim.families.cepton.specs import CeptonSetting, CeptonSpec
@@ -108,14 +109,11 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
         """A mirror, beams that leave from one place, and sensor information."""
         spec, setup, identity = self.spec, self.setup, self.identity
-        info = self.info_packet(utc_epoch_ns) if identity.info_packets else plan.info
+        info = self.info_packet(utc_epoch_ns) if identity.info_packets else np.zeros(0, np.uint8)
         return plan._replace(
-            packet_format=int(PacketFormat.CEPTON),
-            is_swept=True,
+            own=CeptonPlan(identity.header_version, info),
             mirror=build_mirror(spec, phase_deg=setup.phase_deg or 0.0),
             position=build_periodic_stream(INFO_PERIOD_NS if identity.info_packets else None, seed=seed, stream=stream),
-            info=info,
-            header_version=identity.header_version,
             data_size=packet_size(identity.header_version, plan.sequences_per_packet * spec.laser_count * plan.choice.size),
             info_size=info.size,
         )

@@ -1,11 +1,13 @@
 """Packets of a Cepton-style sensor: returns → points, and sensor information."""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.emulator.families.own import FIRINGS, family_kernels
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
 from hilsim.emulator.workspace import EmulatorCount, Returns
@@ -13,6 +15,7 @@ from hilsim.families.cepton.protocol.info import write_sync_offset
 from hilsim.families.cepton.protocol.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
 from hilsim.sensor.clock import counter_us, utc_lead_us
 from hilsim.sensor.mirror import image_point, scan_number
+from hilsim.vehicle.platform import Platform
 
 _PARITY, _SECOND, _NO_RETURN = constant(PointFlag.FRAME_PARITY), constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
 _UNREPRESENTABLE = constant(EmulatorCount.UNREPRESENTABLE)
@@ -41,7 +44,7 @@ def fits_point(x: int, y: int, z: int) -> bool:
 
 
 @kernel
-def fits_packet(plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:
+def _fits_packet(own: Any, plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:  # noqa: ARG001 - as of any family
     """Whether a packet can represent a return of a firing at device time ``firing_ns``."""
     image_x, image_z = image_point(plan.mirror, channel, firing_ns)
     x, y, z = _point_counts(plan, distance, image_x, image_z)
@@ -49,7 +52,9 @@ def fits_packet(plan: LidarPlan, channel: int, firing_ns: int, distance: int) ->
 
 
 @stage_kernel
-def encode_points(plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[np.int64], offset: int, payload: npt.NDArray[np.uint8]) -> None:
+def _encode_points(
+    own: Any, plan: LidarPlan, packet: int, returns: Returns, counts: npt.NDArray[np.int64], offset: int, payload: npt.NDArray[np.uint8]
+) -> None:
     """Write point packet ``packet`` to ``payload[offset:]``.
 
     Returns that the format cannot represent (``|x|`` or ``|z|`` above 163.8 m; y is above 0 in any image, and range limits keep it below 327.7 m) are sent as no return, and counted. In two-return mode both points of each
@@ -59,7 +64,7 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, counts: npt.ND
     first_ns = first_sequence_of(plan, packet) * plan.sequence_ns
     before_us = _previous_point_us(plan, first_ns)
     points = sequences * channels * plan.choice.size
-    at = offset + write_stdv_header(plan.header_version, before_us, points, packet, payload[offset:])
+    at = offset + write_stdv_header(own.header_version, before_us, points, packet, payload[offset:])
     for sequence in range(sequences):
         for channel in range(channels):
             firing_ns = first_ns + sequence * plan.sequence_ns + plan.firing_offset_ns[channel]
@@ -82,9 +87,30 @@ def encode_points(plan: LidarPlan, packet: int, returns: Returns, counts: npt.ND
 
 
 @kernel
-def write_information(plan: LidarPlan, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def _write_information(own: Any, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:  # noqa: ARG001 - as of any family
     """Write the sensor information assembled at ``device_ns`` to ``payload[: plan.info_size]``."""
     for place in range(plan.info_size):  # a loop: Numba compiles half a second at each copy of a slice to a slice
-        payload[place] = plan.info[place]
+        payload[place] = own.info[place]
     if plan.clock.follows_pulse:
         write_sync_offset(utc_lead_us(plan.clock, device_ns), payload)
+
+
+@kernel
+def _by_firings(own: Any) -> int:  # noqa: ARG001 - argument of a family's own
+    return FIRINGS
+
+
+@family_kernels(encode=_encode_points, encode_info=_write_information, fits=_fits_packet, order=_by_firings)
+class CeptonPlan(NamedTuple):
+    """Kernel-side part of a Cepton-style sensor.
+
+    Attributes:
+        header_version: Header version of point packets.
+        info: ``uint8[88]``, the information packet; empty where there is none.
+    """
+
+    header_version: int
+    info: npt.NDArray[np.uint8]
+
+    def allocate_returns(self, shape: tuple[int, int, int]) -> None:
+        """Nothing: it reports ranges and reflectivities alone."""

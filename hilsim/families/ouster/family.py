@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hilsim.emulator.families.base import FlowLayout, LidarFamily
-from hilsim.emulator.plan import LidarPlan, PacketFormat
+from hilsim.emulator.plan import LidarPlan
 from hilsim.families.ouster.packets import IMU_DEVICE_NS
 from hilsim.families.ouster.plan import build_ouster_plan
 from hilsim.families.ouster.protocol.firmware import pixel_shifts
@@ -226,7 +226,6 @@ class OusterFamily(LidarFamily[OusterSpec]):
         )
         up = self.setup.body_from_sensor.transform((0.0, 0.0, spec.array.height_mm / MM_PER_M))
         return plan._replace(
-            packet_format=int(PacketFormat.OUSTER),
             own=own,
             clock=clock,
             head=turning_head(setting.rate_hz, _COLUMN_ZERO_TURNS, COLUMN_PPB),

@@ -113,7 +113,15 @@ def is_inside(own: Any, column: int) -> bool:
 
 
 @stage_kernel
-def encode_columns(own: Any, plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
+def encode_columns(
+    own: Any,
+    plan: LidarPlan,
+    packet: int,
+    returns: Returns,
+    counts: npt.NDArray[np.int64],  # noqa: ARG001 - as of any family
+    offset: int,
+    payload: npt.NDArray[np.uint8],
+) -> None:
     """Write lidar packet ``packet`` to ``payload[offset:]``."""
     of_returns = returns.own
     header, columns = of_returns.header, of_returns.columns

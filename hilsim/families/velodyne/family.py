@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.plan import LidarPlan, PacketFormat
+from hilsim.emulator.plan import LidarPlan
 from hilsim.errors import require
+from hilsim.families.velodyne.packets import VelodynePlan
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, factory_bytes
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
@@ -110,7 +111,11 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         encoder = build_encoder(spec.encoder_at(mean_rate_rpm(setup)), seed=seed, stream=stream)
         block_sequences = max(RECORDS_PER_BLOCK // spec.laser_count, 1)
         return plan._replace(
-            packet_format=int(PacketFormat.VELODYNE),
+            own=VelodynePlan(
+                factory_bytes=factory_bytes(self.mode, spec.product),
+                stamp_offset_ns=last_firing_ns if model and model.stamps_last_firing else 0,
+                has_imu=model is not None and model.has_imu,
+            ),
             head=head,
             encoder=encoder,
             field_of_view=build_field_of_view(setup.field_of_view_deg, head, encoder, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),
@@ -119,12 +124,9 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             position=build_position_stream(spec.position, seed=seed, stream=stream),
             data_size=DATA_PACKET_SIZE,
             info_size=POSITION_PACKET_SIZE,
-            stamp_offset_ns=last_firing_ns if model and model.stamps_last_firing else 0,
-            has_imu=model is not None and model.has_imu,
             elevation_deg=elevation_deg,
             azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
             channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
-            factory_bytes=factory_bytes(self.mode, spec.product),
         )
 
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid:  # noqa: ARG002 - of interest to other families

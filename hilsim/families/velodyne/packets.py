@@ -1,26 +1,37 @@
 """Packets of a Velodyne: returns → blocks, and position packets with a receiver's sentence."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import inlined_kernel, kernel
-from hilsim.emulator.inertial import write_imu
+from hilsim.compilation.jit import kernel, stage_kernel
+from hilsim.emulator.families.own import BLOCKS, family_kernels
+from hilsim.emulator.inertial import TEMPERATURE_C, felt_motion
 from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import write_sentence
 from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of
 from hilsim.emulator.workspace import Returns
 from hilsim.families.velodyne.protocol.data import encode_data_packet
-from hilsim.families.velodyne.protocol.position import NMEA_SIZE, encode_position_packet
+from hilsim.families.velodyne.protocol.position import NMEA_SIZE, encode_imu_module, encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
 from hilsim.vehicle.platform import Platform
 
 
-@inlined_kernel
-def encode_blocks(plan: LidarPlan, packet: int, returns: Returns, offset: int, payload: npt.NDArray[np.uint8]) -> None:
+@kernel
+def _encode_blocks(
+    own: Any,
+    plan: LidarPlan,
+    packet: int,
+    returns: Returns,
+    counts: npt.NDArray[np.int64],  # noqa: ARG001 - any distance fits
+    offset: int,
+    payload: npt.NDArray[np.uint8],
+) -> None:
     """Write data packet ``packet`` to ``payload[offset:]``."""
-    first = first_sequence_of(plan, packet) if plan.stamp_offset_ns == 0 else stop_sequence_of(plan, packet) - plan.sequences_per_packet
-    stamp = stamp_us(plan.clock, first * plan.sequence_ns + plan.stamp_offset_ns)
-    encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, plan.factory_bytes, payload[offset:])
+    first = first_sequence_of(plan, packet) if own.stamp_offset_ns == 0 else stop_sequence_of(plan, packet) - plan.sequences_per_packet
+    stamp = stamp_us(plan.clock, first * plan.sequence_ns + own.stamp_offset_ns)
+    encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, own.factory_bytes, payload[offset:])
 
 
 @kernel
@@ -31,9 +42,45 @@ def _encode_position(clock: DeviceClock, gps: Gps, platform: Platform, device_ns
     encode_position_packet(stamp_us(clock, device_ns), gps.pps_state, sentence, size, payload)
 
 
-@inlined_kernel
-def write_position(plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+@stage_kernel
+def write_imu(plan: LidarPlan, platform: Platform, rig_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    """Write the words of the three modules as they read at rig time ``rig_ns``; which module senses which axis: ``protocol.position``."""
+    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns)
+    encode_imu_module(0, about_right, TEMPERATURE_C, up_g, forward_g, payload)
+    encode_imu_module(1, about_forward, TEMPERATURE_C, up_g, -right_g, payload)
+    encode_imu_module(2, about_up, TEMPERATURE_C, -forward_g, -right_g, payload)
+
+
+@kernel
+def _write_position(own: Any, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns`` to ``payload[:512]``, with a model's inertial words."""
     _encode_position(plan.clock, plan.gps, platform, device_ns, payload)
-    if plan.has_imu:
+    if own.has_imu:
         write_imu(plan, platform, rig_from_device(plan.clock, device_ns), payload)
+
+
+@kernel
+def _by_blocks(own: Any) -> int:  # noqa: ARG001 - argument of a family's own
+    return BLOCKS
+
+
+@family_kernels(encode=_encode_blocks, encode_info=_write_position, order=_by_blocks)
+class VelodynePlan(NamedTuple):
+    """Kernel-side part of a Velodyne.
+
+    Attributes:
+        factory_bytes: Last two bytes of a data packet: return mode and product.
+        stamp_offset_ns: Device time from a data packet's first firing to the firing that its stamp belongs to.
+        has_imu: Whether position packets carry readings of the sensor's gyroscopes and accelerometers.
+    """
+
+    factory_bytes: int
+    stamp_offset_ns: int
+    has_imu: bool
+
+    def allocate_returns(self, shape: tuple[int, int, int]) -> None:
+        """Nothing: it reports ranges and reflectivities alone."""
+
+    def packs_like(self, former: Any) -> bool:
+        """Whether its packets end like the former plan's."""
+        return bool(self.factory_bytes == former.factory_bytes)

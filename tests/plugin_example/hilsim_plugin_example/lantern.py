@@ -37,7 +37,7 @@ def _put(value: int, size: int, payload: Any, at: int) -> None:
 
 
 @kernel
-def encode(own: Any, plan: Any, packet: int, returns: Any, offset: int, payload: Any) -> None:  # noqa: ARG001 - as of any family
+def encode(own: Any, plan: Any, packet: int, returns: Any, counts: Any, offset: int, payload: Any) -> None:  # noqa: ARG001 - as of any family
     """Write data packet ``packet`` to ``payload[offset:]``."""
     for place in range(4):
         payload[offset + place] = own.mark[place]

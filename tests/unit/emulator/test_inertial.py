@@ -109,7 +109,7 @@ def test_a_vlp16_has_no_imu():
 )
 def test_the_stamp_is_of_the_models_firing(profile, mode, offset_ns):
     lidar = hdl32e(fixed_track(Pose()), profile, return_mode=mode)
-    assert lidar.plan.stamp_offset_ns == offset_ns
+    assert lidar.plan.own.stamp_offset_ns == offset_ns
     stamps = decode_data_packets(lidar.data_packets(0, 20).payload)["timestamp"]
     packet_ns = lidar.plan.sequences_per_packet * lidar.plan.sequence_ns
     np.testing.assert_array_equal(stamps, (np.arange(20) * packet_ns + offset_ns) // 1000)
