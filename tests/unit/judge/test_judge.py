@@ -1,23 +1,31 @@
 """Areas under the curve, pairs of captures, and the result."""
 
-import builtins
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hilsim.analysis.judgement import classifier
-from hilsim.analysis.judgement.capture_sample import sample_capture
-from hilsim.analysis.judgement.classifier import FEWEST_ROWS, area_under_curve, matched_rows, require_classifier, trained_area
-from hilsim.analysis.judgement.feature_table import FeatureTable
-from hilsim.analysis.judgement.groups import GROUPS
-from hilsim.analysis.judgement.judge import judge
-from hilsim.analysis.judgement.judge_report import judgement_json, render_judgement
-from hilsim.errors import CaptureError, ConfigError
+from hilsim.capture.pcap import PcapWriter
+from hilsim.errors import CaptureError
 from tests.unit.conformance.streams import vlp16
+from tools.judge import classifier
+from tools.judge.__main__ import main
+from tools.judge.capture_sample import sample_capture
+from tools.judge.classifier import FEWEST_ROWS, area_under_curve, matched_rows, trained_area
+from tools.judge.feature_table import FeatureTable
+from tools.judge.groups import GROUPS
+from tools.judge.judge import judge
+from tools.judge.judge_report import judgement_json, render_judgement
 
-pytest.importorskip("sklearn", reason="the extra judge is not installed")
+pytest.importorskip("sklearn")
+
+
+def write(path, datagrams):
+    with PcapWriter(path) as writer:
+        for entry in datagrams:
+            writer.write(entry.host_stamp_ns, entry.link + entry.payload)
+    return path
 
 
 def capture(seed, name="", **settings):
@@ -31,7 +39,7 @@ def units():
 
 @pytest.fixture(scope="module")
 def few_groups(monkeypatch_module):
-    monkeypatch_module.setattr("hilsim.analysis.judgement.judge.GROUPS", tuple(replace(group, topics=()) for group in GROUPS[:2]))
+    monkeypatch_module.setattr("tools.judge.judge.GROUPS", tuple(replace(group, topics=()) for group in GROUPS[:2]))
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +126,7 @@ def test_what_no_unit_does_is_found_and_named_in_the_last_line(units):
     judgement = judge(units, [smooth(seed) for seed in (4, 5)])
     assert "clock" in judgement.telling
     assert not judgement.passed
-    lines = [line.text for line in render_judgement(judgement)]
+    lines = render_judgement(judgement)
     assert lines[-1].startswith("distinguished by: clock")
     assert max(map(len, lines)) <= 120
     outside = {scalar.name for scalar in judgement.scalars if scalar.outside}
@@ -142,21 +150,23 @@ def test_captures_that_cannot_be_compared_are_refused_with_the_reason(units):
 
 
 def test_real_pairs_of_two_modes_are_noted(units, monkeypatch):
-    monkeypatch.setattr("hilsim.analysis.judgement.judge.GROUPS", (replace(GROUPS[0], topics=GROUPS[0].topics[-1:]),))
+    monkeypatch.setattr("tools.judge.judge.GROUPS", (replace(GROUPS[0], topics=GROUPS[0].topics[-1:]),))
     dual = [capture(seed, dual=True) for seed in (7, 8)]
     judgement = judge([units[0], dual[0]], [units[1], dual[1]])
     assert judgement.notes == ("no two real captures have one rate and one return mode: real pairs are of one rate only",)
     assert judgement.results[1].real.values == ()
 
 
-def test_the_missing_extra_is_one_sentence(monkeypatch):
-    known = builtins.__import__
+@pytest.mark.usefixtures("few_groups")
+def test_the_program_prints_the_report_and_its_exit_code_is_the_result(tmp_path, capsys):
+    paths = [str(write(tmp_path / f"{seed}.pcap", vlp16(192, seed=seed).datagrams())) for seed in (1, 2, 4, 5)]
+    assert main([*paths[:2], "--", *paths[2:]]) == 0
+    assert capsys.readouterr().out.endswith("no group of 2 tells emulated from real better than real units are distinguished\n")
+    assert main(["--json", *paths[:1], "--", *paths[2:]]) == 1
+    assert capsys.readouterr().err == "error: 2 real captures are needed at least, got 1: each is judged by what the others show\n"
 
-    def without(name, *rest, **others):
-        if name.split(".")[0] == "sklearn":
-            raise ModuleNotFoundError(name)
-        return known(name, *rest, **others)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ConfigError, match=r"compare --judge requires the package scikit-learn \(pip install 'hilsim-lidar\[judge\]'\)"):
-        require_classifier()
+@pytest.mark.parametrize("arguments", [["1.pcap"], ["1.pcap", "--"], ["--", "1.pcap"]], ids=" ".join)
+def test_the_program_needs_real_and_emulated_captures(arguments):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)

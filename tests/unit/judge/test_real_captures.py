@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.analysis.judgement.capture_sample import sample_capture
-from hilsim.analysis.judgement.groups import GROUPS
-from hilsim.analysis.judgement.judge import judge
 from hilsim.capture.pcap import CaptureFile
+from tools.judge.capture_sample import sample_capture
+from tools.judge.groups import GROUPS
+from tools.judge.judge import judge
 
-pytest.importorskip("sklearn", reason="the extra judge is not installed")
+pytest.importorskip("sklearn")
 
 FOLDER = Path(__file__).parent.parent / "comparison"
 WITHOUT = [FOLDER / "vlp16_without_byte_noise.pcap.gz", FOLDER / "vlp16_without_byte_noise_dual.pcap.gz"]
@@ -27,7 +27,7 @@ def chosen_groups():
 
 
 def test_captures_without_byte_noise_are_distinguished_from_real_ones_by_what_betrays_them(capture, monkeypatch):
-    monkeypatch.setattr("hilsim.analysis.judgement.judge.GROUPS", chosen_groups())
+    monkeypatch.setattr("tools.judge.judge.GROUPS", chosen_groups())
     judgement = judge([sample(capture(name)) for name in REAL], [sample(path) for path in WITHOUT])
     by_name = {(result.group.name, result.topic.name if result.topic else ""): result for result in judgement.results}
     assert "signal" in judgement.telling

@@ -4,40 +4,39 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hilsim.analysis.comparison.report import Line, Tone
-from hilsim.analysis.judgement.judge import MARGIN, Areas, GroupResult, Judgement, ScalarResult
+from tools.judge.judge import MARGIN, Areas, GroupResult, Judgement, ScalarResult
 
 
-def render_judgement(judgement: Judgement) -> list[Line]:
+def render_judgement(judgement: Judgement) -> list[str]:
     """Make the lines of the report: captures, areas by group, single figures, and the result in the last line."""
     lines = [
-        Line(f"{kind:9}{capture.name}  {capture.statistics}, {capture.setting.rate_rpm} rpm", Tone.HEAD)
+        f"{kind:9}{capture.name}  {capture.statistics}, {capture.setting.rate_rpm} rpm"
         for kind, captures in (("real", judgement.real), ("emulated", judgement.emulated))
         for capture in captures
     ]
-    lines += [Line(f"!  {note}", Tone.NOTE) for note in judgement.notes]
-    lines += [Line(""), Line(f"{'area under the curve':48}{'real':>16} {'near':>16} {'far':>16}  verdict", Tone.HEAD)]
+    lines += [f"!  {note}" for note in judgement.notes]
+    lines += ["", f"{'area under the curve':48}{'real':>16} {'near':>16} {'far':>16}  verdict"]
     lines += [_group_line(result) for result in judgement.results]
     lines += [
-        Line("real: two real captures, the yardstick; near: emulated against real, other half of both captures;"),
-        Line(f"far: emulated against real, trained on all other captures; apart: far is more than {MARGIN:g} above real"),
+        "real: two real captures, the yardstick; near: emulated against real, other half of both captures;",
+        f"far: emulated against real, trained on all other captures; apart: far is more than {MARGIN:g} above real",
     ]
     if judgement.scalars:
-        lines += [Line(""), Line(f"{'single figures':28}{'real units':>20} {'emulated':>20}  outside", Tone.HEAD)]
+        lines += ["", f"{'single figures':28}{'real units':>20} {'emulated':>20}  outside"]
         lines += [_scalar_line(scalar) for scalar in judgement.scalars]
-    return [*lines, Line(""), *_last_lines(judgement)]
+    return [*lines, "", *_last_lines(judgement)]
 
 
-def _group_line(result: GroupResult) -> Line:
+def _group_line(result: GroupResult) -> str:
     title = f"{result.group.name}: {result.group.title}" if result.topic is None else f"  {result.topic.title}"
     if not result.is_judged:
-        verdict, tone = "information" if result.topic is None else "", Tone.PLAIN
+        verdict = "information" if result.topic is None else ""
     elif not result.is_known:
-        verdict, tone = "too few", Tone.NOTE
+        verdict = "too few"
     else:
-        verdict, tone = ("apart", Tone.DIFFERS) if result.tells_apart else ("like real units", Tone.ALIKE)
+        verdict = "apart" if result.tells_apart else "like real units"
     shown = " ".join(f"{_area_text(areas):>16}" for areas in (result.real, result.near, result.far))
-    return Line(f"{title:48.48}{shown}  {verdict}".rstrip(), tone)
+    return f"{title:48.48}{shown}  {verdict}".rstrip()
 
 
 def _area_text(areas: Areas) -> str:
@@ -46,27 +45,27 @@ def _area_text(areas: Areas) -> str:
     return f"{areas.mean:.2f} {min(areas.values):.2f}-{max(areas.values):.2f}"
 
 
-def _scalar_line(scalar: ScalarResult) -> Line:
+def _scalar_line(scalar: ScalarResult) -> str:
     ranges = [f"{min(values):.3g} to {max(values):.3g}" for values in (scalar.real, scalar.emulated)]
     outside = f"{scalar.outside} of {len(scalar.emulated)}" if scalar.outside else ""
     name = f"{scalar.name}{', ' if scalar.unit else ''}{scalar.unit}"
-    return Line(f"  {name:26}{ranges[0]:>20} {ranges[1]:>20}  {outside}".rstrip(), Tone.DIFFERS if scalar.outside else Tone.PLAIN)
+    return f"  {name:26}{ranges[0]:>20} {ranges[1]:>20}  {outside}".rstrip()
 
 
-def _last_lines(judgement: Judgement) -> Iterator[Line]:
+def _last_lines(judgement: Judgement) -> Iterator[str]:
     outside = [scalar.name for scalar in judgement.scalars if scalar.outside]
     if outside:
-        yield Line(f"{len(outside)} of {len(judgement.scalars)} single figures lie outside the range of these real captures for some emulated one")
+        yield f"{len(outside)} of {len(judgement.scalars)} single figures lie outside the range of these real captures for some emulated one"
     if judgement.unknown:
-        yield Line(f"not looked at, because too few windows could be compared: {', '.join(judgement.unknown)}", Tone.NOTE)
+        yield f"not looked at, because too few windows could be compared: {', '.join(judgement.unknown)}"
     if judgement.telling:
-        yield Line(f"distinguished by: {', '.join(judgement.telling)}", Tone.BAD)
+        yield f"distinguished by: {', '.join(judgement.telling)}"
     elif not judgement.known:
-        yield Line("no result: no group could be judged", Tone.BAD)
+        yield "no result: no group could be judged"
     elif judgement.unknown:
-        yield Line(f"no group of {judgement.known} tells emulated from real, but {len(judgement.unknown)} could not be judged", Tone.NOTE)
+        yield f"no group of {judgement.known} tells emulated from real, but {len(judgement.unknown)} could not be judged"
     else:
-        yield Line(f"no group of {judgement.known} tells emulated from real better than real units are distinguished", Tone.ALIKE)
+        yield f"no group of {judgement.known} tells emulated from real better than real units are distinguished"
 
 
 def judgement_json(judgement: Judgement) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.judgement.feature_table import FeatureTable
-from hilsim.errors import ConfigError
+from tools.judge.feature_table import FeatureTable
 
 MOST_ROWS = 1000
 """Rows of either kind that are used at most, for bounded time."""
@@ -20,18 +19,6 @@ _SEED = 20
 _ROUNDS = 60
 _LEAVES = 15
 _FEWEST_IN_LEAF = 5
-
-
-def require_classifier() -> None:
-    """Check that the extra is installed.
-
-    Raises:
-        ConfigError: scikit-learn cannot be imported.
-    """
-    try:
-        import sklearn  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise ConfigError("compare --judge requires the package scikit-learn (pip install 'hilsim-lidar[judge]')") from error
 
 
 def area_under_curve(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
@@ -101,7 +88,7 @@ def _one_thread() -> Any:
 
 
 def _classifier() -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - an extra, and slow to import
+    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - slow to import
 
     return HistGradientBoostingClassifier(
         max_iter=_ROUNDS, max_leaf_nodes=_LEAVES, min_samples_leaf=_FEWEST_IN_LEAF, early_stopping=False, random_state=_SEED

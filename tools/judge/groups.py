@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hilsim.analysis.judgement.capture_sample import CaptureSample
-from hilsim.analysis.judgement.clock_features import clock_features
-from hilsim.analysis.judgement.feature_table import FeatureTable
-from hilsim.analysis.judgement.loss_features import drop_out_features, edge_features, empty_features, scene_features
-from hilsim.analysis.judgement.signal_features import signal_features
+from tools.judge.capture_sample import CaptureSample
+from tools.judge.clock_features import clock_features
+from tools.judge.feature_table import FeatureTable
+from tools.judge.loss_features import drop_out_features, edge_features, empty_features, scene_features
+from tools.judge.signal_features import signal_features
 
 
 @dataclass(frozen=True, kw_only=True)

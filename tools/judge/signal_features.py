@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from hilsim.analysis.comparison.firings import packet_firings
 from hilsim.analysis.comparison.patches import Patches, autocorrelations, find_patches
-from hilsim.analysis.judgement.capture_sample import CaptureSample
-from hilsim.analysis.judgement.feature_table import FeatureTable, join_tables
+from tools.judge.capture_sample import CaptureSample
+from tools.judge.feature_table import FeatureTable, join_tables
 
 _BYTE_EDGES = (3, 6, 10, 20, 30, 40, 55, 70, 85, 99)
 _RANGE_EDGES_M = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.comparison.blocks import PacketBlock
-from hilsim.analysis.judgement.capture_sample import CaptureSample
-from hilsim.analysis.judgement.feature_table import FeatureTable, table_of_rows
 from hilsim.families.velodyne.protocol.data import BLOCKS
+from tools.judge.capture_sample import CaptureSample
+from tools.judge.feature_table import FeatureTable, table_of_rows
 
 _WINDOW_GROUPS = 72
 _TURN = 36_000

@@ -10,8 +10,8 @@ import numpy as np
 
 from hilsim.analysis.comparison.edges import EdgeStatistics
 from hilsim.analysis.comparison.firings import Firings, packet_firings
-from hilsim.analysis.judgement.capture_sample import CaptureSample
-from hilsim.analysis.judgement.feature_table import FeatureTable, table_of_rows
+from tools.judge.capture_sample import CaptureSample
+from tools.judge.feature_table import FeatureTable, table_of_rows
 
 _WINDOW_SEQUENCES = 96
 _FEWEST_EMPTY = 12

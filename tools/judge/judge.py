@@ -10,7 +10,7 @@ A group *tells apart* if its far figure is more than 0.05 above the yardstick. P
 the real pairs of a group that does not depend on the return mode may have different ones.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -18,11 +18,11 @@ import numpy as np
 
 from hilsim.analysis.comparison.statistics import STATISTICS
 from hilsim.analysis.comparison.tolerances import TOLERANCES
-from hilsim.analysis.judgement.capture_sample import CaptureSample
-from hilsim.analysis.judgement.classifier import require_classifier, trained_area
-from hilsim.analysis.judgement.feature_table import FeatureTable, join_tables
-from hilsim.analysis.judgement.groups import GROUPS, Group, Topic
 from hilsim.errors import CaptureError
+from tools.judge.capture_sample import CaptureSample
+from tools.judge.classifier import trained_area
+from tools.judge.feature_table import FeatureTable, join_tables
+from tools.judge.groups import GROUPS, Group, Topic
 
 MARGIN = 0.05
 """Excess over the yardstick up to which a group does not tell apart (the error of a mean over a few captures)."""
@@ -144,41 +144,30 @@ class Judgement:
         return self.known > 0 and not self.telling
 
 
-def judge(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample], advance: Callable[[int, int], object] | None = None) -> Judgement:
+def judge(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample]) -> Judgement:
     """Judge emulated captures beside real ones.
 
     Args:
         real: Samples of real captures, of two files at least.
         emulated: Samples of emulated captures, of two files at least, of the same model and settings.
-        advance: Called with the number of finished trials and that of all.
 
     Raises:
         CaptureError: there are too few captures, or models, rotation rates or return modes do not agree.
-        ConfigError: the extra ``judge`` is not installed.
     """
-    require_classifier()
     _check(real, emulated)
-    advance = advance or _unwatched
     of_setting, of_rate = _real_pairs(real)
     mixed_pairs = _spread([(i, k) for i, k in product(range(len(real)), range(len(emulated))) if real[i].setting == emulated[k].setting])
-    trials = [(group, topic) for group in GROUPS for topic in (None, *group.topics)]
     results: list[GroupResult] = []
-    tables: dict[str, tuple[list[FeatureTable], list[FeatureTable]]] = {}
-    for done, (group, topic) in enumerate(trials):
-        advance(done, len(trials))
-        if group.name not in tables:
-            tables = {group.name: ([group.features(capture) for capture in real], [group.features(capture) for capture in emulated])}
-        pairs = _spread((of_setting or of_rate) if group.is_of_one_mode else of_rate)
-        if topic is not None and topic.is_of_one_mode:
-            pairs = _spread(of_setting)
-        results.append(_result(group, topic, tables[group.name], pairs, mixed_pairs))
-    advance(len(trials), len(trials))
+    for group in GROUPS:
+        tables = [group.features(capture) for capture in real], [group.features(capture) for capture in emulated]
+        for topic in (None, *group.topics):
+            if topic is not None and topic.is_of_one_mode:
+                pairs = _spread(of_setting)
+            else:
+                pairs = _spread((of_setting or of_rate) if group.is_of_one_mode else of_rate)
+            results.append(_result(group, topic, tables, pairs, mixed_pairs))
     notes = [] if of_setting else ["no two real captures have one rate and one return mode: real pairs are of one rate only"]
     return Judgement(real=tuple(real), emulated=tuple(emulated), results=tuple(results), scalars=_scalars(real, emulated), notes=tuple(notes))
-
-
-def _unwatched(_done: int, _of: int) -> None:
-    """Show no progress."""
 
 
 def _check(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample]) -> None:

@@ -5,12 +5,12 @@ import pytest
 
 from hilsim.analysis.comparison.firings import Firings
 from hilsim.analysis.comparison.patches import find_patches
-from hilsim.analysis.judgement.capture_sample import STRETCH_PACKETS, sample_capture
-from hilsim.analysis.judgement.clock_features import clock_features
-from hilsim.analysis.judgement.feature_table import join_tables, table_of_rows
-from hilsim.analysis.judgement.loss_features import drop_out_features, edge_features, empty_features, scene_features
-from hilsim.analysis.judgement.signal_features import patch_features, signal_features
 from tests.unit.conformance.streams import BASELINE, vlp16
+from tools.judge.capture_sample import STRETCH_PACKETS, sample_capture
+from tools.judge.clock_features import clock_features
+from tools.judge.feature_table import join_tables, table_of_rows
+from tools.judge.loss_features import drop_out_features, edge_features, empty_features, scene_features
+from tools.judge.signal_features import patch_features, signal_features
 
 
 def sample(stream, name="x"):
