@@ -6,7 +6,7 @@ for the start of a HEARTBEAT with 9 bytes of payload (PX4-Autopilot platforms/nu
 
 from dataclasses import dataclass, field
 
-from hilsim.testing.flight_controller.wire import V1, V2
+from hilsim_flight_controller.wire import V1, V2
 
 _WINDOW = 80
 _LEAST = 3

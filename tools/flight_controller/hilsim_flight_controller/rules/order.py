@@ -1,9 +1,9 @@
 """Rules on the order of frames: start, HIL flag, lockstep, numbering."""
 
-from hilsim.testing.flight_controller.mavlink import Message, common
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.rules.situation import Situation
-from hilsim.testing.flight_controller.wire import Frame
+from hilsim_flight_controller.mavlink import Message, common
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.rules.situation import Situation
+from hilsim_flight_controller.wire import Frame
 
 SENSORS = {common.MAVLINK_MSG_ID_HIL_SENSOR, common.MAVLINK_MSG_ID_HIL_GPS}
 _HEARTBEAT_SIZE = 9

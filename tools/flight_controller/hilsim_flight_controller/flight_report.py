@@ -117,7 +117,7 @@ class FlightReport:
 
 
 def read_report(path: Path) -> FlightReport:
-    """Read a report written by ``python -m hilsim.testing.flight_controller``."""
+    """Read a report written by ``python -m hilsim_flight_controller``."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     return FlightReport(
         script=raw["script"],

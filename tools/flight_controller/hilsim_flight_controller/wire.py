@@ -4,7 +4,7 @@ import hashlib
 import struct
 from dataclasses import dataclass, field
 
-from hilsim.testing.flight_controller.mavlink import Message, common, crc_extra_of, crc_of, knows
+from hilsim_flight_controller.mavlink import Message, common, crc_extra_of, crc_of, knows
 
 V1, V2 = 0xFE, 0xFD
 _SIGNED = 1

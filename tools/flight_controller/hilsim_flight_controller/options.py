@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hilsim.testing.flight_controller.controller import Px4Spec
-from hilsim.testing.flight_controller.flying.scripts import SCRIPTS
-from hilsim.testing.flight_controller.lines import Board, Line, Port, Tcp, Udp
-from hilsim.testing.flight_controller.telemetry import PARAMETERS
+from hilsim_flight_controller.controller import Px4Spec
+from hilsim_flight_controller.flying.scripts import SCRIPTS
+from hilsim_flight_controller.lines import Board, Line, Port, Tcp, Udp
+from hilsim_flight_controller.telemetry import PARAMETERS
 
-PROGRAM = "python -m hilsim.testing.flight_controller"
+PROGRAM = "python -m hilsim_flight_controller"
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

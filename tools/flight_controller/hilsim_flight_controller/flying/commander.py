@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hilsim.testing.flight_controller.flying.attitude import Floats, euler
-from hilsim.testing.flight_controller.flying.estimator import Estimator
-from hilsim.testing.flight_controller.flying.pilot import Pilot
-from hilsim.testing.flight_controller.mavlink import Message, common
-from hilsim.testing.flight_controller.report import Report
+from hilsim_flight_controller.flying.attitude import Floats, euler
+from hilsim_flight_controller.flying.estimator import Estimator
+from hilsim_flight_controller.flying.pilot import Pilot
+from hilsim_flight_controller.mavlink import Message, common
+from hilsim_flight_controller.report import Report
 
 MANUAL, HOLD, TAKEOFF, LAND = "manual", "hold", "takeoff", "land"
 _AUTO, _HOLD_SUB = 4, 3  # PX4's custom main and sub mode

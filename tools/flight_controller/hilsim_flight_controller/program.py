@@ -5,10 +5,10 @@ import json
 import select
 import time
 
-from hilsim.testing.flight_controller.controller import Px4
-from hilsim.testing.flight_controller.follower import Follower
-from hilsim.testing.flight_controller.options import line_of, schedule_of, spec_of
-from hilsim.testing.flight_controller.report import Report
+from hilsim_flight_controller.controller import Px4
+from hilsim_flight_controller.follower import Follower
+from hilsim_flight_controller.options import line_of, schedule_of, spec_of
+from hilsim_flight_controller.report import Report
 
 _WAKE_MS = 1
 _LATE_US = 8_000

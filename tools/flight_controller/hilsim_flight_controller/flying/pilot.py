@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, conjugate, cross, direction, from_axes, limited, multiply
-from hilsim.testing.flight_controller.flying.estimator import GRAVITY_MPS2, Estimator
+from hilsim_flight_controller.flying.attitude import Floats, Quaternion, conjugate, cross, direction, from_axes, limited, multiply
+from hilsim_flight_controller.flying.estimator import GRAVITY_MPS2, Estimator
 
 HOVER_THRUST = 0.5  # MPC_THR_HOVER
 _POSITION, _HEIGHT = 0.95, 1.0

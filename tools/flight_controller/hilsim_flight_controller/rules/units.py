@@ -8,11 +8,11 @@ from typing import TypeAlias
 import pygeomag
 from pygeomag.wmm.wmm_2025 import WMM_2025
 
-from hilsim.testing.flight_controller.mavlink import Sensor
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.rules.atmosphere import altitude_m
-from hilsim.testing.flight_controller.rules.situation import REST_US, Situation
-from hilsim.testing.flight_controller.rules.timing import BAROMETER, MAGNETOMETER, PITOT
+from hilsim_flight_controller.mavlink import Sensor
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.rules.atmosphere import altitude_m
+from hilsim_flight_controller.rules.situation import REST_US, Situation
+from hilsim_flight_controller.rules.timing import BAROMETER, MAGNETOMETER, PITOT
 
 _FIGURES = (
     "xacc", "yacc", "zacc", "xgyro", "ygyro", "zgyro", "xmag", "ymag", "zmag", "abs_pressure", "diff_pressure", "pressure_alt", "temperature"

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hilsim.testing.flight_controller.boot import UsbScan
-from hilsim.testing.flight_controller.flying.commander import Commander
-from hilsim.testing.flight_controller.flying.estimator import Estimator
-from hilsim.testing.flight_controller.flying.inertial import InertialDriver
-from hilsim.testing.flight_controller.flying.scripts import SCRIPTS
-from hilsim.testing.flight_controller.mavlink import Message, Sensor, common
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.rules.judge import Judge
-from hilsim.testing.flight_controller.rules.situation import Situation
-from hilsim.testing.flight_controller.rules.timing import BAROMETER, MAGNETOMETER
-from hilsim.testing.flight_controller.telemetry import PARAMETERS, UNKNOWN_ID, Telemetry, heartbeat, parameter
-from hilsim.testing.flight_controller.wire import Splitter, Writer
+from hilsim_flight_controller.boot import UsbScan
+from hilsim_flight_controller.flying.commander import Commander
+from hilsim_flight_controller.flying.estimator import Estimator
+from hilsim_flight_controller.flying.inertial import InertialDriver
+from hilsim_flight_controller.flying.scripts import SCRIPTS
+from hilsim_flight_controller.mavlink import Message, Sensor, common
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.rules.judge import Judge
+from hilsim_flight_controller.rules.situation import Situation
+from hilsim_flight_controller.rules.timing import BAROMETER, MAGNETOMETER
+from hilsim_flight_controller.telemetry import PARAMETERS, UNKNOWN_ID, Telemetry, heartbeat, parameter
+from hilsim_flight_controller.wire import Splitter, Writer
 
 _HEARTBEAT_US, _TIMESYNC_US, _STREAM_US, _BACKUP_US = 1_000_000, 100_000, 5_000, 20_000
 _FORGIVEN_US = 5_000_000

@@ -1,14 +1,14 @@
 """All rules together, applied to each frame and its time."""
 
-from hilsim.testing.flight_controller.mavlink import Message, common
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.rules.answers import Forwarded, Timesync
-from hilsim.testing.flight_controller.rules.gps import GpsRules
-from hilsim.testing.flight_controller.rules.order import Order
-from hilsim.testing.flight_controller.rules.situation import Situation
-from hilsim.testing.flight_controller.rules.timing import Timing
-from hilsim.testing.flight_controller.rules.units import Units
-from hilsim.testing.flight_controller.wire import Frame, Splitter
+from hilsim_flight_controller.mavlink import Message, common
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.rules.answers import Forwarded, Timesync
+from hilsim_flight_controller.rules.gps import GpsRules
+from hilsim_flight_controller.rules.order import Order
+from hilsim_flight_controller.rules.situation import Situation
+from hilsim_flight_controller.rules.timing import Timing
+from hilsim_flight_controller.rules.units import Units
+from hilsim_flight_controller.wire import Frame, Splitter
 
 _SHELL = b"\r\r\r"
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hilsim.testing.flight_controller.flight_report import RULES, Event, Fault
+from hilsim_flight_controller.flight_report import RULES, Event, Fault
 
 MOST_KEPT = 20
 """Maximum number of faults of a rule kept in words; all are counted."""

@@ -10,10 +10,9 @@ from types import TracebackType
 from typing import Literal, Self, get_args
 
 from hilsim.errors import HilsimError, LinkError, require
-from hilsim.testing.flight_controller.flight_report import Event, Fault, FlightReport, read_report
-from hilsim.testing.flight_controller.heard import Heard
-from hilsim.testing.flight_controller.link_names import is_link, option_of
-from hilsim.testing.flight_controller.requirements import require_pymavlink
+from hilsim_flight_controller.flight_report import Event, Fault, FlightReport, read_report
+from hilsim_flight_controller.heard import Heard
+from hilsim_flight_controller.link_names import is_link, option_of
 
 Script = Literal["idle", "hop", "hover", "tour"]
 _START_S, _END_S = 60.0, 15.0
@@ -102,10 +101,8 @@ class FlightController:
         """Start the process, and wait until it has opened its line.
 
         Raises:
-            HilsimError: pymavlink is not installed.
             LinkError: the line cannot be opened.
         """
-        require_pymavlink()
         self._heard, self._last, self._asked = Heard(), None, 0
         self._directory = tempfile.TemporaryDirectory(prefix="hilsim-flight-controller-")
         try:
@@ -194,7 +191,7 @@ class FlightController:
         return read_report(Path(self._directory.name) / "report.json")
 
     def _start(self, directory: Path) -> None:
-        command = [sys.executable, "-P", "-m", "hilsim.testing.flight_controller", "--follow", "--report", str(directory / "report.json")]
+        command = [sys.executable, "-P", "-m", "hilsim_flight_controller", "--follow", "--report", str(directory / "report.json")]
         command += [*option_of(self._link, directory), *self._arguments]
         with (directory / "stderr").open("wb") as stderr:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)  # noqa: S603 - our own program

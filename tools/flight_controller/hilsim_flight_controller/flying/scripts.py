@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hilsim.testing.flight_controller.flying.commander import Commander
-from hilsim.testing.flight_controller.report import Report
+from hilsim_flight_controller.flying.commander import Commander
+from hilsim_flight_controller.report import Report
 
 Clock: TypeAlias = Callable[[], int]
 """The controller's time (us)."""

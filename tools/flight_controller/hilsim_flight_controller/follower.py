@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from hilsim.testing.flight_controller.report import Report, row_of
+from hilsim_flight_controller.report import Report, row_of
 
 _CHUNK = 4096
 

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hilsim.testing.flight_controller.mavlink import Gps
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.rules.situation import MOVES_MPS, Situation
+from hilsim_flight_controller.mavlink import Gps
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.rules.situation import MOVES_MPS, Situation
 
 UNKNOWN_COURSE = 65_535
 _UNIX_2020_US, _UNIX_2100_US = 1_577_836_800_000_000, 4_102_444_800_000_000

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import IO
 
-from hilsim.testing.flight_controller.flight_report import Event, Fault, read_fault
+from hilsim_flight_controller.flight_report import Event, Fault, read_fault
 
 
 class Heard:

@@ -1,6 +1,6 @@
 """The scripted controller as a program.
 
-``python -m hilsim.testing.flight_controller --pty LINK | --port DEVICE | --tcp HOST:PORT | --udp [HOST:]PORT --report FILE.json``
+``python -m hilsim_flight_controller --pty LINK | --port DEVICE | --tcp HOST:PORT | --udp [HOST:]PORT --report FILE.json``
 
 It ends when its script is done, after ``--for`` seconds, at SIGTERM or SIGINT, or when a TCP simulator closes the connection; the report is written in each case.
 Its exit status is 0 if no rule was violated and the script is done, 2 if the line cannot be opened, else 1.
@@ -12,6 +12,9 @@ import sys
 from contextlib import suppress
 
 from hilsim.errors import HilsimError
+from hilsim_flight_controller.follower import Follower
+from hilsim_flight_controller.options import arguments
+from hilsim_flight_controller.program import Program
 
 _NICE = -15
 """Nice value: a real flight controller has its own processor, so where permitted this one takes precedence over the host's other processes."""
@@ -27,10 +30,6 @@ def _be_a_computer_of_its_own() -> None:
 def main() -> int:
     """Fly; returns the exit status."""
     try:
-        from hilsim.testing.flight_controller.follower import Follower  # noqa: PLC0415 - pymavlink may be missing, which is reported in one sentence
-        from hilsim.testing.flight_controller.options import arguments  # noqa: PLC0415
-        from hilsim.testing.flight_controller.program import Program  # noqa: PLC0415
-
         options = arguments()
         _be_a_computer_of_its_own()
         program = Program(options, Follower() if options.follow else None)

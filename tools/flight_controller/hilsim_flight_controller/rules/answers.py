@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Iterable
 
-from hilsim.testing.flight_controller.mavlink import Message
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.wire import Frame, system_of
+from hilsim_flight_controller.mavlink import Message
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.wire import Frame, system_of
 
 _PATIENCE_US = 1_000_000
 

@@ -15,9 +15,9 @@ import numpy as np
 import pygeomag
 from pygeomag.wmm.wmm_2025 import WMM_2025
 
-from hilsim.testing.flight_controller.flying.attitude import Floats, Quaternion, from_axes, limited, matrix, multiply, turned, unit, wrapped
-from hilsim.testing.flight_controller.mavlink import Gps, Sensor
-from hilsim.testing.flight_controller.rules.atmosphere import altitude_m
+from hilsim_flight_controller.flying.attitude import Floats, Quaternion, from_axes, limited, matrix, multiply, turned, unit, wrapped
+from hilsim_flight_controller.mavlink import Gps, Sensor
+from hilsim_flight_controller.rules.atmosphere import altitude_m
 
 GRAVITY_MPS2 = 9.80665
 GPS_DELAY_US = 110_000

@@ -2,9 +2,9 @@
 
 from collections import deque
 
-from hilsim.testing.flight_controller.mavlink import Gps, Sensor
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.rules.situation import Situation
+from hilsim_flight_controller.mavlink import Gps, Sensor
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.rules.situation import Situation
 
 ACCELEROMETER, GYROSCOPE, MAGNETOMETER, BAROMETER, PITOT = 0x007, 0x038, 0x1C0, 0x1A00, 0x400
 GROUPS = {"accelerometer": ACCELEROMETER, "gyroscope": GYROSCOPE, "magnetometer": MAGNETOMETER, "barometer": BAROMETER}

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from hilsim.testing.flight_controller.flying.attitude import euler
-from hilsim.testing.flight_controller.flying.commander import Commander
-from hilsim.testing.flight_controller.flying.estimator import Estimator
-from hilsim.testing.flight_controller.mavlink import Message, common
+from hilsim_flight_controller.flying.attitude import euler
+from hilsim_flight_controller.flying.commander import Commander
+from hilsim_flight_controller.flying.estimator import Estimator
+from hilsim_flight_controller.mavlink import Message, common
 
 UNKNOWN_ID = 54_321
 _GYRO, _ACC, _MAG, _BARO, _GPS = 1, 2, 4, 8, 0x20

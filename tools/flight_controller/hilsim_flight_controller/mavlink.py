@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
-from hilsim.testing.flight_controller.requirements import require_pymavlink
-
-require_pymavlink()
-
-from pymavlink.dialects.v20 import common  # noqa: E402 - only where it is installed
-from pymavlink.generator.mavcrc import x25crc  # noqa: E402
+from pymavlink.dialects.v20 import common
+from pymavlink.generator.mavcrc import x25crc
 
 __all__ = ["Gps", "Message", "Sensor", "common", "crc_extra_of", "crc_of", "knows"]
 
