@@ -51,7 +51,7 @@ $(LOWEST)/installed: pyproject.toml
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[truth,cluster,testing]'
 	$(LOWEST)/bin/uv pip freeze --quiet --python $(LOWEST) --exclude-editable | grep -v '^pytest==' > $(LOWEST)/lowest.txt
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/lowest.txt \
-		'hypothesis>=6.130' 'pynmeagps>=1.0.44' 'pytest>=9' 'pytest-asyncio>=1.0' 'pytest-rerunfailures>=15' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'scipy>=1.14'
+		'hypothesis>=6.130' 'pymavlink>=2.4.50' 'pynmeagps>=1.0.44' 'pytest>=9' 'pytest-asyncio>=1.0' 'pytest-rerunfailures>=15' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'scipy>=1.14'
 	touch $@
 
 test-lowest: $(LOWEST)/installed

@@ -1,7 +1,7 @@
 """How far emulated streams are from captures of real sensors: single figures and classifiers, for docs/reports/vlp16-against-real-units.md.
 
 For each setting (rotation rate, return mode) of the real captures, streets and furnished rooms of several seeds are recorded, each with a drawn unit.
-Then every figure of ``hilsim compare`` is printed beside the real ones, and ``hilsim compare --judge`` judges all. Captures given with ``--held``, on which no
+Then every figure of ``hilsim compare`` is printed beside the real ones, and ``tools.judge`` judges all. Captures given with ``--held``, on which no
 constant of the profile was fitted, are judged once more by themselves.
 
 Usage: .venv/bin/python bench/bench_fidelity.py REAL.pcap... [--held HELD.pcap...] [--scenes 4] [--seconds 4] [--keep FOLDER]
@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 import hilsim
-from hilsim.analysis.judgement.capture_sample import sample_capture
-from hilsim.analysis.judgement.judge import judge
-from hilsim.analysis.judgement.judge_report import render_judgement
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
+from tools.judge.capture_sample import sample_capture
+from tools.judge.judge import judge
+from tools.judge.judge_report import render_judgement
 
 _MATERIALS = (
     "plaster",
@@ -151,7 +151,7 @@ def main():
                 print(error)
                 continue
             print_figures(judgement)
-            print("\n".join(line for line, _ in render_judgement(judgement)))
+            print("\n".join(render_judgement(judgement)))
 
 
 if __name__ == "__main__":

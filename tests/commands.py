@@ -13,7 +13,6 @@ import json
 import os
 import pkgutil
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -22,10 +21,9 @@ import threading
 import traceback
 from pathlib import Path
 
+from hilsim.testing.forks import ONE_THREAD, ForkServer, serve
+
 ROOT = Path(__file__).resolve().parent.parent
-_FORKS = "import gc, sys; gc.disable(); from tests.commands import serve; serve(int(sys.argv[1]))"
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""A process that forks must have no threads beside; and threads of BLAS that wait for each other in a loop take the cores of the other groups of tests."""
 _NOT_IMPORTED = ("hilsim.__main__", "hilsim.testing", "hilsim.background.cluster", "hilsim.render.cuda", "hilsim.compilation.plain")
 _OF_THE_TEST = "PYTEST_CURRENT_TEST"
 _OF_A_SHELL = frozenset({"PATH", "EDITOR", "PWD", "OLDPWD", "SHLVL", "_"})
@@ -34,7 +32,6 @@ _OF_IMPORTS = frozenset({"KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "MAVLINK_DI
 """Variables that sklearn, joblib, pymavlink and hilsim set when they are imported; commands are forked even if a test has imported one of them."""
 _MESSAGE_BYTES = 1 << 17
 _servers = []
-_used_s = [0.0]
 
 
 def run(*arguments, cwd=None, timeout_s=300.0, environment=None):
@@ -73,7 +70,7 @@ def start(*arguments, stdout, stderr, cwd=None, environment=None, is_cold=False)
     if server is None:
         command = [sys.executable, "-m", "hilsim", *arguments]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=cwd, env=environment)
-    return server.start(arguments, cwd=cwd, stdout=stdout, stderr=stderr, environment=environment)
+    return server.start(arguments, cwd, stdout, stderr, {_OF_THE_TEST: environment.get(_OF_THE_TEST, "")})
 
 
 @contextlib.contextmanager
@@ -116,9 +113,8 @@ def _answer(asking):
                 os.close(descriptor)
             return
         with os.fdopen(descriptors[0], "wb") as out, os.fdopen(descriptors[1], "wb") as err:
-            fork = server.start(
-                request["arguments"], cwd=request["cwd"], stdout=out, stderr=err, environment=os.environ | request["environment"], is_whole=True
-            )
+            changed = {name: value for name, value in (os.environ | request["environment"]).items() if name in {_OF_THE_TEST, *_OF_A_SHELL}}
+            fork = server.start(request["arguments"], request["cwd"], out, err, changed)
         asking.send(str(fork.pid).encode())
         while fork.poll() is None:
             if asking in select.select([asking, fork.news], [], [])[0]:
@@ -130,7 +126,7 @@ def _answer(asking):
 
 def used_s():
     """Processor time of the forks that have ended: they are no children of this process."""
-    return _used_s[0]
+    return sum(server.used_s for server in _servers)
 
 
 def close():
@@ -144,49 +140,27 @@ atexit.register(close)
 
 def _server(environment):
     """The process that forks, where it has this environment."""
-    if _servers and not _servers[0].is_ours:
+    if _servers and (not _servers[0].is_ours or _servers[0].has_ended):
         _servers.clear()
     if not _servers:
         _servers.append(_Server())
     return _servers[0] if _servers[0].has(environment) else None
 
 
-class _Server:
+class _Server(ForkServer):
     """The process that forks, as the tests see it."""
 
     def __init__(self):
-        self._owner, self._surroundings = os.getpid(), _surroundings(os.environ)
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _FORKS, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                cwd=ROOT,
-                env=ONE_THREAD | os.environ,
-            )
-
-    @property
-    def is_ours(self):
-        return self._owner == os.getpid() and self._process.poll() is None
+        self._surroundings = _surroundings(os.environ)
+        super().__init__("tests.commands", os.environ, ROOT)
 
     def has(self, environment):
         return _surroundings(environment) == self._surroundings
 
-    def start(self, arguments, *, cwd, stdout, stderr, environment, is_whole=False):
-        """Fork a command; with ``is_whole`` it takes the variables that a shell may change."""
-        news, theirs = os.pipe()
-        request = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "test": environment.get(_OF_THE_TEST, "")}
-        request["environment"] = {name: environment[name] for name in _OF_A_SHELL & environment.keys()} if is_whole else {}
-        try:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout.fileno(), stderr.fileno(), theirs])
-        finally:
-            os.close(theirs)
-        return Fork(arguments, news)
-
-    def close(self):
-        self._socket.close()
-        self._process.wait(20)
+    def start(self, arguments, cwd, stdout, stderr, environment):
+        """Fork a command with these variables changed."""
+        request = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment}
+        return super().start(["hilsim", *arguments], request, stdout, stderr)
 
 
 def _surroundings(environment):
@@ -196,91 +170,15 @@ def _surroundings(environment):
     }
 
 
-class Fork:
-    """A command that was forked.
-
-    Attributes:
-        news: Descriptor at which its end can be awaited.
-    """
-
-    def __init__(self, arguments, news):
-        self.args, self.returncode = ["hilsim", *arguments], None
-        self.used_s = 0.0
-        self.news, self._heard, self._lock = news, b"", threading.Lock()
-        self.pid = self._listen(None)["pid"]
-
-    def __del__(self):
-        with contextlib.suppress(OSError):
-            os.close(self.news)
-
-    def poll(self):
-        return self._result(0.0)
-
-    def wait(self, timeout=None):
-        if self._result(timeout) is None:
-            raise subprocess.TimeoutExpired(self.args, timeout)
-        return self.returncode
-
-    def send_signal(self, number):
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self):
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self):
-        self.send_signal(signal.SIGKILL)
-
-    def _result(self, timeout_s):
-        with self._lock:
-            if self.returncode is None and (end := self._listen(timeout_s)) is not None:
-                self.returncode, self.used_s = end["code"], end["used_s"]
-                _used_s[0] += self.used_s
-            return self.returncode
-
-    def _listen(self, timeout_s):
-        """The next line of news, or None when there is none in time."""
-        while b"\n" not in self._heard:
-            if not select.select([self.news], [], [], timeout_s)[0]:
-                return None
-            chunk = os.read(self.news, 4096)
-            if not chunk:
-                return {"code": -signal.SIGKILL, "used_s": 0.0}  # with the process that forks
-            self._heard += chunk
-        line, _, self._heard = self._heard.partition(b"\n")
-        return json.loads(line)
-
-
 # -- the process that forks -----------------------------------------------------------------------------------------------------------------
 
 
-def serve(descriptor):
-    """Fork a command for each request, and report when it has ended, until the other side closes."""
+def main(descriptor, parent):
+    """Fork a command for each request."""
     _import_all()
     _load_kernels()
-    gc.freeze()  # else the first collection of a fork would copy every page
-    requests, running = socket.socket(fileno=descriptor), {}
-    poll = select.poll()
-    poll.register(requests, select.POLLIN)
-    while True:
-        for ready, _ in poll.poll():
-            if ready in running:
-                poll.unregister(ready)
-                _report_end(ready, *running.pop(ready))
-                continue
-            message, descriptors, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, 3)
-            if not message:
-                _end(running)
-            stdout, stderr, news = descriptors
-            pid = os.fork()
-            if pid == 0:
-                _become(json.loads(message), stdout, stderr, [descriptor, news, *running, *(each for _, each in running.values())])
-            os.close(stdout)
-            os.close(stderr)
-            os.write(news, json.dumps({"pid": pid}).encode() + b"\n")
-            ended = os.pidfd_open(pid)
-            running[ended] = pid, news
-            poll.register(ended, select.POLLIN)
+    serve(descriptor, parent, lambda request: lambda: _be(request))
+    os._exit(0)
 
 
 def _import_all():
@@ -310,46 +208,18 @@ def _import(name):
         importlib.import_module(name)
 
 
-def _report_end(ended, pid, news):
-    _, status, used = os.wait4(pid, 0)
-    end = {"code": os.waitstatus_to_exitcode(status), "used_s": used.ru_utime + used.ru_stime}
-    with contextlib.suppress(BrokenPipeError):  # it is awaited no more
-        os.write(news, json.dumps(end).encode() + b"\n")
-    os.close(news)
-    os.close(ended)
-
-
-def _end(running):
-    for pid, _ in running.values():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    os._exit(0)
-
-
-def _become(request, stdout, stderr, closed):
-    """Be the command, and never return."""
-    code = 1
-    try:
-        for kept, descriptor in ((1, stdout), (2, stderr)):
-            os.dup2(descriptor, kept)
-        for descriptor in {stdout, stderr, *closed}:
-            os.close(descriptor)
-        os.environ[_OF_THE_TEST] = request["test"]
-        os.environ.update(request["environment"])
-        os.chdir(request["cwd"])
-        sys.path[0] = request["cwd"]
-        for name in ONE_THREAD:
-            os.environ.pop(name, None)
-        package = sys.modules["hilsim"]
-        sys.argv = [str(Path(package.__file__).with_name("__main__.py")), *request["arguments"]]
-        sys.modules["__main__"].__package__ = "hilsim"
-        gc.enable()
-        code = _call()
-    except BaseException:  # noqa: BLE001 - the top of this process: the fault must reach a reader
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+def _be(request):
+    """Be the command; its exit status."""
+    os.environ.update(request["environment"])
+    os.chdir(request["cwd"])
+    sys.path[0] = request["cwd"]
+    for name in ONE_THREAD:
+        os.environ.pop(name, None)
+    package = sys.modules["hilsim"]
+    sys.argv = [str(Path(package.__file__).with_name("__main__.py")), *request["arguments"]]
+    sys.modules["__main__"].__package__ = "hilsim"
+    gc.enable()
+    return _call()
 
 
 def _call():

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.testing import plugin
+from hilsim.testing import forks, plugin
 from tests import commands, depth, leftovers, standstills
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
 from tests.stand_ins import STAND_INS, record_stand_in
 
-for _name, _count in commands.ONE_THREAD.items():  # waiting threads of BLAS take the cores of other tests
+for _name, _count in forks.ONE_THREAD.items():  # waiting threads of BLAS take the cores of other tests
     os.environ.setdefault(_name, _count)
 depth.load_profile()
 

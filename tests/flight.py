@@ -17,8 +17,8 @@ from hilsim.compilation.atomics import publish
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import plane
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.testing.flight_controller.wire import Splitter, Writer
 from hilsim.vehicle.live import build_live_pose
+from hilsim_flight_controller.wire import Splitter, Writer
 from tests.unit.vehicle.vehicles import profile
 
 HIL, ARMED = 0x20, 0x80

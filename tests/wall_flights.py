@@ -17,13 +17,13 @@ from hilsim.geometry.poses import Pose
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, cylinder, plane
 from hilsim.scene.world import SceneObject, build_world
-from hilsim.testing.flight_controller.flying.commander import Commander
-from hilsim.testing.flight_controller.flying.estimator import Estimator
-from hilsim.testing.flight_controller.report import Report
-from hilsim.testing.flight_controller.rules.timing import BAROMETER, MAGNETOMETER
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.multirotor import is_damaged
 from hilsim.vehicle.wind import wind_at
+from hilsim_flight_controller.flying.commander import Commander
+from hilsim_flight_controller.flying.estimator import Estimator
+from hilsim_flight_controller.report import Report
+from hilsim_flight_controller.rules.timing import BAROMETER, MAGNETOMETER
 from tests.unit.vehicle.vehicles import profile
 
 RATE_HZ = 250

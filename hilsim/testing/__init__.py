@@ -1,4 +1,4 @@
-"""Tools for other projects' tests: lidars for drivers, a scripted flight controller for autopilot bridges, ground stations and simulators.
+"""Tools for other projects' tests: lidars for drivers.
 
 Every name is loaded on first use.
 """
@@ -9,33 +9,12 @@ from hilsim.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from hilsim.testing.factory import LidarFactory
-    from hilsim.testing.flight_controller.flight_report import RULES as FLIGHT_RULES
-    from hilsim.testing.flight_controller.flight_report import TIMING_RULES as FLIGHT_TIMING_RULES
-    from hilsim.testing.flight_controller.flight_report import Fault, FlightReport
-    from hilsim.testing.flight_controller.process import FlightController, FlightError
     from hilsim.testing.lidars import Lidar, lidar
     from hilsim.testing.virtual import VirtualLidar
 
-__all__ = [
-    "FLIGHT_RULES",
-    "FLIGHT_TIMING_RULES",
-    "Fault",
-    "FlightController",
-    "FlightError",
-    "FlightReport",
-    "Lidar",
-    "LidarFactory",
-    "VirtualLidar",
-    "lidar",
-]
+__all__ = ["Lidar", "LidarFactory", "VirtualLidar", "lidar"]
 
 _HOMES = {
-    "FLIGHT_RULES": "hilsim.testing.flight_controller.flight_report:RULES",
-    "FLIGHT_TIMING_RULES": "hilsim.testing.flight_controller.flight_report:TIMING_RULES",
-    "Fault": "hilsim.testing.flight_controller.flight_report:Fault",
-    "FlightController": "hilsim.testing.flight_controller.process:FlightController",
-    "FlightError": "hilsim.testing.flight_controller.process:FlightError",
-    "FlightReport": "hilsim.testing.flight_controller.flight_report:FlightReport",
     "Lidar": "hilsim.testing.lidars:Lidar",
     "LidarFactory": "hilsim.testing.factory:LidarFactory",
     "VirtualLidar": "hilsim.testing.virtual:VirtualLidar",

@@ -15,7 +15,7 @@ from hilsim.api.metrics import Metrics
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.testing.reservations import reserved_port, reserved_source
 from hilsim.testing.sensor_rig import SceneLike, SensorRig, has_position_port, sensor_rig
-from hilsim.testing.starting import warm_starter
+from hilsim.testing.starting import launch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class _WarmDaemon(Daemon):
     """A daemon that starts in a fraction of a second, forked from a warm process."""
 
     def _launch(self, request: RunRequest) -> Child:
-        return warm_starter().launch(request)
+        return launch(request)
 
 
 class Lidar:

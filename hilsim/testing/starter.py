@@ -3,35 +3,18 @@
 Importing and loading are most of the cost of a daemon's start; a fork of this process has them already. There is one such process per test run (a worker of pytest-xdist is a run),
 started with the first sensor or a little earlier. When its parent ends for any reason, it ends its daemons, removes their files, and ends itself.
 ``starting`` is its counterpart in the parent.
-
-It reads requests from standard input and writes answers to standard output, one JSON object per line:
-
-==============================================  ==================================================
-request                                         answer
-==============================================  ==================================================
-``{"number": 7, "rig": …, "directory": …, …}``  ``{"number": 7, "pid": 812}`` of the daemon, immediately
-``{"signal": 15, "pid": 812}``                  none; no effect if it has ended
-                                                ``{"ended": 812, "code": 0}``, when a daemon has ended
-==============================================  ==================================================
 """
 
 import asyncio
-import gc
 import importlib
-import json
 import os
-import select
 import shutil
-import signal
 import sys
 import tempfile
-import time
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hilsim.api.child import RunRequest
 from hilsim.assembly.rig_sources import MadeRig, RigFile, RigSource
 from hilsim.compilation.cache import cache_directory
 from hilsim.config.changes import Changes
@@ -43,94 +26,44 @@ from hilsim.daemon.service import Console, serve
 from hilsim.errors import HilsimError
 from hilsim.processes import end_with_process
 from hilsim.telemetry.logs import configure_logging
+from hilsim.testing import forks
 from hilsim.testing.sensor_rig import sensor_rig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_IDLE_MS = 300
-_GRACE_S = 10.0
-_POLL_S = 0.02
-
 
 class Starter:
-    """Reads requests, forks, and reports ended daemons."""
+    """Prepares daemons before they are forked."""
 
-    def __init__(self, parent: int) -> None:
-        """Serve the process with this id."""
-        self._running: dict[int, RunRequest] = {}
+    def __init__(self) -> None:
+        self._ready_files: list[Path] = []
         self._asked: set[tuple[str, ...]] = set()
         self._rehearsed: set[tuple[str, ...]] = set()
         self._unrehearsed: list[Callable[[], Rig]] = [_usual_rig]  # made while there is no request
-        self._heard = b""
-        self._woken, self._wake = os.pipe()
-        self._poll = select.poll()
-        self._poll.register(0, select.POLLIN)
-        self._poll.register(self._woken, select.POLLIN)
-        with suppress(OSError, AttributeError):  # otherwise the end of standard input reveals it
-            self._poll.register(os.pidfd_open(parent), select.POLLIN)
-        os.set_blocking(self._wake, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
 
-    def serve(self) -> None:
-        """Serve until the parent has ended, or closes standard input."""
-        while True:
-            ready = dict(self._poll.poll(_IDLE_MS if self._unrehearsed else None))
-            if ready.keys() - {0, self._woken}:
-                return
-            if self._woken in ready:
-                os.read(self._woken, 4096)
-                self._reap()
-            if 0 in ready:
-                chunk = os.read(0, 1 << 16)
-                if not chunk:
-                    return
-                *lines, self._heard = (self._heard + chunk).split(b"\n")
-                for line in lines:
-                    self._obey(json.loads(line))
-            if not ready and all(request.ready_file.exists() for request in self._running.values()):
-                self._rehearse(self._unrehearsed.pop()())
+    def prepare(self, asked: dict[str, Any]) -> forks.Work:
+        """What the fork does: run as ``hilsim run`` does."""
+        source, ready_file, server = self._source(asked), Path(asked["ready_file"]), os.getpid()
+        self._ready_files.append(ready_file)
+        return lambda: _run(source, ready_file, server)
+
+    def rest(self) -> bool:
+        """Load the kernels of a rig, unless a daemon is being waited for; returns whether there are more."""
+        self._ready_files = [path for path in self._ready_files if path.parent.exists()]
+        if self._unrehearsed and all(path.exists() for path in self._ready_files):
+            self._rehearse(self._unrehearsed.pop()())
+        return bool(self._unrehearsed)
 
     def close(self) -> None:
-        """End every daemon, and remove files that their parent, which has ended too, cannot remove."""
-        left = dict(self._running)
-        until_s = time.monotonic() + _GRACE_S
-        for pid in self._running:
-            os.kill(pid, signal.SIGTERM)
-        while self._running and time.monotonic() < until_s:
-            time.sleep(_POLL_S)
-            self._reap()
-        for pid in self._running:
-            os.kill(pid, signal.SIGKILL)
-        for request in left.values():
-            shutil.rmtree(request.ready_file.parent, ignore_errors=True)
+        """Remove files that the parent, which has ended too, cannot remove."""
+        for path in self._ready_files:
+            shutil.rmtree(path.parent, ignore_errors=True)
 
-    def _obey(self, asked: dict[str, Any]) -> None:
-        if "signal" in asked:
-            if asked["pid"] in self._running:
-                os.kill(asked["pid"], asked["signal"])
-            return
-        paths = {name: Path(asked[name]) for name in ("rig", "directory", "ready_file", "log")}
-        request = RunRequest(to=asked["to"], settings=tuple(asked["settings"]), **paths)
-        server, source = os.getpid(), self._made_ready(request)
-        gc.freeze()  # otherwise the first collection of a daemon would copy every page
-        pid = os.fork()
-        if pid == 0:
-            _become(request, source, server)
-        self._running[pid] = request
-        _tell({"number": asked["number"], "pid": pid})
-
-    def _reap(self) -> None:
-        for pid in tuple(self._running):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                del self._running[pid]
-                _tell({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
-
-    def _made_ready(self, request: RunRequest) -> RigSource:
+    def _source(self, asked: dict[str, Any]) -> RigSource:
         """Rig of a daemon; from the second one of its kind on, its kernels are loaded before the fork, because more may follow."""
-        source = RigFile(path=request.rig, directory=request.directory, changes=Changes(to=request.to, settings=request.settings))
+        changes = Changes(to=asked["to"], settings=tuple(asked["settings"]))
+        source = RigFile(path=Path(asked["rig"]), directory=Path(asked["directory"]), changes=changes)
         try:
             rig = source.load()
         except HilsimError:
@@ -160,45 +93,23 @@ def _usual_rig() -> Rig:
     return rig_of_table(usual.table, usual.path)
 
 
-def _become(request: RunRequest, source: RigSource, server: int) -> None:
-    """Become the daemon, and never return."""
-    code = 1
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        nothing, log = os.open(os.devnull, os.O_RDONLY), os.open(request.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        for kept, descriptor in enumerate((nothing, log, log)):
-            os.dup2(descriptor, kept)
-        code = _run(request, source, server)
-    except BaseException:  # noqa: BLE001 - the top of this process: the error must be reported
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def _run(request: RunRequest, source: RigSource, server: int) -> int:
-    """Run as ``hilsim run`` does; returns its exit code."""
+def _run(source: RigSource, ready_file: Path, server: int) -> int:
+    """Run as ``hilsim run`` does; returns its exit code. The daemon collects garbage once its packets flow."""
     end_with_process(server)
     configure_logging()
     try:
-        with ReadyFile(path=request.ready_file).kept() as ready:
+        with ReadyFile(path=ready_file).kept() as ready:
             return asyncio.run(serve(source, ready.console(Console()))).exit_code
     except HilsimError as error:
         sys.stderr.write("".join(f"error: {line}\n" for line in str(error).split("\n")))
         return 1
 
 
-def _tell(answer: dict[str, Any]) -> None:
-    with suppress(OSError):  # the parent has ended
-        os.write(1, json.dumps(answer).encode() + b"\n")
-
-
-def main(parent: int) -> None:
+def main(descriptor: int, parent: int) -> None:
     """Main function of the process."""
-    starter = Starter(parent)
+    starter = Starter()
     try:
-        starter.serve()
+        forks.serve(descriptor, parent, starter.prepare, starter.rest)
     finally:
         starter.close()
     os._exit(0)

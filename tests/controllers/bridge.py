@@ -4,9 +4,9 @@ from collections import deque
 
 from pymavlink.dialects.v20 import common
 
-from hilsim.testing.flight_controller.rules.atmosphere import altitude_m
-from hilsim.testing.flight_controller.rules.timing import ACCELEROMETER, BAROMETER, GYROSCOPE, MAGNETOMETER, PITOT
-from hilsim.testing.flight_controller.wire import Splitter, Writer
+from hilsim_flight_controller.rules.atmosphere import altitude_m
+from hilsim_flight_controller.rules.timing import ACCELEROMETER, BAROMETER, GYROSCOPE, MAGNETOMETER, PITOT
+from hilsim_flight_controller.wire import Splitter, Writer
 
 GPS_AGE_US = 110_000
 _HEARTBEAT_US, _GPS_US = 1_000_000, 100_000

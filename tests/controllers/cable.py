@@ -1,7 +1,7 @@
 """A bridge and a controller in virtual time: what one writes the other reads in the same millisecond."""
 
-from hilsim.testing.flight_controller.controller import Px4, Px4Spec
-from hilsim.testing.flight_controller.wire import Writer
+from hilsim_flight_controller.controller import Px4, Px4Spec
+from hilsim_flight_controller.wire import Writer
 from tests.controllers.bridge import Bridge
 from tests.controllers.puppet import Puppet
 from tests.controllers.station import odd_frames

@@ -6,8 +6,8 @@ import socket
 import time
 from contextlib import suppress
 
-from hilsim.testing.flight_controller.lines import raw
-from hilsim.testing.flight_controller.wire import Splitter
+from hilsim_flight_controller.lines import raw
+from hilsim_flight_controller.wire import Splitter
 
 _WAKE_MS = 1
 

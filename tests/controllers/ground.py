@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from hilsim.testing.flight_controller.wire import Splitter
+from hilsim_flight_controller.wire import Splitter
 from tests.controllers.station import Station
 
 _WAKE_S = 0.005

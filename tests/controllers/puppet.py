@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilsim.testing.flight_controller.rules.atmosphere import pressure_hpa
+from hilsim_flight_controller.rules.atmosphere import pressure_hpa
 
 G = 9.80665
 LATITUDE_DEG, LONGITUDE_DEG, ALTITUDE_M = 47.397742, 8.545594, 488.0

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 
 from pymavlink.dialects.v20 import common
 
-from hilsim.testing.flight_controller.wire import Splitter, Writer
+from hilsim_flight_controller.wire import Splitter, Writer
 
 _HEARTBEAT_US = 1_000_000
 _PATIENCE_US = 3_000_000

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hilsim.testing.forks import Fork
 from tests import commands
 from tests.support import ROOM, write_rig
 from tests.system.flying import Programs
@@ -58,7 +59,7 @@ class Receiver:
 class Daemon:
     """A ``hilsim run`` process whose log is read line by line."""
 
-    process: subprocess.Popen | commands.Fork
+    process: subprocess.Popen | Fork
     log: Path
 
     def text(self):

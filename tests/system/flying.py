@@ -13,12 +13,12 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from hilsim.testing import FLIGHT_TIMING_RULES as TIMING_RULES
-from hilsim.testing.flight_controller.wire import Writer
+from hilsim_flight_controller import TIMING_RULES
+from hilsim_flight_controller.wire import Writer
 from tests.support import ROOM
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROGRAMS = {"px4": "hilsim.testing.flight_controller", "ground": "tests.controllers.ground"}
+PROGRAMS = {"px4": "hilsim_flight_controller", "ground": "tests.controllers.ground"}
 WHOLE = ["armed", "takeoff", "airborne", "hold", "land", "touchdown", "manual", "disarmed", "done"]
 _ROOM = ROOM.split("[[sensor]]")[0]
 

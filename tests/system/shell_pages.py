@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import hilsim
-from hilsim.testing import FlightController
 from hilsim.testing.reservations import reserved_port
+from hilsim_flight_controller import FlightController
 from tests import commands
 from tests.edited import edited_copy
 from tests.pages import ROOT, blocks_of
@@ -132,7 +132,7 @@ def _compare(shell):
 
 
 def _judge(shell):
-    pytest.importorskip("sklearn", reason="the extra judge is not installed")
+    pytest.importorskip("sklearn")
     shell.captures("real-1.pcap", "real-2.pcap", "emulated-1.pcap", "emulated-2.pcap", duration_s=0.2)
 
 
@@ -221,7 +221,6 @@ def _edited(shell):
 
 def _controllers(shell):
     """A scripted flight controller at a serial port, and one that connects as PX4's simulation does."""
-    pytest.importorskip("pymavlink", reason="the extra testing is not installed")
     for link in (f"pty:{shell.here / 'board'}", f"tcp:127.0.0.1:{shell.ports['simulation']}"):
         shell.held.enter_context(FlightController(link=link, script="idle"))
 

@@ -1,4 +1,4 @@
-"""The flight controller as users have it: ``hilsim.testing.FlightController`` at the real daemon and at a bridge that is wrong. Outcomes alone are asserted: no figure of time."""
+"""The flight controller as users have it: ``hilsim_flight_controller`` at the real daemon and at a bridge that is wrong. Outcomes alone are asserted: no figure of time."""
 
 import contextlib
 import os
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.errors import HilsimError, LinkError
-from hilsim.testing import FLIGHT_TIMING_RULES, FlightController, FlightError
+from hilsim.errors import LinkError
+from hilsim_flight_controller import TIMING_RULES, FlightController, FlightError
 from tests.compiled import compiled_only
 from tests.controllers.bridge import Bridge
 from tests.controllers.desk import Desk, Serial
@@ -45,7 +45,7 @@ def bridged(port, *, wrong=None):
 
 def serious(faults):
     """Faults, but for those of time: a busy machine may be late."""
-    return [str(fault) for fault in faults if fault.rule not in FLIGHT_TIMING_RULES]
+    return [str(fault) for fault in faults if fault.rule not in TIMING_RULES]
 
 
 @compiled_only
@@ -78,7 +78,7 @@ def test_a_wrong_bridge_is_found_while_it_runs_and_its_fault_says_what_was_expec
     assert (fault.field, fault.must) == ("abs_pressure", "300 to 1100 hPa")
     assert 90_000.0 < float(fault.value) < 100_000.0
     assert fault.time_s > report.time_of("speaking")
-    assert set(report.broken) - FLIGHT_TIMING_RULES == {"pressure"}
+    assert set(report.broken) - TIMING_RULES == {"pressure"}
     assert f"pressure: {fault}" in str(report)
     assert 0 < so_far.judged["pressure"] <= report.judged["pressure"]
 
@@ -131,7 +131,7 @@ def test_a_block_that_fails_leaves_neither_process_nor_file_behind():
 
 def test_a_controller_ends_with_the_process_that_started_it_however_that_ends(tmp_path):
     program = (
-        "import os, signal\nfrom hilsim.testing import FlightController\n"
+        "import os, signal\nfrom hilsim_flight_controller import FlightController\n"
         "with FlightController() as controller:\n"
         "    print(controller._process.pid, controller.port, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -190,9 +190,3 @@ def test_a_process_that_was_killed_is_reported_to_have_ended_without_a_report():
         os.kill(controller._process.pid, signal.SIGKILL)
         with pytest.raises(FlightError, match="the flight controller's process must end with a report, got exit status -9"):
             controller.wait_done()
-
-
-def test_a_missing_pymavlink_is_reported_with_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pymavlink", None)
-    with pytest.raises(HilsimError, match=r'must have pymavlink, got none; pip install pymavlink \(in a checkout: pip install -e "\.\[testing\]"\)'):
-        FlightController().__enter__()

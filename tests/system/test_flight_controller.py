@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from hilsim.testing.flight_controller.wire import Splitter, system_of
+from hilsim_flight_controller.wire import Splitter, system_of
 from tests.compiled import compiled_only
 from tests.system.conftest import sensor_table
 from tests.system.flying import WHOLE, Nuisance, await_figure, events, faults, figures, first_bytes, order, report_of, serious, stopped, vehicle_rig

@@ -42,7 +42,7 @@ def controller(tmp_path):
 
     def begin(*arguments):
         board, path = tmp_path / "board", tmp_path / "report.json"
-        command = [sys.executable, "-m", "hilsim.testing.flight_controller", "--pty", board, "--for", 100, "--report", path, *arguments]
+        command = [sys.executable, "-m", "hilsim_flight_controller", "--pty", board, "--for", 100, "--report", path, *arguments]
         started.append(subprocess.Popen([str(word) for word in command], cwd=_ROOT, stderr=subprocess.DEVNULL))
         while not board.exists():
             assert started[-1].poll() is None
@@ -210,7 +210,7 @@ def test_a_simulation_over_tcp_is_heard(tmp_path):
     path = tmp_path / "report.json"
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-m", "hilsim.testing.flight_controller", "--tcp", address, "--for", "60", "--report", str(path)]
+    command = [sys.executable, "-m", "hilsim_flight_controller", "--tcp", address, "--for", "60", "--report", str(path)]
     with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL) as process:
         try:
             report = report_of(f"tcp:{address}", seconds=6)

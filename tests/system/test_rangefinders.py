@@ -15,7 +15,7 @@ from pymavlink.dialects.v20 import common
 import hilsim
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.testing.flight_controller.controller import Px4, Px4Spec
+from hilsim_flight_controller.controller import Px4, Px4Spec
 from tests.support import write_rig
 from tests.system.flying import events, figures
 from tests.unit.rangefinders.test_ld06 import parse as parse_ld06

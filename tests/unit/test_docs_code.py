@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 import pytest
 
 import hilsim
-from hilsim.testing import FlightController
+from hilsim_flight_controller import FlightController
 from tests.pages import PAGES, blocks_of, by_page
 from tests.support import write_rig
 
@@ -32,7 +32,6 @@ def _recording_with_truth(directory):
 @contextmanager
 def _flight_controller(_):
     """The controller of a test that is being written, and what it says at the end."""
-    pytest.importorskip("pymavlink", reason="the extra testing is not installed")
     with FlightController(link="pty", script="idle") as controller:
         yield {"controller": controller, "report": controller.report()}
 

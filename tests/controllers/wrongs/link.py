@@ -2,7 +2,7 @@
 
 from pymavlink.dialects.v20 import common
 
-from hilsim.testing.flight_controller.wire import Writer
+from hilsim_flight_controller.wire import Writer
 from tests.controllers.wrongs.registry import wrong
 
 

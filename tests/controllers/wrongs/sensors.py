@@ -2,8 +2,8 @@
 
 import math
 
-from hilsim.testing.flight_controller.rules.atmosphere import altitude_m
-from hilsim.testing.flight_controller.rules.timing import BAROMETER, GYROSCOPE, MAGNETOMETER
+from hilsim_flight_controller.rules.atmosphere import altitude_m
+from hilsim_flight_controller.rules.timing import BAROMETER, GYROSCOPE, MAGNETOMETER
 from tests.controllers.wrongs.registry import FLIGHT_S, scaled, wrong, wrong_sensor
 
 _FORCE, _RATES, _FIELD = ("xacc", "yacc", "zacc"), ("xgyro", "ygyro", "zgyro"), ("xmag", "ymag", "zmag")

@@ -12,8 +12,8 @@ from hilsim.autopilot.send_queue import OutboxCount
 from hilsim.autopilot.session import Reason, SessionState, SessionWord
 from hilsim.autopilot.vehicle_sensors import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER_FIELDS, PITOT_FIELDS, RESET_FIELD
 from hilsim.compilation.atomics import publish
-from hilsim.testing.flight_controller.wire import Writer
 from hilsim.transmit.packet_queue import put, take, waiting
+from hilsim_flight_controller.wire import Writer
 from tests.compiled import compiled_only
 from tests.flight import ARMED, HIL, UTC_EPOCH_NS, FlyingLoop, vehicle_spec
 from tests.mavlink import mixture, packer, unknown_bytes

@@ -3,8 +3,8 @@
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.testing.flight_controller.controller import Px4, Px4Spec
-from hilsim.testing.flight_controller.wire import Writer
+from hilsim_flight_controller.controller import Px4, Px4Spec
+from hilsim_flight_controller.wire import Writer
 from tests.controllers.bridge import Bridge
 from tests.controllers.puppet import Puppet
 

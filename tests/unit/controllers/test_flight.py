@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilsim.testing.flight_controller.controller import Px4, Px4Spec
 from hilsim.vehicle.wind import WindSpec
+from hilsim_flight_controller.controller import Px4, Px4Spec
 from tests.compiled import compiled_only
 from tests.controllers.aircraft import Aircraft
 from tests.controllers.bridge import Bridge

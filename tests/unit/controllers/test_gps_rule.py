@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hilsim.testing.flight_controller.rules.gps import GpsRules
-from hilsim.testing.flight_controller.rules.situation import Situation
-from hilsim.testing.flight_controller.rules.timing import Timing
+from hilsim_flight_controller.rules.gps import GpsRules
+from hilsim_flight_controller.rules.situation import Situation
+from hilsim_flight_controller.rules.timing import Timing
 
 pytestmark = pytest.mark.extended
 

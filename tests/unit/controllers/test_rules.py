@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from hilsim.testing.flight_controller.flight_report import RULES
+from hilsim_flight_controller.flight_report import RULES
 from tests.controllers.cable import judged
 from tests.controllers.wrongs import WRONGS, Wrong
 

@@ -3,7 +3,7 @@
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.testing.flight_controller.wire import Splitter, Writer
+from hilsim_flight_controller.wire import Splitter, Writer
 from tests.controllers.station import odd_frames
 
 pytestmark = pytest.mark.extended

@@ -8,9 +8,9 @@ from pymavlink.dialects.v20 import common
 
 from hilsim.diagnosis.probe import PARAMETERS, Probe, ProbeSpec
 from hilsim.diagnosis.probe_result import Beat, Text
-from hilsim.testing.flight_controller.controller import Px4, Px4Spec
-from hilsim.testing.flight_controller.telemetry import PARAMETERS as THEIRS
-from hilsim.testing.flight_controller.wire import Splitter
+from hilsim_flight_controller.controller import Px4, Px4Spec
+from hilsim_flight_controller.telemetry import PARAMETERS as THEIRS
+from hilsim_flight_controller.wire import Splitter
 from tests.mavlink import heartbeat_bytes, packer
 
 STEP_NS = 5_000_000

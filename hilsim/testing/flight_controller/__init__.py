@@ -1,7 +1,0 @@
-"""A scripted flight controller for the other end of a MAVLink link: it checks a simulator against PX4's requirements, and can fly.
-
-Users start ``process.FlightController``, which runs ``python -m hilsim.testing.flight_controller`` as a child process.
-There, ``program`` connects ``controller.Px4`` to a line (``lines``: a pty, a serial device, TCP, UDP) and real time.
-``controller.Px4`` is the complete controller without input or output: it takes bytes with their arrival times and returns bytes.
-It shares no code with hilsim except the errors, so that it checks hilsim like any other simulator.
-"""
