@@ -46,7 +46,7 @@ def fits_point(x: int, y: int, z: int) -> bool:
 @kernel
 def _fits_packet(own: Any, plan: LidarPlan, channel: int, firing_ns: int, distance: int) -> bool:  # noqa: ARG001 - as of any family
     """Whether a packet can represent a return of a firing at device time ``firing_ns``."""
-    image_x, image_z = image_point(plan.mirror, channel, firing_ns)
+    image_x, image_z = image_point(plan.mirror, channel, firing_ns)  # type: ignore[arg-type] # it has a mirror
     x, y, z = _point_counts(plan, distance, image_x, image_z)
     return fits_point(x, y, z)
 
@@ -68,8 +68,8 @@ def _encode_points(
     for sequence in range(sequences):
         for channel in range(channels):
             firing_ns = first_ns + sequence * plan.sequence_ns + plan.firing_offset_ns[channel]
-            image_x, image_z = image_point(plan.mirror, channel, firing_ns)
-            parity = _PARITY if scan_number(plan.mirror, firing_ns) & 1 else _NOTHING
+            image_x, image_z = image_point(plan.mirror, channel, firing_ns)  # type: ignore[arg-type] # it has a mirror
+            parity = _PARITY if scan_number(plan.mirror, firing_ns) & 1 else _NOTHING  # type: ignore[arg-type]
             now_us = counter_us(plan.clock, firing_ns)
             for return_number in range(plan.choice.size):
                 flags = parity | returns.flags[return_number, sequence, channel] | (_SECOND if return_number > 0 else _NOTHING)
