@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from hilsim.families.cepton.specs import CeptonSpec, MirrorSpec, SegmentSpec
+from hilsim.families.cepton.specs import CeptonSpec
+from hilsim.sensor.mirror import MirrorSpec, SegmentSpec
 
 MIDDLE = SegmentSpec(image_x=0.0, image_z=0.0)
 TEN_HZ = MirrorSpec(x_hz=10.0, x_amplitude=0.5, z_hz=200.0, z_amplitude=0.2)

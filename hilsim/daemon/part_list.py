@@ -5,6 +5,7 @@ from collections.abc import Callable
 from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.gazebo.part import Gazebo
+from hilsim.daemon.interfaces import SensorInterfaces
 from hilsim.daemon.parts import Part, RigContext
 from hilsim.daemon.rovers.part import Rovers
 from hilsim.daemon.serial_devices.part import SerialDevices
@@ -12,8 +13,6 @@ from hilsim.daemon.sinks.part import Sinks
 from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.time_inputs.part import TimeInputs
-from hilsim.daemon.web.part import SensorWebs
-from hilsim.families.ouster.daemon.part import OusterControls
 
 PARTS: tuple[Callable[[RigContext], Part], ...] = (
     Sinks,
@@ -25,8 +24,7 @@ PARTS: tuple[Callable[[RigContext], Part], ...] = (
     Gazebo,
     Replays,
     TimeInputs,
-    SensorWebs,
-    OusterControls,
+    SensorInterfaces,
 )
 """Kinds of parts in the order in which they are prepared, opened and started; they are stopped in the opposite order.
 Sinks are first, so that they miss no packet; the vehicle flies, and poses are received, before sensors measure; replays, whose reading would disturb

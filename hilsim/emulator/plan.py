@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
 from hilsim.emulator.overlay import Overlay
-from hilsim.families.velodyne.protocol.position import NMEA_SIZE
+from hilsim.protocols.nmea import SENTENCE_CAPACITY
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.field_of_view import FieldOfView
@@ -66,7 +66,7 @@ HEARD_ROWS = 8
 
 def no_sentences(rows: int = 1) -> HeardSentences:
     """An input that has received nothing."""
-    return HeardSentences(np.zeros(1, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros((rows, NMEA_SIZE), np.uint8))
+    return HeardSentences(np.zeros(1, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros((rows, SENTENCE_CAPACITY), np.uint8))
 
 
 class Gps(NamedTuple):

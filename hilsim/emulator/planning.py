@@ -13,8 +13,6 @@ from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
 from hilsim.emulator.reception.interference import build_interference
 from hilsim.emulator.setting import LidarSetting
-from hilsim.families.velodyne.protocol.position import PpsState
-from hilsim.families.velodyne.specs import GpsSetting
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.field_of_view import whole_turn
@@ -30,7 +28,8 @@ from hilsim.sensor.setup import IDEAL
 from hilsim.sensor.signal.empty import with_own_empty_bytes
 from hilsim.sensor.signal.own_bytes import with_own_bytes
 from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers, noise_by_byte
-from hilsim.sensor.specs import PulseWord
+from hilsim.sensor.specs import PpsState, PulseWord
+from hilsim.sensor.time_input import GpsSetting
 from hilsim.sensor.unit.encoder import no_encoder
 
 _NOISE_MARGIN_SIGMAS = 8.0
@@ -159,7 +158,7 @@ def _signal(setting: LidarSetting, unit: Unit) -> Signal:
     spec = setting.spec
     unit_m = spec.range_unit_mm / 1000.0
     code_max = min(math.floor(spec.range_max_m / unit_m + _ROUNDING), spec.range_code_max)
-    signal = spec.signal if setting.family.mode.is_dual else replace(spec.signal, split_light_ratio=1.0)
+    signal = spec.signal if setting.family.is_dual else replace(spec.signal, split_light_ratio=1.0)
     return build_signal(
         signal,
         code_min=math.ceil(spec.range_min_m / unit_m - _ROUNDING),

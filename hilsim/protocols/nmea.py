@@ -14,6 +14,8 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 
 GPRMC_CAPACITY = 96
+SENTENCE_CAPACITY = 128
+"""Longest sentence of a receiver outside, in bytes."""
 _WIDTH_1, _WIDTH_2, _WIDTH_3, _WIDTH_7 = (constant(width) for width in (1, 2, 3, 7))
 _LATITUDE_WIDTH, _LONGITUDE_WIDTH = constant(2), constant(3)
 _DOT, _COMMA, _STAR, _RETURN, _FEED = (constant(ord(character)) for character in ".,*\r\n")

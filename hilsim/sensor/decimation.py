@@ -16,15 +16,15 @@ Frames: the functions on points take azimuth 0 at +x, counter-clockwise, as ROS 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
-from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rng import uniform, uniform_pair
 from hilsim.sensor.head import Head, head_turns
 from hilsim.sensor.specs import DecimationSpec, is_whole, step_rule
@@ -321,7 +321,27 @@ class Decimation(NamedTuple):
     azimuth_offset_turns: npt.NDArray[np.float64]
 
 
-def channel_rings(spec: VelodyneSpec) -> npt.NDArray[np.int64]:
+class TurningModel(Protocol):
+    """A model whose head turns channels: each has an ``elevation_deg`` and an ``azimuth_offset_deg``."""
+
+    @property
+    def channels(self) -> Sequence[Any]:
+        """Lasers in firing order."""
+
+    @property
+    def rate_max_rpm(self) -> int:
+        """Fastest rotation."""
+
+    @property
+    def sequence_ns(self) -> int:
+        """Duration of a firing sequence."""
+
+    @property
+    def firing_delays_ns(self) -> tuple[int, ...]:
+        """Time of each firing from the start of its firing sequence."""
+
+
+def channel_rings(spec: TurningModel) -> npt.NDArray[np.int64]:
     """Ring of each channel, ``int64[c]`` in firing order: its rank by elevation, 0 the lowest.
 
     For evenly spaced channels (VLP-16) this equals ``ring_ids``. For unevenly spaced ones (VLP-32C), ``ring_ids`` assigns several channels to one
@@ -331,7 +351,7 @@ def channel_rings(spec: VelodyneSpec) -> npt.NDArray[np.int64]:
     return np.argsort(order)
 
 
-def build_decimation(setting: DecimationSpec, spec: VelodyneSpec) -> Decimation:
+def build_decimation(setting: DecimationSpec, spec: TurningModel) -> Decimation:
     """Build the kernel-side decimation of a model.
 
     Raises:

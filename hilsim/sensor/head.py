@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.compilation.jit import borrowing_kernel, constant
-from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.clock import DeviceClock, scaled_down, scaled_up
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
@@ -74,25 +73,10 @@ def mean_rate_rpm(setup: SensorSetup) -> int:
     return DEFAULT_RATE_RPM if setup.rotation_rate_rpm is None else setup.rotation_rate_rpm
 
 
-def rate_rule(spec: VelodyneSpec, setup: SensorSetup) -> tuple[bool, str]:
-    """Check that a model supports the configured rotation rate; returns the condition and its error message for ``require``."""
-    rate_rpm = mean_rate_rpm(setup)
-    return (
-        spec.rate_min_rpm <= rate_rpm <= spec.rate_max_rpm and rate_rpm % spec.rate_step_rpm == 0,
-        f"rotation_rate_rpm must be {spec.rate_min_rpm} to {spec.rate_max_rpm} in steps of {spec.rate_step_rpm} for a {spec.model}, got {rate_rpm}",
-    )
-
-
-def build_model_head(spec: VelodyneSpec, setup: SensorSetup, clock: DeviceClock, *, seed: int, stream: int) -> Head:
-    """Build the kernel-side head of a model with its setup and clock; ``stream`` is the sensor's number within the rig."""
-    rate_rpm = mean_rate_rpm(setup)
-    encoder = spec.encoder_at(rate_rpm)
-    rate = rate_rpm + encoder.rate_offset_rpm
-    head = build_head(rate_rpm=rate, phase_deg=setup.phase_deg or 0.0, rate_jitter=spec.rate_jitter, seed=seed, stream=stream)
-    if setup.phase_lock_deg is None or not clock.follows_pulse:
-        return head
+def locked_to_pulse(head: Head, clock: DeviceClock, *, rate_rpm: int, lock_deg: float) -> Head:
+    """The head with its phase locked: it passes ``lock_deg`` at each pulse that the clock follows."""
     since_pulse_ns = (clock.utc_epoch_ns + clock.start_ns) % NS_PER_S
-    phase_turns = (setup.phase_lock_deg / 360.0 + since_pulse_ns * 100 * rate_rpm % _PERIOD_NS / _PERIOD_NS) % 1.0
+    phase_turns = (lock_deg / 360.0 + since_pulse_ns * 100 * rate_rpm % _PERIOD_NS / _PERIOD_NS) % 1.0
     head = head._replace(rate_crpm=100 * rate_rpm, phase_turns=phase_turns, is_locked=True, clock_ppb=clock.oscillator_ppb)
     turns_per_period = head.rate_crpm / _PERIOD_NS * head.drift_period_ns
     held = 2.0 * np.pi * _LOCKED_SWING_TURNS / turns_per_period

@@ -7,12 +7,12 @@ from typing import Literal
 
 from hilsim.families.cepton.specs import CeptonSetting
 from hilsim.families.ouster.setting import OusterSetting
-from hilsim.families.velodyne.specs import GpsSetting
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
+from hilsim.sensor.time_input import GpsSetting
 from hilsim.sensor.unit.warm_up import WarmUpSpec
 
 DEFAULT_RATE_RPM = 600

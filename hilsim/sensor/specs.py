@@ -6,6 +6,7 @@ has its source beside it in the TOML file.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 from numbers import Integral
 from typing import Literal
 
@@ -231,6 +232,15 @@ class ClockSetting:
             (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
             (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
         )
+
+
+class PpsState(IntEnum):
+    """State of the sensor's clock relative to the pulse per second (VLS-128 manual page 59)."""
+
+    ABSENT = 0
+    SYNCHRONIZING = 1
+    LOCKED = 2
+    ERROR = 3
 
 
 PulseWord = Literal["absent", "synchronizing", "locked", "error"]

@@ -131,3 +131,29 @@ class TimeInput:
         window = max(self.qualifiers.delay_s, 1) if self.qualifiers.pps_needs_lock else _PLAIN_WINDOW
         is_usable = self._good >= window and (self._is_valid or not self.qualifiers.pps_needs_valid)
         return "locked" if is_usable else "synchronizing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpsSetting:
+    """The receiver on the sensor's GPS input; its sentence is sent in position packets.
+
+    Attributes:
+        latitude_deg: Latitude of the world's point ``origin_m``, north positive.
+        longitude_deg: Longitude of the world's point ``origin_m``, east positive.
+        origin_m: World east and north (m) of the point with that latitude and longitude.
+        valid: Receiver status in the sentence.
+        sentence_delay_ms: Time from the pulse to the sentence's use (70.9 ms measured for 66 characters at 9600 baud).
+    """
+
+    latitude_deg: float
+    longitude_deg: float
+    origin_m: tuple[float, float] = (0.0, 0.0)
+    valid: bool = True
+    sentence_delay_ms: float = 70.9
+
+    def __post_init__(self) -> None:
+        require(
+            (-89.9 <= self.latitude_deg <= 89.9, f"latitude_deg must be -89.9 to 89.9, got {self.latitude_deg}"),
+            (-180.0 <= self.longitude_deg <= 180.0, f"longitude_deg must be -180 to 180, got {self.longitude_deg}"),
+            (0.0 <= self.sentence_delay_ms < 1000.0, f"sentence_delay_ms must be 0 to less than 1000, got {self.sentence_delay_ms}"),
+        )

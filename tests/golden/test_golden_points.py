@@ -14,12 +14,13 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.cepton.protocol.info import INFO_PACKET_DTYPE
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag
-from hilsim.families.cepton.specs import CeptonSetting, MirrorSpec
+from hilsim.families.cepton.specs import CeptonSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.mirror import MirrorSpec
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.platform import build_platform
 from tests.cepton_models import mirror_spec, row_of_eight, with_detector

@@ -18,12 +18,13 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.protocol.position import decode_position_packets
-from hilsim.families.velodyne.specs import GpsSetting, VelodyneSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.time_input import GpsSetting
 from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 

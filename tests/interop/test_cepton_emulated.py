@@ -114,7 +114,7 @@ def scan_sizes(points):
 def expected_sizes(duration_s):
     """Points of each whole scan of the front sensor, from its model alone."""
     spec = parse_profile(read_toml(profiles_directory() / "sensors" / "hr80w-like.toml"), "hr80w-like")
-    swept = build_mirror(spec, phase_deg=0.0)
+    swept = build_mirror(spec.mirror, spec.segments, phase_deg=0.0)
     scans = np.array(
         [
             scan_number(swept, sequence * spec.sequence_ns + laser * spec.firing_ns)

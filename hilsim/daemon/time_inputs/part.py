@@ -18,7 +18,7 @@ from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.daemon.time_inputs.receiver import receive_lines
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.families.velodyne.protocol.position import NMEA_SIZE
+from hilsim.protocols.nmea import SENTENCE_CAPACITY
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.sensor.clock import device_from_rig, shown_utc_ns
 from hilsim.sensor.specs import PulseState
@@ -98,7 +98,7 @@ class SensorInput:
     def _publish(self, line: bytes, at_ns: int) -> None:
         """Let position packets carry a sentence from a rig time on."""
         heard = self._lidar().heard
-        if heard is None or len(line) > NMEA_SIZE:
+        if heard is None or len(line) > SENTENCE_CAPACITY:
             return
         written = int(heard.written[0])
         row = written % heard.size.size

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.emulator.plan import LidarPlan
-from hilsim.families.cepton.protocol.stdv import POINTS_MAX, packet_size
-from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, ReturnMode
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock
@@ -21,6 +20,8 @@ from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.unit.spec import UnitSpec
+from hilsim.sensor.unit.spread import UnitSpread
 
 SpecT = TypeVar("SpecT", bound=LidarSpec)
 ImageSpan = tuple[float, float]
@@ -105,14 +106,19 @@ class LidarFamily(ABC, Generic[SpecT]):
         """Kinds of its packets, for messages, after the address of its data."""
 
     @property
-    def mode(self) -> ReturnMode:
-        """Return mode, by a Velodyne's names."""
-        return ReturnMode.named(self.setup.return_mode)
+    def is_dual(self) -> bool:
+        """Whether it reports two returns of each firing."""
+        return self.setup.return_mode == "dual"
+
+    @property
+    def returns(self) -> int:
+        """Returns that it reports of each firing."""
+        return 2 if self.is_dual else 1
 
     @property
     def choices(self) -> tuple[EchoChoice, ...]:
         """Choice for each return of a firing."""
-        return self.pair if self.mode.is_dual else (EchoChoice[self.mode.order[0].name],)
+        return self.pair if self.is_dual else (EchoChoice[self.setup.return_mode.upper()],)
 
     @property
     def sequence_ns(self) -> int:
@@ -121,8 +127,8 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     @property
     def largest_data_size(self) -> int:
-        """Bytes of the largest data packet of any setting."""
-        return max(DATA_PACKET_SIZE, packet_size(2, POINTS_MAX))
+        """Bytes of the largest data packet of any setting: unless a family says otherwise, what an Ethernet frame holds behind UDP's headers."""
+        return 1472
 
     @property
     def fastest_packet_hz(self) -> float:
@@ -148,6 +154,15 @@ class LidarFamily(ABC, Generic[SpecT]):
     def rotation_rate_hz(self) -> float | None:
         """Rotation rate of its head; None without one."""
         return None
+
+    @property
+    def spread(self) -> UnitSpread:
+        """Differences between units of the model."""
+        return UnitSpread()
+
+    def of_unit(self, spec: SpecT, setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> tuple[SpecT, SensorSetup]:  # noqa: ARG002 - of interest to some families
+        """Model and setup with what one unit has of its own beside its clock and the errors of its lasers."""
+        return spec, setup
 
     @property
     def has_utc_source(self) -> bool:

@@ -10,13 +10,9 @@ import numpy.typing as npt
 
 from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.emulator.setting import LidarSetting
-from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.rng import Purpose
-from hilsim.sensor.head import mean_rate_rpm
 from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.setup import IDEAL, SensorSetup
 from hilsim.sensor.specs import LidarSpec
-from hilsim.sensor.unit.encoder import CLASSES, EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.spec import BYTES, LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.sensor.unit.wander import StampWander, build_stamp_wander, no_stamp_wander
@@ -24,8 +20,6 @@ from hilsim.sensor.unit.warm_up import WarmUp, WarmUpSpec, build_warm_up
 
 T = TypeVar("T")
 Doubles = npt.NDArray[np.float64]
-_MOST_OFFSET_RPM = 3.0
-"""Tolerance of the rotation rate by the VLP-16's manual, which ``EncoderSpec`` permits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +71,7 @@ class Unit:
 def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     """The unit that a lidar is: ideal, or learned and drawn from the rig's seed and the sensor's number."""
     spec, setup = setting.spec, setting.setup
-    learned, spread = setting.unit, spec.units if isinstance(spec, VelodyneSpec) else UnitSpread()
+    learned, spread = setting.unit, setting.family.spread
     if setup.unit == IDEAL:
         learned, spread = UnitSpec(), UnitSpread()
         # Without a unit's correction the grid alone would remain, on which no real unit's distances lie.
@@ -85,8 +79,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     draws = UnitDraws(seed, setting.stream)
     lasers = learned.laser or (LaserUnitSpec(),) * spec.laser_count
     bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)
-    if isinstance(spec, VelodyneSpec):
-        spec, setup = _velodyne(spec, setup, learned, spread, draws)
+    spec, setup = setting.family.of_unit(spec, setup, learned, spread, draws)
     spec = replace(spec, signal=draws.signal(spread, spec.signal))
     return Unit(
         spec=spec,
@@ -141,41 +134,6 @@ def _stamp_wander(learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> St
     return build_stamp_wander(wander_us, spread.stamp_wander_s, seed=draws.seed, stream=draws.stream)
 
 
-def _velodyne(spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> tuple[VelodyneSpec, SensorSetup]:
-    """Model and setup with the unit's head and position packets."""
-    encoder = learned.encoder or tuple(_encoder(entry, spread, draws) for entry in spread.encoder or spec.encoder)
-    jitter = learned.rate_jitter or _rate_jitter(spec, setup, spread, draws)
-    phase_deg = _first(setup.phase_deg, learned.phase_deg, draws.phase_deg(spread))
-    unit = replace(spec, encoder=encoder, rate_jitter=jitter, position=learned.position or spec.position)
-    return unit, replace(setup, phase_deg=phase_deg)
-
-
 def _first(*values: float | None) -> float:
     """The first value that is given."""
     return next(value for value in values if value is not None)
-
-
-def _encoder(entry: EncoderSpec, spread: UnitSpread, draws: UnitDraws) -> EncoderSpec:
-    """Encoder of a drawn unit: its classes begin anywhere, its curve has its own phases, and its mean rate is its own."""
-    if spread == UnitSpread():
-        return entry
-    begin = int(CLASSES * draws.uniform(0, Purpose.UNIT_ENCODER))
-    shares = entry.class_shares[begin:] + entry.class_shares[:begin]
-    curve = tuple(draws.wave(number, amplitude, spread.curve_ratio) for number, (amplitude, _) in enumerate(entry.curve))
-    offset_rpm = entry.rate_offset_rpm + spread.rate_offset_ratio * entry.rate_rpm * draws.normal(0, Purpose.UNIT_HEAD)
-    return replace(entry, class_shares=shares, curve=curve, rate_offset_rpm=min(max(offset_rpm, -_MOST_OFFSET_RPM), _MOST_OFFSET_RPM))
-
-
-def _rate_jitter(spec: VelodyneSpec, setup: SensorSetup, spread: UnitSpread, draws: UnitDraws) -> RateJitterSpec:
-    """Oscillations of a drawn unit's rotation."""
-    jitter = spec.rate_jitter
-    if spread.rate_jitter is not None:
-        jitter = RateJitterSpec(
-            per_turn_ratio=spread.rate_jitter.per_turn_ratio * (0.5 + 0.5 * draws.uniform(1, Purpose.UNIT_HEAD)),
-            drift_ratio=spread.rate_jitter.drift_ratio * (0.5 + 0.5 * draws.uniform(2, Purpose.UNIT_HEAD)),
-            drift_period_s=spread.rate_jitter.drift_period_s * (0.5 + draws.uniform(3, Purpose.UNIT_HEAD)),
-        )
-    if mean_rate_rpm(setup) <= spread.slow_rpm:
-        swing = draws.logarithmic(spread.slow_per_turn_ratio, 4, Purpose.UNIT_HEAD)
-        jitter = replace(jitter, per_turn_ratio=min(jitter.per_turn_ratio + swing, 0.2))
-    return jitter

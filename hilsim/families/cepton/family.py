@@ -12,7 +12,7 @@ from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
 from hilsim.emulator.plan import LidarPlan
 from hilsim.families.cepton.packets import CeptonPlan
 from hilsim.families.cepton.protocol.info import encode_info_packet
-from hilsim.families.cepton.protocol.stdv import STDV_PORT, packet_size, points_max
+from hilsim.families.cepton.protocol.stdv import POINTS_MAX, STDV_PORT, packet_size, points_max
 from hilsim.families.cepton.specs import CeptonSetting, CeptonSpec
 from hilsim.protocols.ethernet import CEPTON_STYLE
 from hilsim.scene.background import AzimuthGrid, ImageGrid
@@ -55,10 +55,10 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         yield setup.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"
         yield setup.gps is None, f"gps must not be given for a {spec.model}: it has no input for a receiver"
         yield setup.decimation == DecimationSpec(), f"decimation must not be given for a {spec.model}: its firings have no channels and columns"
-        most, points = points_max(self.identity.header_version), spec.laser_count * self.mode.returns
+        most, points = points_max(self.identity.header_version), spec.laser_count * self.returns
         yield (
             points <= most,
-            f"segments must be at most {most // self.mode.returns} in return_mode {setup.return_mode} (a packet holds {most} points), got {spec.laser_count}",
+            f"segments must be at most {most // self.returns} in return_mode {setup.return_mode} (a packet holds {most} points), got {spec.laser_count}",
         )
 
     def port_rules(self, data_port: int | None, position_port: int | None) -> Iterator[tuple[bool, str]]:  # noqa: ARG002 - any data port will do
@@ -90,7 +90,12 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     @property
     def sequences_per_packet(self) -> int:
         """As many as fit."""
-        return points_max(self.identity.header_version) // (self.spec.laser_count * self.mode.returns)
+        return points_max(self.identity.header_version) // (self.spec.laser_count * self.returns)
+
+    @property
+    def largest_data_size(self) -> int:
+        """A packet of the newer header with as many points as there can be."""
+        return packet_size(2, POINTS_MAX)
 
     @property
     def scan_ns(self) -> int:
@@ -112,7 +117,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
         info = self.info_packet(utc_epoch_ns) if identity.info_packets else np.zeros(0, np.uint8)
         return plan._replace(
             own=CeptonPlan(identity.header_version, info),
-            mirror=build_mirror(spec, phase_deg=setup.phase_deg or 0.0),
+            mirror=build_mirror(spec.mirror, spec.segments, phase_deg=setup.phase_deg or 0.0),
             position=build_periodic_stream(INFO_PERIOD_NS if identity.info_packets else None, seed=seed, stream=stream),
             data_size=packet_size(identity.header_version, plan.sequences_per_packet * spec.laser_count * plan.choice.size),
             info_size=info.size,
@@ -133,12 +138,12 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
             part_number=identity.part_number,
             power_up_us=max(power_up_us, 0),
             sync_offset_us=0,
-            returns=self.mode.returns,
+            returns=self.returns,
         )
 
     def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> ImageGrid:
         """Cells of the image, over what the model's lasers reach unless both spans are given."""
-        x_min, x_max, z_min, z_max = image_extent(self.spec)
+        x_min, x_max, z_min, z_max = image_extent(self.spec.mirror, self.spec.segments)
         if image_x is not None and image_z is not None:
             (x_min, x_max), (z_min, z_max) = image_x, image_z
         return ImageGrid(columns=columns, rows=rows, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)

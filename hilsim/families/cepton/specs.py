@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hilsim.errors import require
+from hilsim.sensor.mirror import MirrorSpec, SegmentSpec
 from hilsim.sensor.specs import LidarSpec
 
 LONGEST_STEP_NS = 254_000
@@ -13,91 +14,6 @@ LONGEST_SEQUENCE_NS = 1_000_000
 """Longest firing sequence. The platform's pose is interpolated within a sequence; over this time the error at 50 m/s^2 is 6 um."""
 MODEL_NAME_MAX = 27
 """Longest name in a sensor information packet, in ASCII characters."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SegmentSpec:
-    """One laser of a mirror lidar, and the part of the image that it sweeps.
-
-    Attributes:
-        image_x: Centre of its sweep along image x: ``x / y`` of a point (right over forward).
-        image_z: Centre of its sweep along image z: ``z / y`` of a point (up over forward).
-        phase_x_deg: Phase of its sweep along x relative to the mirror's.
-        phase_z_deg: Phase of its sweep along z relative to the mirror's.
-        scale_x: Amplitude of its sweep along x relative to the mirror's.
-        scale_z: Amplitude of its sweep along z relative to the mirror's.
-    """
-
-    image_x: float
-    image_z: float
-    phase_x_deg: float = 0.0
-    phase_z_deg: float = 0.0
-    scale_x: float = 1.0
-    scale_z: float = 1.0
-
-    def __post_init__(self) -> None:
-        require(
-            *(
-                (abs(value) <= 20.0, f"{name} must be -20 to 20, got {value}")
-                for name, value in (("image_x", self.image_x), ("image_z", self.image_z))
-            ),
-            *(
-                (abs(value) <= 360.0, f"{name} must be -360 to 360, got {value}")
-                for name, value in (("phase_x_deg", self.phase_x_deg), ("phase_z_deg", self.phase_z_deg))
-            ),
-            *(
-                (0.0 < abs(value) <= 10.0, f"{name} must be -10 to 10 and not 0, got {value}")
-                for name, value in (("scale_x", self.scale_x), ("scale_z", self.scale_z))
-            ),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MirrorSpec:
-    """Motion of the mirror: on each axis ``amplitude * (sin p + third_ratio * sin(3 p + third_phase))`` around a laser's centre, ``p = 2 pi hz t + phase``.
-
-    Different frequencies on the two axes make each laser draw a Lissajous figure (US patent 11,835,656). A third harmonic of -1/9 makes a sine nearly a triangle.
-
-    Attributes:
-        x_hz: Frequency along x (one period is there and back), in steps of 0.001 Hz.
-        x_amplitude: Amplitude along x, in image coordinates.
-        x_third_ratio: Amplitude of the third harmonic along x, relative to the fundamental.
-        x_third_phase_deg: Phase of the third harmonic along x.
-        x_phase_deg: Phase along x at device time 0.
-        z_hz: Frequency along z, in steps of 0.001 Hz.
-        z_amplitude: Amplitude along z, in image coordinates.
-        z_third_ratio: Amplitude of the third harmonic along z, relative to the fundamental.
-        z_third_phase_deg: Phase of the third harmonic along z.
-        z_phase_deg: Phase along z at device time 0.
-        passes_per_scan: Number of one-way sweeps along x in a scan; the frame parity changes at the end of each scan.
-    """
-
-    x_hz: float
-    x_amplitude: float
-    x_third_ratio: float = 0.0
-    x_third_phase_deg: float = 0.0
-    x_phase_deg: float = 0.0
-    z_hz: float
-    z_amplitude: float
-    z_third_ratio: float = 0.0
-    z_third_phase_deg: float = 0.0
-    z_phase_deg: float = 0.0
-    passes_per_scan: int = 1
-
-    def __post_init__(self) -> None:
-        require(
-            *(rule for axis in ("x", "z") for rule in self._axis_rules(axis)),
-            (1 <= self.passes_per_scan <= 100, f"passes_per_scan must be 1 to 100, got {self.passes_per_scan}"),
-        )
-
-    def _axis_rules(self, axis: str) -> Iterator[tuple[bool, str]]:
-        hz, amplitude, ratio = (getattr(self, f"{axis}_{name}") for name in ("hz", "amplitude", "third_ratio"))
-        yield 0.01 <= hz <= 5000.0, f"{axis}_hz must be 0.01 to 5000, got {hz}"
-        yield 0.0 < amplitude <= 10.0, f"{axis}_amplitude must be above 0 and at most 10, got {amplitude}"
-        yield abs(ratio) <= 0.5, f"{axis}_third_ratio must be -0.5 to 0.5, got {ratio}"
-        for name in ("third_phase_deg", "phase_deg"):
-            phase_deg = getattr(self, f"{axis}_{name}")
-            yield abs(phase_deg) <= 360.0, f"{axis}_{name} must be -360 to 360, got {phase_deg}"
 
 
 @dataclass(frozen=True, kw_only=True)

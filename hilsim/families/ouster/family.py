@@ -18,7 +18,6 @@ from hilsim.families.ouster.protocol.metadata import LIDAR_MODES, SensorMetadata
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, PROFILES
 from hilsim.families.ouster.setting import COLUMN_PPB, TURN_MDEG, OusterSetting
 from hilsim.families.ouster.specs import OusterSpec
-from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
 from hilsim.scene.background import AzimuthGrid
 from hilsim.sensor.clock import DeviceClock
@@ -105,9 +104,9 @@ class OusterFamily(LidarFamily[OusterSpec]):
         return f"(lidar) and :{info_port} (inertial)"
 
     @property
-    def mode(self) -> ReturnMode:
-        """Return mode, by a Velodyne's names, of the profile."""
-        return ReturnMode.DUAL if self.setting.profile.returns > 1 else ReturnMode.STRONGEST
+    def is_dual(self) -> bool:
+        """Whether its profile has two returns."""
+        return self.setting.profile.returns > 1
 
     @property
     def sequence_ns(self) -> int:

@@ -8,27 +8,51 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
+from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.emulator.plan import LidarPlan
 from hilsim.errors import require
 from hilsim.families.velodyne.packets import VelodynePlan
-from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, factory_bytes
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, ReturnMode, factory_bytes
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.families.velodyne.unit import of_unit
 from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock, stamp_us
 from hilsim.sensor.decimation import build_decimation
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.field_of_view import build_field_of_view
-from hilsim.sensor.head import build_model_head, mean_rate_rpm, rate_rule
+from hilsim.sensor.head import Head, build_head, locked_to_pulse, mean_rate_rpm
 from hilsim.sensor.position_stream import build_position_stream
+from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.unit.encoder import build_encoder
+from hilsim.sensor.unit.spec import UnitSpec
+from hilsim.sensor.unit.spread import UnitSpread
 
 _ELEVATION_TOLERANCE_DEG = 0.01
 _MINUTE_NS = 60_000_000_000
 _HOUR_S = 3600
+
+
+def rate_rule(spec: VelodyneSpec, setup: SensorSetup) -> tuple[bool, str]:
+    """Check that a model supports the configured rotation rate; returns the condition and its error message for ``require``."""
+    rate_rpm = mean_rate_rpm(setup)
+    return (
+        spec.rate_min_rpm <= rate_rpm <= spec.rate_max_rpm and rate_rpm % spec.rate_step_rpm == 0,
+        f"rotation_rate_rpm must be {spec.rate_min_rpm} to {spec.rate_max_rpm} in steps of {spec.rate_step_rpm} for a {spec.model}, got {rate_rpm}",
+    )
+
+
+def build_model_head(spec: VelodyneSpec, setup: SensorSetup, clock: DeviceClock, *, seed: int, stream: int) -> Head:
+    """Build the kernel-side head of a model with its setup and clock; ``stream`` is the sensor's number within the rig."""
+    rate_rpm = mean_rate_rpm(setup)
+    rate = rate_rpm + spec.encoder_at(rate_rpm).rate_offset_rpm
+    head = build_head(rate_rpm=rate, phase_deg=setup.phase_deg or 0.0, rate_jitter=spec.rate_jitter, seed=seed, stream=stream)
+    if setup.phase_lock_deg is None or not clock.follows_pulse:
+        return head
+    return locked_to_pulse(head, clock, rate_rpm=rate_rpm, lock_deg=setup.phase_lock_deg)
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,27 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             FlowLayout("data", DATA_PORT, data_port or DATA_PORT, VELODYNE_DATA_STYLE),
             FlowLayout("position", POSITION_PORT, position_port or POSITION_PORT, VELODYNE_POSITION_STYLE),
         )
+
+    @property
+    def spread(self) -> UnitSpread:
+        """That of the model."""
+        return self.spec.units
+
+    def of_unit(
+        self, spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws
+    ) -> tuple[VelodyneSpec, SensorSetup]:
+        """With the unit's head and position packets."""
+        return of_unit(spec, setup, learned, spread, draws)
+
+    @property
+    def largest_data_size(self) -> int:
+        """Always the same."""
+        return DATA_PACKET_SIZE
+
+    @property
+    def mode(self) -> ReturnMode:
+        """Return mode, as packets name it."""
+        return ReturnMode.named(self.setup.return_mode)
 
     def effective_setup(self) -> dict[str, Any]:
         """The rate."""

@@ -113,7 +113,7 @@ class LanternFamily(LidarFamily[LanternSpec]):
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """A Lantern reports one return."""
-        yield not self.mode.is_dual, f'return_mode must be "strongest" or "last" for a {self.spec.model}, got "{self.setup.return_mode}"'
+        yield not self.is_dual, f'return_mode must be "strongest" or "last" for a {self.spec.model}, got "{self.setup.return_mode}"'
 
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
         """Columns; nothing is sent beside them."""

@@ -5,12 +5,13 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.families.velodyne.specs import GpsSetting, VelodyneSpec
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material
 from hilsim.scene.primitives import box
 from hilsim.scene.world import SceneObject, build_world
+from hilsim.sensor.time_input import GpsSetting
 from hilsim.vehicle.platform import build_platform
 from tests.lidars import lidar_setting
 

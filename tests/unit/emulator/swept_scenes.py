@@ -62,12 +62,13 @@ def firings(lidar, first=0, count=1):
     channel = np.arange(spec.laser_count)
     device_ns = sequence[:, None] * spec.sequence_ns + channel // spec.lasers_per_firing * spec.firing_ns
     every = np.broadcast_to(channel, device_ns.shape)
-    return np.repeat(every.ravel(), setting.family.mode.returns), np.repeat(device_ns.ravel(), setting.family.mode.returns)
+    return np.repeat(every.ravel(), setting.family.returns), np.repeat(device_ns.ravel(), setting.family.returns)
 
 
 def images(lidar, channel, device_ns):
     """``float64[n, 2]`` of where firings look."""
-    swept = build_mirror(lidar.setting.spec, phase_deg=lidar.setting.setup.phase_deg or 0.0)
+    spec = lidar.setting.spec
+    swept = build_mirror(spec.mirror, spec.segments, phase_deg=lidar.setting.setup.phase_deg or 0.0)
     return np.array([image_point(swept, int(laser), int(time)) for laser, time in zip(channel, device_ns, strict=True)])
 
 

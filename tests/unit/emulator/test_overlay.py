@@ -11,9 +11,10 @@ from hilsim.emulator.overlay import OverlayRule, no_overlay, sample_image, sampl
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, packets_with_truth
 from hilsim.families.cepton.protocol.stdv import PointFlag, decode_stdv_points
-from hilsim.families.cepton.specs import CeptonSpec, MirrorSpec, SegmentSpec
+from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.sensor.mirror import MirrorSpec, SegmentSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.response import cepton_ratios, cepton_reflectivity, reflectivity_byte, velodyne_ratios
 from tests.compiled import compiled_only

@@ -13,13 +13,13 @@ from hilsim.errors import PacketError
 from hilsim.families.velodyne.protocol.position import (
     POSITION_PACKET_DTYPE,
     POSITION_PACKET_SIZE,
-    PpsState,
     decode_imu,
     decode_position_packets,
     encode_imu_module,
     encode_position_packet,
 )
 from hilsim.protocols.nmea import GPRMC_CAPACITY, civil_date, write_gprmc
+from hilsim.sensor.specs import PpsState
 from tests.depth import examples
 
 

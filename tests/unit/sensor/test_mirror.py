@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.families.cepton.specs import MirrorSpec, SegmentSpec
-from hilsim.sensor.mirror import build_mirror, image_extent, image_point, no_mirror, scan_number
+from hilsim.sensor.mirror import MirrorSpec, SegmentSpec, build_mirror, image_extent, image_point, no_mirror, scan_number
 from tests.cepton_models import MIDDLE, TEN_HZ, mirror_spec
 from tests.depth import examples
 
@@ -18,7 +17,7 @@ YEAR_NS = 365 * 86_400 * 10**9
 
 
 def kernel_side(segments=(MIDDLE,), phase_deg=0.0, **swept):
-    return build_mirror(mirror_spec(segments, dataclasses.replace(TEN_HZ, **swept)), phase_deg=phase_deg)
+    return build_mirror(dataclasses.replace(TEN_HZ, **swept), segments, phase_deg=phase_deg)
 
 
 @pytest.mark.parametrize(
@@ -108,15 +107,15 @@ def test_the_extent_holds_every_sample_and_little_more(middle, scale, ratio, pha
         [SegmentSpec(image_x=middle, image_z=-middle, scale_x=scale, scale_z=-scale)],
         MirrorSpec(x_hz=10.0, x_amplitude=0.5, z_hz=10.0, z_amplitude=0.2, **harmonic),
     )
-    swept = build_mirror(one, phase_deg=0.0)
+    swept = build_mirror(one.mirror, one.segments, phase_deg=0.0)
     reached = [farthest(swept, axis, sign) for axis in (0, 1) for sign in (-1.0, 1.0)]
-    for bound, sample, sign in zip(image_extent(one), reached, (-1.0, 1.0, -1.0, 1.0), strict=True):
+    for bound, sample, sign in zip(image_extent(one.mirror, one.segments), reached, (-1.0, 1.0, -1.0, 1.0), strict=True):
         assert -1e-12 <= sign * (bound - sample) <= 1e-6 * abs(scale)
 
 
 def test_the_extent_is_no_wider_than_what_is_swept():
     segments = [SegmentSpec(image_x=-0.6, image_z=0.1), SegmentSpec(image_x=0.6, image_z=-0.1, scale_x=-0.5)]
-    assert image_extent(mirror_spec(segments)) == pytest.approx((-1.1, 0.85, -0.3, 0.3), abs=1e-5)
+    assert image_extent(TEN_HZ, segments) == pytest.approx((-1.1, 0.85, -0.3, 0.3), abs=1e-5)
 
 
 def test_a_sensor_without_a_mirror_has_no_lasers_in_it():

@@ -5,9 +5,10 @@ import pytest
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.families.velodyne.family import build_model_head
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.clock import build_device_clock, device_from_rig
-from hilsim.sensor.head import build_head, build_model_head, continued_head, head_turns, passage_ns, turned
+from hilsim.sensor.head import build_head, continued_head, head_turns, passage_ns, turned
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.encoder import RateJitterSpec

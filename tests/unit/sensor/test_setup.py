@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.families.cepton.specs import SegmentSpec
+from hilsim.sensor.mirror import SegmentSpec
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import BeamSpec

@@ -10,8 +10,9 @@ import numpy as np
 
 from hilsim.analysis.conformance.blocks import PositionBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.families.velodyne.protocol.position import NMEA_OFFSET, NMEA_SIZE, PpsState
+from hilsim.families.velodyne.protocol.position import NMEA_OFFSET, NMEA_SIZE
 from hilsim.families.velodyne.protocol.steps import wrapped_us
+from hilsim.sensor.specs import PpsState
 from hilsim.units import NS_PER_S
 
 SENTENCE = Rule(id="nmea.sentence", severity=Severity.ERROR)

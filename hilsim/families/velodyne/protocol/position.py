@@ -31,7 +31,6 @@ the HDL-32E's words and their units as in Wireshark's dissector and public drive
 """
 
 import math
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -75,15 +74,6 @@ _GYRO, _TEMPERATURE, _ACCEL_X, _ACCEL_Y = (constant(tag) for tag in range(4))
 _WORD_MAX = 2047
 if POSITION_PACKET_DTYPE.itemsize != POSITION_PACKET_SIZE:
     raise AssertionError("the position packet's layout does not have the manual's size")
-
-
-class PpsState(IntEnum):
-    """State of the sensor's clock relative to the pulse per second (VLS-128 manual page 59)."""
-
-    ABSENT = 0
-    SYNCHRONIZING = 1
-    LOCKED = 2
-    ERROR = 3
 
 
 @kernel

@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl
 import structlog
 from aiohttp import hdrs, web
 
-from hilsim.daemon.web.sensor import WebSensor
 from hilsim.errors import HilsimError
+from hilsim.families.velodyne.daemon.sensor import WebSensor
 from hilsim.families.velodyne.protocol.web_interface import FORM_PATHS
 from hilsim.limits import CONTROL_REQUESTS_A_SECOND, SENSOR_FORM_BYTES
 from hilsim.telemetry.allowance import Allowance
@@ -57,7 +57,7 @@ class SensorServer:
         self._hosts = {f"{address}:{port}"} | ({address} if port == _HTTP_PORT else set())
         self._origins = {f"http://{host}" for host in self._hosts}
         self._allowance = Allowance(most=CONTROL_REQUESTS_A_SECOND.bound)
-        self._page = (files("hilsim.daemon.web") / "page.html").read_text(encoding="utf-8")
+        self._page = (files("hilsim.families.velodyne.daemon") / "page.html").read_text(encoding="utf-8")
 
     def app(self) -> web.Application:
         """Web application of the server."""

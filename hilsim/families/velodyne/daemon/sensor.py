@@ -17,7 +17,6 @@ from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.redirecting import redirect
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.families.velodyne.protocol.position import PpsState
 from hilsim.families.velodyne.protocol.web_interface import (
     GpsConditions,
     HostSetting,
@@ -35,6 +34,7 @@ from hilsim.families.velodyne.protocol.web_interface import (
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.head import head_turns, mean_rate_rpm
+from hilsim.sensor.specs import PpsState
 from hilsim.sensor.time_input import Qualifiers
 
 log = structlog.get_logger("hilsim")
