@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.gazebo.part import Gazebo
-from hilsim.daemon.interfaces import SensorInterfaces
+from hilsim.daemon.interfaces.part import SensorInterfaces
 from hilsim.daemon.parts import Part, RigContext
 from hilsim.daemon.rovers.part import Rovers
 from hilsim.daemon.serial_devices.part import SerialDevices

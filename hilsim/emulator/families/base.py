@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.emulator.plan import LidarPlan
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.scene.background import AzimuthGrid, ImageGrid
@@ -20,6 +19,7 @@ from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.response import velodyne_ratios
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.unit.draws import UnitDraws
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 

@@ -8,11 +8,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.emulator.setting import LidarSetting
 from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.setup import IDEAL, SensorSetup
 from hilsim.sensor.specs import LidarSpec
+from hilsim.sensor.unit.draws import UnitDraws
 from hilsim.sensor.unit.spec import BYTES, LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.sensor.unit.wander import StampWander, build_stamp_wander, no_stamp_wander

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
-from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.emulator.plan import LidarPlan
 from hilsim.errors import require
 from hilsim.families.velodyne.packets import VelodynePlan
@@ -27,6 +26,7 @@ from hilsim.sensor.head import Head, build_head, locked_to_pulse, mean_rate_rpm
 from hilsim.sensor.position_stream import build_position_stream
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import DecimationSpec
+from hilsim.sensor.unit.draws import UnitDraws
 from hilsim.sensor.unit.encoder import build_encoder
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from hilsim.emulator.identity.draws import UnitDraws
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.rng import Purpose
 from hilsim.sensor.head import mean_rate_rpm
 from hilsim.sensor.setup import SensorSetup
+from hilsim.sensor.unit.draws import UnitDraws
 from hilsim.sensor.unit.encoder import CLASSES, EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread

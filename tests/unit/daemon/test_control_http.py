@@ -356,7 +356,7 @@ def test_a_stream_answers_requests_and_sends_events_until_it_is_unsubscribed(run
     assert received[0] == {"id": 1, "ok": True}
     assert [event["event"] for event in received[1:]] == ["state"] * 3
     assert received[1]["rig"] == "bench"
-    assert received[1]["rig_s"] < received[2]["rig_s"] < received[3]["rig_s"]
+    assert received[1]["rig_s"] <= received[2]["rig_s"] <= received[3]["rig_s"]  # equal where the machine stood still
     assert unsubscribed == {"id": 2, "ok": True}
     assert following["id"] == 3
 

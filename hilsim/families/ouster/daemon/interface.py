@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hilsim.daemon.interfaces import SensorInterface
+from hilsim.daemon.interfaces.part import SensorInterface
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.families.ouster.daemon.discovery import announced, require_zeroconf
 

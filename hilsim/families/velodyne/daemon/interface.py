@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hilsim.daemon.interfaces import SensorInterface
+from hilsim.daemon.interfaces.part import SensorInterface
 
 if TYPE_CHECKING:
     from hilsim.families.velodyne.daemon.sensor import WebSensor

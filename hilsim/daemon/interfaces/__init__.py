@@ -1,0 +1,1 @@
+"""Interfaces that sensors serve at their own addresses."""
