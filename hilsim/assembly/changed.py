@@ -33,7 +33,6 @@ from hilsim.emulator.changing.continuation import AT_START
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.families.velodyne.family import VelodyneFamily
 from hilsim.geometry.live_keys import LivePlacement
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.limits import INSERTED_OBJECTS
@@ -243,7 +242,7 @@ class RigState:
         number = self._number(change.sensor)
         self._enforce_unheard(number, "its clock")
         former = self.settings[number]
-        if former.family.name != VelodyneFamily.name:
+        if not former.family.has_pulse_input:
             raise ConfigError(f"sensor must be a Velodyne, which has an input for a pulse, got a {former.spec.model}")
         return self._with_setting(number, replace(former, pulse=PulseState(pps=change.pps, utc_epoch_ns=change.utc_epoch_ns)))
 

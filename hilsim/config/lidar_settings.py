@@ -3,6 +3,7 @@
 import math
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from hilsim.assets.mesh_parts import is_file
 from hilsim.config.parse import parse_table
@@ -10,16 +11,14 @@ from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import profile_family
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.toml_file import read_toml
+from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
-from hilsim.families.ouster.interface.commands import COMMANDS_PORT
-from hilsim.families.ouster.specs import OusterSpec
-from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import DRAWN, IDEAL
-from hilsim.sensor.specs import LidarSpec, PulseState
+from hilsim.sensor.specs import PulseState
 from hilsim.sensor.unit.spec import UnitSpec
 
 _ROVER_STREAMS = 10_000
@@ -70,8 +69,9 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
     family = profile_family(table, where)
     spec = parse_table(family.profile, table, where)
     rules = list(family(spec, sensor).port_rules(sensor.network.data_port, sensor.network.position_port))
-    rules += _web_rules(sensor, spec)
-    rules += _time_rules(sensor, spec)
+    if sensor.web is not None:
+        rules += family(spec, sensor).web_rules(sensor.web, sensor.network)
+    rules += _time_rules(sensor, family, spec.model)
     unit = _unit(sensor.unit, rig_path, place)
     pulse = PulseState(pps="absent") if sensor.time_input is not None and sensor.time_input.pps else None
     try:
@@ -96,32 +96,13 @@ def _unit(name: str, rig_path: Path, place: str) -> UnitSpec:
     return parse_table(UnitSpec, read_toml(path), str(path))
 
 
-def _web_rules(sensor: SensorSpec, spec: LidarSpec) -> list[tuple[bool, str]]:
-    """Rules of a sensor's own interface."""
-    web, is_ouster = sensor.web, isinstance(spec, OusterSpec)
-    if web is None:
-        return []
-    return [
-        (is_ouster or isinstance(spec, VelodyneSpec), f"web must not be given for a {spec.model}: a Velodyne and an Ouster have one"),
-        (not is_ouster or not web.serial, "web.serial must not be given for an Ouster: ouster.serial says it"),
-        (
-            is_ouster or (not web.discovery and web.commands_port == COMMANDS_PORT),
-            f"web.discovery and web.commands_port must not be given for a {spec.model}: an Ouster has them",
-        ),
-        (
-            not is_ouster or sensor.network.mode == "udp",
-            'network.mode must be "udp" for an Ouster with web, which sends to whoever asks for it, got "ethernet"',
-        ),
-    ]
-
-
-def _time_rules(sensor: SensorSpec, spec: LidarSpec) -> list[tuple[bool, str]]:
+def _time_rules(sensor: SensorSpec, family: type[LidarFamily[Any]], model: str) -> list[tuple[bool, str]]:
     """Rules of what is connected to a sensor's GPS input."""
     given = sensor.time_input
     if given is None:
         return []
     return [
-        (isinstance(spec, VelodyneSpec), f"time_input must not be given for a {spec.model}: only a Velodyne has such an input"),
+        (family.has_pulse_input, f"time_input must not be given for a {model}: only a Velodyne has such an input"),
         (sensor.clock.sync == "auto", f'clock.sync must be "auto" with time_input, got "{sensor.clock.sync}"'),
         (sensor.gps is None or not given.nmea, "gps must not be given with time_input.nmea: sentences come from outside"),
     ]

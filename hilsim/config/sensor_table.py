@@ -6,7 +6,6 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
-from hilsim.families.ouster.interface.commands import COMMANDS_PORT
 from hilsim.links.addresses import is_address
 from hilsim.links.line import LEAST_BAUD, MOST_BAUD
 from hilsim.protocols.ethernet import parse_mac
@@ -103,7 +102,7 @@ class SensorWebSpec:
     serial: str = ""
     boot_s: float = 8.0
     saved_file: str = ""
-    commands_port: int = COMMANDS_PORT
+    commands_port: int = 7501
     discovery: bool = False
     destinations: tuple[str, ...] = ()
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from hilsim.assembly.build import sensor_flows
 from hilsim.config.rig import Rig
 from hilsim.diagnosis.findings import Finding, bad, fair, good
-from hilsim.families.ouster.family import OusterFamily
 from hilsim.protocols.rover import COMMAND_PORT
 
 _UNPRIVILEGED_PORT = 1024
@@ -62,9 +61,8 @@ def _bounds(rig: Rig) -> Iterator[_Bound]:
             for port in dict.fromkeys(ports):
                 yield _Bound(sensor.name, socket.SOCK_DGRAM, network.source, port, "source_ports")
         if sensor.web is not None:
-            yield _Bound(sensor.name, socket.SOCK_STREAM, network.source, sensor.web.port, "web.port")
-        if sensor.web is not None and lidar.family.name == OusterFamily.name:
-            yield _Bound(sensor.name, socket.SOCK_STREAM, network.source, sensor.web.commands_port, "web.commands_port")
+            for key in lidar.family.interface_ports:
+                yield _Bound(sensor.name, socket.SOCK_STREAM, network.source, getattr(sensor.web, key), f"web.{key}")
     for rover in rig.spec.rover:
         yield _Bound(rover.name, socket.SOCK_DGRAM, rover.network.source, COMMAND_PORT + rover.number, "number")
     metrics = rig.spec.metrics

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from hilsim.config.rig import AUTO_LEAD_MS, Rig
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
-from hilsim.families.ouster.family import OusterFamily
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, SocketSpec
@@ -64,9 +63,7 @@ def data_packet_rate_hz(rig: Rig) -> float:
 def largest_data_size(rig: Rig, number: int) -> int:
     """Bytes of the largest data packet that a sensor of the rig may send; one without a web interface keeps its setting."""
     sensor, lidar = rig.spec.sensor[number], rig.lidars[number]
-    if isinstance(lidar.family, OusterFamily) and sensor.web is None:
-        return lidar.family.setting.layout(lidar.family.spec.beams).size
-    return lidar.family.largest_data_size
+    return lidar.family.settled_data_size if sensor.web is None else lidar.family.largest_data_size
 
 
 def _packet_rate_hz(rig: Rig, number: int) -> float:

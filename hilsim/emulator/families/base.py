@@ -58,6 +58,8 @@ class LidarFamily(ABC, Generic[SpecT]):
         capture_stamps: Default unit of a capture's stamps: the one that the software for these sensors reads.
         pair: Choices of the two returns of a firing in dual return mode.
         is_known_by_source: Receivers distinguish sensors by their source address alone.
+        has_pulse_input: It has an input for a pulse and a receiver's sentences.
+        interface_ports: Keys of ``[sensor.web]`` that give the ports of its interface; none: it has no interface.
         has_network_stack: An ordinary IPv4 stack sends its packets: one identification counts those of all flows, and packets above 1500 bytes are fragments.
     """
 
@@ -71,6 +73,8 @@ class LidarFamily(ABC, Generic[SpecT]):
     capture_stamps: ClassVar[Literal["ns", "us"]]
     pair: ClassVar[tuple[EchoChoice, EchoChoice]]
     is_known_by_source: ClassVar[bool]
+    has_pulse_input: ClassVar[bool] = False
+    interface_ports: ClassVar[tuple[str, ...]] = ()
     has_network_stack: ClassVar[bool] = False
 
     @abstractmethod
@@ -82,6 +86,12 @@ class LidarFamily(ABC, Generic[SpecT]):
         data, position = self.flows(data_port, position_port)
         differ = data.destination_port != position.destination_port
         yield differ, f"network.data_port and position_port must differ, got {position.destination_port} for both"
+
+    def web_rules(self, web: Any, network: Any) -> Iterator[tuple[bool, str]]:  # noqa: ARG002 - of interest to families with one
+        """Yield the family's rules for the tables ``[sensor.web]`` and ``[sensor.network]`` of a sensor that has the former."""
+        yield bool(self.interface_ports), f"web must not be given for a {self.spec.model}: a Velodyne and an Ouster have one"
+        alone = not web.discovery and web.commands_port == type(web)().commands_port
+        yield alone, f"web.discovery and web.commands_port must not be given for a {self.spec.model}: an Ouster has them"
 
     @abstractmethod
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
@@ -129,6 +139,11 @@ class LidarFamily(ABC, Generic[SpecT]):
     def largest_data_size(self) -> int:
         """Bytes of the largest data packet of any setting: unless a family says otherwise, what an Ethernet frame holds behind UDP's headers."""
         return 1472
+
+    @property
+    def settled_data_size(self) -> int:
+        """Bytes of the largest data packet of the setting that it has."""
+        return self.largest_data_size
 
     @property
     def fastest_packet_hz(self) -> float:

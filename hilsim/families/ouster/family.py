@@ -51,6 +51,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
     capture_stamps: ClassVar[Literal["ns", "us"]] = "us"
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.STRONGEST, EchoChoice.SECOND_STRONGEST)
     is_known_by_source: ClassVar[bool] = True
+    interface_ports: ClassVar[tuple[str, ...]] = ("port", "commands_port")
     has_network_stack: ClassVar[bool] = True
 
     @property
@@ -103,6 +104,11 @@ class OusterFamily(LidarFamily[OusterSpec]):
         """Lidar packets, and the port of inertial packets."""
         return f"(lidar) and :{info_port} (inertial)"
 
+    def web_rules(self, web: Any, network: Any) -> Iterator[tuple[bool, str]]:
+        """Its serial number is elsewhere, and it sends to whoever asks for it."""
+        yield not web.serial, "web.serial must not be given for an Ouster: ouster.serial says it"
+        yield network.mode == "udp", 'network.mode must be "udp" for an Ouster with web, which sends to whoever asks for it, got "ethernet"'
+
     @property
     def is_dual(self) -> bool:
         """Whether its profile has two returns."""
@@ -127,6 +133,11 @@ class OusterFamily(LidarFamily[OusterSpec]):
     def largest_data_size(self) -> int:
         """Bytes of a packet of the profile with the largest ones."""
         return max(dataclasses.replace(self.setting, udp_profile_lidar=name).layout(self.spec.beams).size for name in PROFILES)
+
+    @property
+    def settled_data_size(self) -> int:
+        """Bytes of a packet of its profile."""
+        return self.setting.layout(self.spec.beams).size
 
     @property
     def fastest_packet_hz(self) -> float:

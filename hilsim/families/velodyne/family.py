@@ -67,6 +67,8 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     capture_stamps: ClassVar[Literal["ns", "us"]] = "ns"
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.LAST, EchoChoice.STRONGEST_BESIDE_LAST)
     is_known_by_source: ClassVar[bool] = False
+    has_pulse_input: ClassVar[bool] = True
+    interface_ports: ClassVar[tuple[str, ...]] = ("port",)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """No Cepton keys, stamps that count from the hour, a rate that the head can turn at."""
