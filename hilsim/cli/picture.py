@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from hilsim.analysis.picture.draw import draw_scan
 from hilsim.analysis.picture.fan import FanScan, draw_fan
-from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
 from hilsim.analysis.picture.scales import check_picture_path
 from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets, packets_for_one_turn
 from hilsim.capture.datagram import CapturedDatagram
@@ -26,6 +25,7 @@ from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.rig import Rig
 from hilsim.errors import CaptureError
+from hilsim.families.cepton.picture import ImageScan, draw_image_scan, first_image_scan
 from hilsim.families.cepton.protocol.stdv import STDV_SIGNATURE, frame_parities, read_stdv_header
 from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata, packet_size, required_metadata
 from hilsim.families.ouster.picture import FrameGatherer, FrameScan, draw_frame

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.analysis.conformance.checker import Checker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
+from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.families.velodyne.protocol.models import HDL_32E, VLP_16, VLP_32C, VLS_128, Model
 from tests.compiled import compiled_only
 

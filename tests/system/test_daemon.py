@@ -11,8 +11,8 @@ import urllib.request
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.live import Listener
+from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import START_TIMEOUT_S, sensor_table
 from tests.system.flying import await_figure, figures

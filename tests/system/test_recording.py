@@ -12,8 +12,8 @@ import urllib.request
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import Checker
 from hilsim.capture.pcap import CaptureFile
+from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import SCENE, sensor_table
 from tests.system.flying import samples_of

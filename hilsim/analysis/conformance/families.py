@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from hilsim.analysis.conformance.checker import Checker
 from hilsim.analysis.conformance.findings import Finding, FindingLog
 from hilsim.analysis.conformance.result import CheckResult
 from hilsim.capture.datagram import CapturedDatagram
@@ -13,6 +12,7 @@ from hilsim.families.cepton.protocol.info import INFO_SIGNATURE
 from hilsim.families.cepton.protocol.stdv import STDV_SIGNATURE
 from hilsim.families.ouster.conformance.streams import OusterStreams
 from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.families.velodyne.conformance.structure import STREAM_MANY, STREAM_NONE
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, DATA_PORT
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from hilsim.analysis.calibration.calibrate import calibrate as learn
-from hilsim.analysis.calibration.recording import Recording, read_recording
-from hilsim.analysis.calibration.report import render_lines, to_json, unit_toml
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.terminal.progress import watched
 from hilsim.config.places import shipped_names
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.calibration.calibrate import calibrate as learn
+from hilsim.families.velodyne.calibration.recording import Recording, read_recording
+from hilsim.families.velodyne.calibration.report import render_lines, to_json, unit_toml
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.version import __version__
 

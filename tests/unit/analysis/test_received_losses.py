@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.received_losses import drop_outs, empty_bytes, find_edges
+from tests.received_losses import drop_outs, empty_bytes, find_edges
 
 UNIT_M = 0.002
 BORDERS = (0.0, 10.0, 100.0)

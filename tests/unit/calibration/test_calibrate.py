@@ -5,12 +5,12 @@ import tomllib
 import numpy as np
 import pytest
 
-from hilsim.analysis.calibration.calibrate import calibrate
-from hilsim.analysis.calibration.recording import read_recording
-from hilsim.analysis.calibration.report import render_lines, to_json, unit_toml
 from hilsim.config.parse import parse_table
 from hilsim.emulator.identity.unit import unit_of
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.calibration.calibrate import calibrate
+from hilsim.families.velodyne.calibration.recording import read_recording
+from hilsim.families.velodyne.calibration.report import render_lines, to_json, unit_toml
 from hilsim.geometry.tracks import linear_track
 from hilsim.sensor.unit.spec import UnitSpec
 from tests.compiled import compiled_only

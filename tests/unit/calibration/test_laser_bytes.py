@@ -5,12 +5,12 @@ import tomllib
 import numpy as np
 import pytest
 
-from hilsim.analysis.calibration.calibrate import calibrate
-from hilsim.analysis.calibration.laser_bytes import find_bytes
-from hilsim.analysis.calibration.recording import read_recording
-from hilsim.analysis.calibration.report import unit_toml
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table
+from hilsim.families.velodyne.calibration.calibrate import calibrate
+from hilsim.families.velodyne.calibration.laser_bytes import find_bytes
+from hilsim.families.velodyne.calibration.recording import read_recording
+from hilsim.families.velodyne.calibration.report import unit_toml
 from hilsim.sensor.signal.own_bytes import columns_of, reported_sd
 from hilsim.sensor.signal.signal import bytes_in_steps
 from hilsim.sensor.signal.spec import SignalSpec

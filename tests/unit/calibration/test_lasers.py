@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.calibration.figures import Learned
-from hilsim.analysis.calibration.lasers import fit_lasers, learn_lasers
-from hilsim.analysis.calibration.surfaces import Rays, find_planes
+from hilsim.families.velodyne.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.lasers import fit_lasers, learn_lasers
+from hilsim.families.velodyne.calibration.surfaces import Rays, find_planes
 from hilsim.families.velodyne.protocol.models import VLP_16
 
 LASERS, CELLS = 16, 900

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.calibration.calibrate import calibrate
-from hilsim.analysis.calibration.recording import read_recording
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.calibration.calibrate import calibrate
+from hilsim.families.velodyne.calibration.recording import read_recording
 from hilsim.families.velodyne.specs import VelodyneSpec
 from tests.unit.calibration.emulated import SPEC, errors
 

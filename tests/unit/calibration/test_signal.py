@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.calibration.byte_noise import learn_byte_noise, repeats_of
-from hilsim.analysis.calibration.cells import Visits
-from hilsim.analysis.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.byte_noise import learn_byte_noise, repeats_of
+from hilsim.families.velodyne.calibration.cells import Visits
+from hilsim.families.velodyne.calibration.figures import Learned
 
 CELLS, TURNS = 120, 60
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import Checker, check
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.families.velodyne.conformance.checker import Checker, check
 
 
 def test_feeding_in_pieces_gives_the_result_of_feeding_at_once(dual):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.motion import Head
+from hilsim.families.velodyne.conformance.head_motion import Head
 
 VLP16 = ["vlp16_strongest_gps.pcap", "vlp16_dual.pcap", "vlp16_strongest_1200rpm.pcap", "own"]
 ALL = [*VLP16, "hdl32e_strongest.pcap", "vlp32c_strongest_fov.pcap"]

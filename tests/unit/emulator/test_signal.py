@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.analysis.received_signal import measure_signal
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
@@ -16,6 +15,7 @@ from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.sensor.unit.warm_up import WarmUpSpec
 from tests.compiled import compiled_only
+from tests.received_signal import measure_signal
 from tests.unit.emulator.optical_scenes import CODE_M, diffuse, level, still_lidar, wall, workspace_of
 
 GPS = "vlp16_strongest_gps.pcap"

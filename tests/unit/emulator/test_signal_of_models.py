@@ -6,8 +6,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hilsim.analysis.received_losses import drop_outs, empty_bytes, find_edges
-from hilsim.analysis.received_signal import measure_signal
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
@@ -16,6 +14,8 @@ from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.sensor.signal.signal import drop_out_ratios
 from tests.compiled import compiled_only
+from tests.received_losses import drop_outs, empty_bytes, find_edges
+from tests.received_signal import measure_signal
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall
 
 CAPTURES = {"hdl32e": "hdl32e_strongest.pcap", "vlp32c": "vlp32c_strongest_fov.pcap", "vls128": "vls128_strongest.pcap"}

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.picture.image import ImageScan, draw_image_scan, first_image_scan
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.cli.picture import Gathered
 from hilsim.errors import CaptureError, PacketError
+from hilsim.families.cepton.picture import ImageScan, draw_image_scan, first_image_scan
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, encode_stdv_packet
 
 PARITY, NO_RETURN = PointFlag.FRAME_PARITY, PointFlag.NO_RETURN

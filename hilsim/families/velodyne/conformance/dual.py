@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.families.velodyne.conformance.blocks import DataBlock
 
 AZIMUTH = Rule(id="dual.azimuth", severity=Severity.ERROR)
 ORDER = Rule(id="dual.order", severity=Severity.ERROR, packets=20)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK
 from hilsim.families.velodyne.protocol.models import BY_NAME, Model
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg

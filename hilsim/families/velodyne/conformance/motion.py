@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.analysis.conformance.motion import LEAP_CDEG
+from hilsim.families.velodyne.conformance.blocks import DataBlock
+from hilsim.families.velodyne.conformance.head_motion import LEAP_CDEG
 from hilsim.families.velodyne.conformance.repeats import RepeatsTopic
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
 

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.blocks import PositionBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.families.velodyne.conformance.blocks import PositionBlock
 from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.protocol.position import IMU_OFFSET, IMU_SIZE
 from hilsim.families.velodyne.protocol.steps import wrapped_us

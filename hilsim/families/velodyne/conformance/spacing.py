@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
-from hilsim.analysis.conformance.motion import is_whole
+from hilsim.families.velodyne.conformance.blocks import DataBlock
+from hilsim.families.velodyne.conformance.head_motion import is_whole
 
 REWRITTEN = Rule(id="spacing.rewritten", severity=Severity.NOTE)
 BURST = Rule(id="spacing.burst", severity=Severity.ERROR, packets=100)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.blocks import DataBlock
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE
 

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from hilsim.analysis.conformance.checker import Checker
 from hilsim.analysis.conformance.families import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text, to_json
@@ -14,6 +13,7 @@ from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.families.cepton.specs import CeptonSetting
+from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.sensor.specs import ClockSetting
 from tests.compiled import compiled_only
 from tests.unit.conformance.cepton.streams import datagrams, stream

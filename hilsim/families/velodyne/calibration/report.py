@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hilsim.analysis.calibration.calibrate import Calibration
-from hilsim.analysis.calibration.figures import Figure
+from hilsim.families.velodyne.calibration.calibrate import Calibration
+from hilsim.families.velodyne.calibration.figures import Figure
 
 
 def render_lines(calibration: Calibration) -> list[tuple[str, bool]]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.cells import turns_of
-from hilsim.analysis.calibration.figures import Learned
-from hilsim.analysis.calibration.recording import Recording
+from hilsim.families.velodyne.calibration.cells import turns_of
+from hilsim.families.velodyne.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.recording import Recording
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.unit.encoder import CLASSES, curve_cdeg

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.figures import Learned
-from hilsim.analysis.calibration.recording import Recording
+from hilsim.families.velodyne.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.recording import Recording
 
 Doubles = npt.NDArray[np.float64]
 _DOUBT_PPM = 1.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.cells import Visits
-from hilsim.analysis.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.cells import Visits
+from hilsim.families.velodyne.calibration.figures import Learned
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.received_losses import find_edges
+from tests.received_losses import find_edges
 
 _NEAR_COUNTS = 25
 """Largest step between firings of one surface, in counts."""

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.conformance.findings import Place
-from hilsim.analysis.conformance.motion import Motion
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.families.velodyne.conformance.head_motion import Motion
 from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
 from hilsim.families.velodyne.stream import PacketRun

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hilsim.analysis.calibration.byte_noise import learn_byte_noise, repeats_of
-from hilsim.analysis.calibration.cells import cells_of, visits_of
-from hilsim.analysis.calibration.clock import learn_clock, learn_mac, learn_positions
-from hilsim.analysis.calibration.encoder import learn_encoder
-from hilsim.analysis.calibration.figures import Figure, Learned
-from hilsim.analysis.calibration.laser_bytes import learn_laser_bytes
-from hilsim.analysis.calibration.lasers import learn_lasers
-from hilsim.analysis.calibration.recording import Firings, Recording
-from hilsim.analysis.calibration.signal import learn_empty, learn_gains, learn_range_codes
-from hilsim.analysis.calibration.surfaces import rays_of
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.calibration.byte_noise import learn_byte_noise, repeats_of
+from hilsim.families.velodyne.calibration.cells import cells_of, visits_of
+from hilsim.families.velodyne.calibration.clock import learn_clock, learn_mac, learn_positions
+from hilsim.families.velodyne.calibration.encoder import learn_encoder
+from hilsim.families.velodyne.calibration.figures import Figure, Learned
+from hilsim.families.velodyne.calibration.laser_bytes import learn_laser_bytes
+from hilsim.families.velodyne.calibration.lasers import learn_lasers
+from hilsim.families.velodyne.calibration.recording import Firings, Recording
+from hilsim.families.velodyne.calibration.signal import learn_empty, learn_gains, learn_range_codes
+from hilsim.families.velodyne.calibration.surfaces import rays_of
 from hilsim.families.velodyne.specs import VelodyneSpec
 
 

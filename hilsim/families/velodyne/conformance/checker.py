@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from hilsim.analysis.conformance.findings import Finding, FindingLog, Severity
 from hilsim.analysis.conformance.result import CheckResult
-from hilsim.analysis.conformance.sensor_check import SensorCheck
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.sensor_names import SensorNames
+from hilsim.families.velodyne.conformance.sensor_check import SensorCheck
 from hilsim.families.velodyne.conformance.structure import STREAM_MANY, STREAM_NONE
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, DATA_PORT
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT

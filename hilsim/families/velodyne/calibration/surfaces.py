@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.cells import Cells
+from hilsim.families.velodyne.calibration.cells import Cells
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 Doubles = npt.NDArray[np.float64]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.recording import FEWEST_TURNS, Firings, Recording
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.calibration.recording import FEWEST_TURNS, Firings, Recording
 from hilsim.units import RAD_PER_CDEG, TURN_CDEG
 
 _CELL_CDEG = 20

@@ -4,16 +4,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from hilsim.analysis.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_position
 from hilsim.analysis.conformance.findings import Finding, FindingLog, Place
-from hilsim.analysis.conformance.motion import Head
 from hilsim.analysis.conformance.result import SensorResult, SensorSummary
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.conformance.azimuth import AzimuthTopic
+from hilsim.families.velodyne.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_position
 from hilsim.families.velodyne.conformance.clock import ClockTopic
 from hilsim.families.velodyne.conformance.contents import ContentsTopic
 from hilsim.families.velodyne.conformance.dual import DualTopic
 from hilsim.families.velodyne.conformance.factory import FactoryTopic
+from hilsim.families.velodyne.conformance.head_motion import Head
 from hilsim.families.velodyne.conformance.headers import HeadersTopic, Origin
 from hilsim.families.velodyne.conformance.lasers import LasersTopic
 from hilsim.families.velodyne.conformance.motion import MotionTopic

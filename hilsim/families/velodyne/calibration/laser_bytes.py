@@ -6,9 +6,9 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.byte_noise import BYTE_EDGES, FEWEST_PAIRS, Repeats
-from hilsim.analysis.calibration.figures import Learned
-from hilsim.analysis.calibration.recording import Firings
+from hilsim.families.velodyne.calibration.byte_noise import BYTE_EDGES, FEWEST_PAIRS, Repeats
+from hilsim.families.velodyne.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.recording import Firings
 from hilsim.sensor.signal.own_bytes import Columns, columns_of, reported_sd
 
 Doubles = npt.NDArray[np.float64]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.figures import Learned
-from hilsim.analysis.calibration.recording import Firings
-from hilsim.analysis.calibration.surfaces import Rays
+from hilsim.families.velodyne.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.recording import Firings
+from hilsim.families.velodyne.calibration.surfaces import Rays
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

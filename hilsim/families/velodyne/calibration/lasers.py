@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.calibration.figures import Learned
-from hilsim.analysis.calibration.surfaces import Rays, find_planes, joined
+from hilsim.families.velodyne.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.surfaces import Rays, find_planes, joined
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
