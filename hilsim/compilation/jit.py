@@ -84,9 +84,15 @@ def with_kernels(**kernels: Callable[..., Any]) -> Callable[[TupleT], TupleT]:
 
     The class is passed by reference. Its name gets a hash of its sources: kernels that are stored for it contain its kernels or call them, and are found by the
     names of their types. Of another distribution's class that is its module, which must contain the kernels.
+
+    Raises:
+        TypeError: a field has the name of a kernel.
     """
 
     def decorate(cls: TupleT) -> TupleT:
+        shared = sorted({*kernels} & {*getattr(cls, "_fields", ())})
+        if shared:
+            raise TypeError(f"{cls.__name__} must not have a field of a kernel's name, got {', '.join(shared)}")
         for name, function in kernels.items():
             setattr(cls, name, staticmethod(function))
         cls.__name__ = f"{cls.__name__}_{sources_hash(cls.__module__)}"

@@ -10,7 +10,7 @@ kernel                                                                 called
 ``first_sequence(own, plan, packet) -> int``                           to find a packet's first firing sequence; -1: packets follow each other without gaps
 ``packet_before(own, plan, device_ns) -> int``                         to find a packet that begins at or before a device time; -1 where the former is
 ``fits(own, plan, channel, firing_ns, distance) -> bool``              to find out whether a packet can represent a return; one that it cannot is not sent
-``order(own) -> int``                                                  for the ground truth: ``BLOCKS``, ``FIRINGS`` or ``COLUMNS``
+``returns_order(own) -> int``                                          for the ground truth: ``BLOCKS``, ``FIRINGS`` or ``COLUMNS``
 ``move_origins(own, origin, turns, turned)``                           to move the origins of sixteen beams by the head's angle; returns them
 =====================================================================  ==========================================================================================
 
@@ -78,7 +78,7 @@ def family_kernels(
     first_sequence: Callable[..., int] = _without_gaps,
     packet_before: Callable[..., int] = _without_gaps,
     fits: Callable[..., bool] = _fits,
-    order: Callable[..., int] = _by_columns,
+    returns_order: Callable[..., int] = _by_columns,
     move_origins: Callable[..., Any] = _stay,
 ) -> Callable[[T], T]:
     """Decorator of the class of a family's ``LidarPlan.own``, a named tuple; the kernels are those of the table above."""
@@ -90,6 +90,6 @@ def family_kernels(
         first_sequence=first_sequence,
         packet_before=packet_before,
         fits=fits,
-        order=order,
+        returns_order=returns_order,
         move_origins=move_origins,
     )

@@ -38,7 +38,7 @@ def is_representable(plan: LidarPlan, channel: int, firing_ns: int, distance: in
 @inlined_kernel
 def order_of_returns(plan: LidarPlan) -> int:
     """``BLOCKS``, ``FIRINGS`` or ``COLUMNS`` of ``emulator.families.own``."""
-    order: int = plan.own.order(plan.own)
+    order: int = plan.own.returns_order(plan.own)
     return order
 
 

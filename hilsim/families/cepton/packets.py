@@ -100,7 +100,7 @@ def _by_firings(own: Any) -> int:  # noqa: ARG001 - argument of a family's own
     return FIRINGS
 
 
-@family_kernels(encode=_encode_points, encode_info=_write_information, fits=_fits_packet, order=_by_firings)
+@family_kernels(encode=_encode_points, encode_info=_write_information, fits=_fits_packet, returns_order=_by_firings)
 class CeptonPlan(NamedTuple):
     """Kernel-side part of a Cepton-style sensor.
 

@@ -64,7 +64,7 @@ def _by_blocks(own: Any) -> int:  # noqa: ARG001 - argument of a family's own
     return BLOCKS
 
 
-@family_kernels(encode=_encode_blocks, encode_info=_write_position, order=_by_blocks)
+@family_kernels(encode=_encode_blocks, encode_info=_write_position, returns_order=_by_blocks)
 class VelodynePlan(NamedTuple):
     """Kernel-side part of a Velodyne.
 

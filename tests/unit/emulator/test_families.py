@@ -1,10 +1,13 @@
 """Families: what depends on whose sensor a lidar is, asked of one object."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 from hilsim.config.profiles import profiles_directory, read_profile
 from hilsim.config.sensor_profiles import parse_profile
+from hilsim.emulator.families.own import family_kernels
 from hilsim.emulator.families.registry import family_of
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.planning import build_lidar_plan
@@ -80,3 +83,11 @@ def test_a_cepton_is_ahead_by_the_time_it_was_on():
     for stamps, offset_s in (("power_up", 7.5), ("utc", 0.0)):
         setting = lidar_setting(cepton, clock=ClockSetting(offset_s=7.5, stamps=stamps))
         assert setting.family.clock_offset_s(build_lidar_plan(setting, seed=1, utc_epoch_ns=0).clock, 10**9, 0) == offset_s
+
+
+def test_a_field_with_the_name_of_a_kernel_is_refused():
+    class Clashing(NamedTuple):
+        encode: int
+
+    with pytest.raises(TypeError, match="Clashing must not have a field of a kernel's name, got encode"):
+        family_kernels(encode=lambda: None)(Clashing)
