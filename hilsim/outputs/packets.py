@@ -178,10 +178,11 @@ def _bag_errors() -> tuple[type[Exception], ...]:
     """Exceptions of rosbags and of the libraries that its version reads with."""
     from rosbags import rosbag1, rosbag2  # noqa: PLC0415 - an extra
     from rosbags.highlevel import AnyReaderError  # noqa: PLC0415 - an extra
+    from rosbags.serde import SerdeError  # noqa: PLC0415 - an extra
     from rosbags.typesys import TypesysError  # noqa: PLC0415 - an extra
 
     used = [(sys.modules[module], name) for module, name in _BAG_LIBRARIES.items() if module in sys.modules]
-    return AnyReaderError, rosbag1.ReaderError, rosbag2.ReaderError, TypesysError, zstd.ZstdError, *(getattr(*each) for each in used)
+    return AnyReaderError, rosbag1.ReaderError, rosbag2.ReaderError, SerdeError, TypesysError, zstd.ZstdError, *(getattr(*each) for each in used)
 
 
 class PcapOutput:

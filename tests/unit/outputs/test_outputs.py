@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 
 import laspy
@@ -19,7 +20,7 @@ import hilsim
 from hilsim.api.packet import Packet, read_capture
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
-from hilsim.errors import ConfigError
+from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.outputs.bag import PacketBag, RosBag
 from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
@@ -32,6 +33,7 @@ from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
 from hilsim.protocols.recognise import PacketKind
 from hilsim.scene.street.street import StreetLabel
+from tests.fuzz.corpus import ros2_bags
 from tests.support import write_rig
 from tests.unit.replay.streams import Recording
 
@@ -613,3 +615,15 @@ def test_what_cannot_be_written_is_refused_with_the_reason(folder, rig, capture,
             if module == "foxglove":
                 patched.setitem(sys.modules, "foxglove.channels", None)
             assert f"pip install 'hilsim-lidar[{extra}]'" in refused(*arguments)
+
+
+def test_a_bag_whose_messages_are_damaged_is_refused(tmp_path):
+    whole, encapsulation = ros2_bags("mcap", tmp_path)[0], b"\x00\x01\x00\x00"
+    reasons = []
+    for place in re.finditer(re.escape(encapsulation), whole):
+        (tmp_path / "damaged.mcap").write_bytes(whole[: place.start() + 1] + b"\x77" + whole[place.start() + 2 :])
+        try:
+            list(read_packets(tmp_path / "damaged.mcap"))
+        except CaptureError as error:
+            reasons.append(str(error))
+    assert any("cannot be read as a ROS bag: Invalid or unsupported CDR encapsulation" in reason for reason in reasons)
