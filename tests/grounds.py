@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from hilsim.analysis.decode import decode_cepton, decode_velodyne
 from hilsim.analysis.ground import points_of
 from hilsim.background.survey import Kind, choose, kinds_of, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.config.rig import load_rig
+from hilsim.families.cepton.points import decode_cepton
+from hilsim.families.velodyne.points import decode_velodyne
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.offline.record import record
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import decode_cepton, decode_velodyne
-from hilsim.analysis.picture.scan import geometry_of_packets
 from hilsim.api.packet import Packet, captured_packets, datagrams_of
 from hilsim.api.points import DECODED_DTYPE, DECODED_OUSTER_DTYPE, public_points
 from hilsim.capture.batches import gathered
 from hilsim.errors import CaptureError
+from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, given_metadata, required_metadata
 from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.velodyne.points import decode_velodyne, geometry_of_packets
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.stream import stacked_packets

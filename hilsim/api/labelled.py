@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.emulated import decode_emulated
+from hilsim.analysis.decode import decode_emulated
 from hilsim.api.points import POINT_DTYPE, public_points
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator

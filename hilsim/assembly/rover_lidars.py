@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.emulated import decode_emulated
+from hilsim.analysis.decode import decode_emulated
 from hilsim.config.rig import Rig
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator

@@ -7,15 +7,16 @@ from typing import Any
 import click
 
 from hilsim.analysis.comparison.comparison import Comparison
-from hilsim.analysis.comparison.families import ALL_NAMES, compare_either, draw_either, gather_either
+from hilsim.analysis.comparison.draw import draw_comparison
+from hilsim.analysis.comparison.part import SensorStatistics
 from hilsim.analysis.comparison.report import Tone, render_text, to_json
-from hilsim.analysis.comparison.stream import StreamStatistics
+from hilsim.analysis.comparison.streams import compare as compare_streams
+from hilsim.analysis.comparison.streams import gather, statistic_names
+from hilsim.analysis.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CommandFaultError
-from hilsim.families.ouster.comparison.stream import OusterStatistics
-from hilsim.families.ouster.metadata_files import given_metadata
 
 _STYLES: dict[Tone, dict[str, Any]] = {
     Tone.HEAD: {"bold": True},
@@ -35,8 +36,9 @@ class NamedLimit(click.ParamType[tuple[str, float]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
         """Convert to name and limit."""
         name, _, text = str(value).partition("=")
-        if name not in ALL_NAMES:
-            self.fail(f'the name must be one of {", ".join(ALL_NAMES)}, got "{name}"', param, ctx)
+        names = statistic_names()
+        if name not in names:
+            self.fail(f'the name must be one of {", ".join(names)}, got "{name}"', param, ctx)
         try:
             limit = float(text)
         except ValueError:
@@ -73,12 +75,12 @@ def compare(
     """
     first, second = (_gathered(path, sensor, metadata, as_json=as_json) for path, sensor in ((a, sensor_a), (b, sensor_b)))
     names = str(a), str(b)
-    _report(compare_either(first, second, names, dict(limits)), names, output, as_json=as_json)
+    _report(compare_streams(first, second, dict(limits), names=names), names, output, as_json=as_json)
 
 
 def _report(comparison: Comparison, names: tuple[str, str], output: Path | None, *, as_json: bool) -> None:
     if output is not None:
-        draw_either(comparison, names, output)
+        draw_comparison(comparison, names, output)
     if as_json:
         click.echo(json.dumps(to_json(comparison, names)))
     else:
@@ -88,10 +90,10 @@ def _report(comparison: Comparison, names: tuple[str, str], output: Path | None,
         raise CommandFaultError
 
 
-def _gathered(path: Path, sensor: str, metadata: tuple[Path, ...], *, as_json: bool) -> StreamStatistics | OusterStatistics:
+def _gathered(path: Path, sensor: str, metadata: tuple[Path, ...], *, as_json: bool) -> SensorStatistics:
     file = CaptureFile(path)
     with watched(file) as datagrams:
-        statistics = gather_either(datagrams, given_metadata(metadata, path), name=str(path), sensor=sensor)
+        statistics: SensorStatistics = gather(datagrams, given_metadata(metadata, path), name=str(path), sensor=sensor)
     if not as_json:
         for note in file.notes.lines():
             click.secho(f"note: {path.name}: {note}", fg="yellow", err=True)

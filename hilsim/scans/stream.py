@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from hilsim.analysis.decode import POINT_DTYPE, decode_cepton, decode_velodyne
-from hilsim.analysis.picture.scan import geometry_of_packets
+from hilsim.analysis.decode import POINT_DTYPE
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
+from hilsim.families.cepton.points import decode_cepton
+from hilsim.families.velodyne.points import decode_velodyne, geometry_of_packets
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.scans.losses import Losses

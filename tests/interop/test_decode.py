@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from velodyne_decoder import Config, Model, read_pcap
 
-from hilsim.analysis.decode import decode_velodyne
 from hilsim.capture.batches import CaptureBatches
+from hilsim.families.velodyne.points import decode_velodyne
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.stream import packet_run, stacked_packets

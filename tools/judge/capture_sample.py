@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hilsim.analysis.comparison.blocks import PacketBlock, packet_block
-from hilsim.analysis.comparison.stream import StreamStatistics, gather
+from hilsim.analysis.comparison.streams import gather
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.errors import CaptureError
+from hilsim.families.velodyne.comparison.blocks import PacketBlock, packet_block
+from hilsim.families.velodyne.comparison.stream import StreamStatistics
 from hilsim.families.velodyne.stream import packet_run, stacked_packets
 from hilsim.protocols.recognise import PacketKind, recognise
 
@@ -91,10 +93,14 @@ def sample_capture(datagrams: Iterable[CapturedDatagram], *, name: str) -> Captu
         name: Name of the capture in errors and reports.
 
     Raises:
-        CaptureError: as of ``hilsim.analysis.comparison.stream.gather``.
+        CaptureError: as of ``hilsim.analysis.comparison.streams.gather``, and for a sensor of another family than Velodyne.
     """
     stretches = _Stretches()
     statistics = gather(_noted(datagrams, stretches), name=name)
+    if not isinstance(statistics, StreamStatistics):
+        raise CaptureError(
+            f"{name}: the sensor must be a Velodyne, of which there are classifiers, got {statistics.kind} (hilsim compare A B compares them)"
+        )
     blocks = (_block(payloads, statistics) for payloads in stretches.take())
     return CaptureSample(name=name, statistics=statistics, stretches=tuple(block for block in blocks if block is not None))
 

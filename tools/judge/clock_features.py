@@ -17,7 +17,7 @@ stamps      deviation of the stamps about the window's straight line: sd, span, 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.blocks import PacketBlock
+from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.protocol.data import BLOCKS
 from tools.judge.capture_sample import CaptureSample
 from tools.judge.feature_table import FeatureTable, table_of_rows

@@ -16,9 +16,9 @@ from itertools import combinations, product
 
 import numpy as np
 
-from hilsim.analysis.comparison.statistics import STATISTICS
-from hilsim.analysis.comparison.tolerances import TOLERANCES
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.comparison.statistics import STATISTICS
+from hilsim.families.velodyne.comparison.tolerances import TOLERANCES
 from tools.judge.capture_sample import CaptureSample
 from tools.judge.classifier import trained_area
 from tools.judge.feature_table import FeatureTable, join_tables

@@ -6,17 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
-
-from hilsim.analysis.comparison.histogram import wasserstein
 from hilsim.analysis.comparison.statistic import Statistic
-from hilsim.analysis.comparison.statistics import STATISTICS
-from hilsim.analysis.comparison.stream import StreamStatistics
-from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
+from hilsim.analysis.comparison.tolerance import Tolerance
 
-_RATES_APART_RATIO = 0.05  # settings differ by 60 rpm or more; one unit at 300 rpm was 1.4 % off on average
-_SAME_RANGES_M, _SAME_EMPTY_PERCENT = 0.3, 10.0  # halves of four captures: up to 0.18 m and 5.1 %; of any two captures 0.51 m and 20 % or more
-_OF_RATE = ("stream.rotation", "azimuth.", "noise.", "bytes.", "correlation.", "edges.")
 _UNMEASURED = (
     ("byte and range from turn to turn", "needs a sensor and a scene that do not move"),
     ("range bias of each laser", "needs walls of known shape"),
@@ -130,65 +122,26 @@ class Comparison:
         """Properties of a sensor that no statistic measures, with the reason."""
         return _UNMEASURED
 
+    @property
+    def passed_over(self) -> str:
+        """Name of the data packets that are ignored."""
+        raise NotImplementedError
+
     def notes(self) -> list[str]:
         """Remarks that limit the meaning of distances."""
         sentences = []
-        if self.a.model is not self.b.model:
-            sentences.append(f"the models differ ({self.a.model.name}, {self.b.model.name}): nothing is judged")
-        if self.a.return_mode is not self.b.return_mode:
-            sentences.append("the return modes differ: pairs are not compared")
-        if rates_differ(self.a, self.b):
-            rates = ", ".join(f"{stream.azimuth.rate_rpm:.0f} rpm" for stream in (self.a, self.b))
-            sentences.append(f"the rotation rates differ ({rates}): rotation, azimuth, noise and edges are not judged")
         for letter, stream in (("A", self.a), ("B", self.b)):
             if stream.other_packets:
-                sentences.append(f"{letter}: {stream.other_packets:,} data packets of another mode or model were passed over")
+                sentences.append(f"{letter}: {stream.other_packets:,} {self.passed_over} were passed over")
             if stream.spacing.doubt:
                 sentences.append(f"{letter}: {stream.spacing.doubt}; spacing is not the sensor's")
         return sentences
 
 
-def compare(a: StreamStatistics, b: StreamStatistics, limits: Mapping[str, float] | None = None) -> Comparison:
-    """Compare two streams.
-
-    Args:
-        a: Statistics of the first stream.
-        b: Statistics of the second stream.
-        limits: Largest allowed distances by names of statistics.
-    """
-    of_rate, of_scene = rates_differ(a, b), not of_one_scene(a, b)
-    are_dual = a.dual is not None and b.dual is not None
-    rows = []
-    for statistic in STATISTICS:
-        if statistic.is_of_pairs and not are_dual:
-            continue
-        reason = "the models differ" if a.model is not b.model else ""
-        if not reason and of_rate and statistic.name.startswith(_OF_RATE):
-            reason = "the rotation rates differ"
-        if not reason and of_scene and statistic.name.startswith("noise."):
-            reason = "the scenes differ"
-        known = TOLERANCES.get(statistic.name)
-        rows.append(make_row(statistic, (a, b), known, reason or (_obstacle(known, a, b) if known else "")))
-    return Comparison(a=a, b=b, rows=tuple(rows), limits=asked_limits(rows, limits))
-
-
-def asked_limits(rows: Iterable[Row], limits: Mapping[str, float] | None) -> tuple[Limit, ...]:
+def asked_limits(rows: Iterable[Row], limits: Mapping[str, float]) -> tuple[Limit, ...]:
     """Limits that the user asks for, with the rows' distances."""
     distances = {row.statistic.name: row.distance for row in rows}
-    return tuple(Limit(name=name, limit=limit, distance=distances.get(name, math.nan)) for name, limit in (limits or {}).items())
-
-
-def rates_differ(a: StreamStatistics, b: StreamStatistics) -> bool:
-    """Whether the heads turn at different settings of the rate."""
-    return abs(a.azimuth.rate_rpm - b.azimuth.rate_rpm) > _RATES_APART_RATIO * max(a.azimuth.rate_rpm, b.azimuth.rate_rpm)
-
-
-def of_one_scene(a: StreamStatistics, b: StreamStatistics) -> bool:
-    """Whether both sensors see the same scene; only then does range noise compare the units, and not rough surfaces."""
-    if len(a.returns.empty_shares) != len(b.returns.empty_shares):
-        return False
-    apart_percent = 100.0 * float(np.abs(a.returns.empty_shares - b.returns.empty_shares).max())
-    return wasserstein(a.returns.ranges_m, b.returns.ranges_m) <= _SAME_RANGES_M and apart_percent <= _SAME_EMPTY_PERCENT
+    return tuple(Limit(name=name, limit=limit, distance=distances.get(name, math.nan)) for name, limit in limits.items())
 
 
 def make_row(statistic: Statistic, streams: tuple[Any, Any], known: Tolerance | None, reason: str = "") -> Row:
@@ -217,17 +170,6 @@ def make_row(statistic: Statistic, streams: tuple[Any, Any], known: Tolerance | 
         verdict=verdict,
         reason=reason if known is not None else "",
     )
-
-
-def _obstacle(tolerance: Tolerance, a: StreamStatistics, b: StreamStatistics) -> str:
-    """Reason why a tolerance does not hold for two streams; empty if it holds."""
-    if tolerance.models and a.model.name not in tolerance.models:
-        return f"no two units of a {a.model.name} were measured"
-    if tolerance.is_of_one_mode and a.return_mode is not b.return_mode:
-        return "the return modes differ"
-    if min(a.azimuth.rate_rpm, b.azimuth.rate_rpm) < tolerance.slowest_rpm:
-        return f"no real unit below {tolerance.slowest_rpm:g} rpm was measured"
-    return ""
 
 
 def _verdict(statistic: Statistic, a: Any, b: Any, tolerance: Tolerance) -> tuple[Verdict, str]:

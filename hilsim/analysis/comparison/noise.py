@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.blocks import PacketBlock
-
 CLASSES = ((0, 3), (3, 6), (6, 10), (10, 20), (20, 40), (40, 70), (70, 100), (100, 101), (101, 256))
 """Classes of the mean byte of the four returns: from the first to before the second number."""
 _WINDOW = 4
@@ -22,24 +20,16 @@ _SIGMA_RATIO = 1.4826 / np.sqrt(20.0)  # deviation over median magnitude for a n
 
 
 class NoiseStatistics:
-    """Magnitudes of third differences by class of reflectivity; in dual mode of the even blocks, which have the last return."""
+    """Magnitudes of third differences by class of reflectivity."""
 
-    def __init__(self, channels: int, unit_mm: int = 0) -> None:
-        """Begin; ``unit_mm`` is the unit of the distance codes, and 0 that of the model of the blocks."""
+    def __init__(self, channels: int, unit_mm: int) -> None:
+        """Begin; ``unit_mm`` is the unit of the distance codes."""
         self._counts = np.zeros((len(CLASSES), _DIFFERENCES), dtype=np.int64)
         self._channels = channels
         self._unit_mm = unit_mm
         self._distance = np.zeros((0, channels), dtype=np.int64)
         self._byte = np.zeros((0, channels), dtype=np.int64)
         self._joined = np.zeros(0, dtype=np.bool_)
-
-    def look(self, block: PacketBlock) -> None:
-        """Add a block."""
-        self._unit_mm = block.model.distance_unit_mm
-        records = block.records[:, :: 2 if block.is_dual else 1].reshape(-1, self._channels)
-        joined = np.full((block.is_joined.size, len(records) // block.is_joined.size), fill_value=True)
-        joined[:, 0] = block.is_joined.ravel()
-        self.add(records["distance"], records["reflectivity"], joined.ravel())
 
     def add(self, codes: npt.NDArray[Any], reflectivity: npt.NDArray[Any], joined: npt.NDArray[np.bool_]) -> None:
         """Add neighbouring firings of all lasers.

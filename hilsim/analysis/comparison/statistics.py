@@ -1,85 +1,19 @@
-"""The compared statistics of a stream's pace, clock, returns and pairs; those of the signal are in ``signal_statistics``."""
+"""The statistics that streams of all families have: arrival, reflectivity, ranges and their noise."""
 
-from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
 
-import numpy as np
-
-from hilsim.analysis.comparison.dual import DualStatistics
 from hilsim.analysis.comparison.noise import CLASSES
-from hilsim.analysis.comparison.signal_statistics import SIGNAL
-from hilsim.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, total_variation, wasserstein
-from hilsim.analysis.comparison.stream import StreamStatistics
+from hilsim.analysis.comparison.statistic import Count, Distribution, Statistic, number, total_variation, wasserstein
 
 _packets: Count = attrgetter("spacing.packets")
-_increments: Distribution = attrgetter("azimuth.increments")
-_increment_count: Count = attrgetter("azimuth.increments.total")
-_fitted: Count = attrgetter("stamps.fitted")
 _gaps: Distribution = attrgetter("spacing.gaps")
 _gap_count: Count = attrgetter("spacing.gaps.total")
 _reflectivity: Distribution = attrgetter("returns.reflectivity")
 _ranges: Distribution = attrgetter("returns.ranges_m")
 _return_count: Count = attrgetter("returns.ranges_m.total")
-_empty_count: Count = attrgetter("returns.empty")
 
-
-def _firing_count(stream: StreamStatistics) -> int:
-    return int(stream.returns.firings.sum())
-
-
-def _pairs(stream: StreamStatistics) -> DualStatistics:
-    return stream.dual or DualStatistics()
-
-
-def _of_pairs(name: str) -> Callable[[StreamStatistics], Any]:
-    """Make a function that gives a figure of dual returns, for a stream without them that of no pairs."""
-    read = attrgetter(name)
-    return lambda stream: read(_pairs(stream))
-
-
-_pairs_with_return: Count = _of_pairs("with_return")
-_different_pairs: Count = _of_pairs("different")
-_empty_pairs: Count = _of_pairs("empty")
-_separations: Distribution = _of_pairs("separations_m")
-
-
-_STREAM = (
-    number("stream.rate", lambda s: s.spacing.rate_hz, "1/s", ".2f", _packets, depends_on="host"),
-    Statistic(
-        name="stream.rotation",
-        unit="%",
-        value=lambda s: s.azimuth.rate_rpm,
-        shown=lambda s: f"{text(s.azimuth.rate_rpm, '.2f')} rpm",
-        distance=lambda a, b: 200.0 * abs(a.azimuth.rate_rpm - b.azimuth.rate_rpm) / (a.azimuth.rate_rpm + b.azimuth.rate_rpm),
-        depends_on="unit",
-        samples=_increment_count,
-    ),
-)
-_AZIMUTH = (
-    number("azimuth.mean", lambda s: s.azimuth.increments.mean, "", ".3f", _increment_count, depends_on="unit"),
-    number("azimuth.sd", lambda s: s.azimuth.increments.sd, "", ".3f", _increment_count),
-    number("azimuth.autocorrelation", lambda s: s.azimuth.autocorrelation, "", "+.3f", _increment_count),
-    number("azimuth.autocorrelation_2", lambda s: s.azimuth.autocorrelation_at(2), "", "+.3f", _increment_count),
-    number("azimuth.autocorrelation_3", lambda s: s.azimuth.autocorrelation_at(3), "", "+.3f", _increment_count),
-    number("azimuth.mod_5_rarest", lambda s: 100 * s.azimuth.rarest_class_share, "%", ".2f", _increment_count),
-    number("azimuth.mod_5_commonest", lambda s: 100 * s.azimuth.commonest_class_share, "%", ".2f", _increment_count),
-    total_variation("azimuth.total_variation", _increments),
-)
-_STAMPS = (
-    number("stamps.residual_sd", lambda s: s.stamps.residual_sd_us, "us", ".4f", _fitted),
-    Statistic(
-        name="stamps.cycle",
-        unit="ppm",
-        value=lambda s: s.stamps.cycle_us,
-        shown=lambda s: f"{text(s.stamps.cycle_us, '.4f')} us",
-        distance=lambda a, b: abs(a.stamps.drift_ppm - b.stamps.drift_ppm),
-        depends_on="unit",
-        samples=_fitted,
-    ),
-    total_variation("stamps.total_variation", lambda s: s.stamps.steps, depends_on="unit"),
-)
-_SPACING = (
+RATE = number("stream.rate", lambda s: s.spacing.rate_hz, "1/s", ".2f", _packets, depends_on="host")
+SPACING = (
     number("spacing.mean", lambda s: s.spacing.gaps.mean, "us", ".1f", _gap_count, depends_on="host"),
     number("spacing.sd", lambda s: s.spacing.gaps.sd, "us", ".1f", _gap_count, depends_on="host"),
     number("spacing.p1", lambda s: s.spacing.gaps.quantile(0.01), "us", ".1f", _gap_count, depends_on="host"),
@@ -89,72 +23,17 @@ _SPACING = (
     number("spacing.p99", lambda s: s.spacing.gaps.quantile(0.99), "us", ".1f", _gap_count, depends_on="host"),
     wasserstein("spacing.wasserstein", _gaps, "us", ".1f", depends_on="host"),
 )
-_REFLECTIVITY = (
+REFLECTIVITY = (
     number("reflectivity.p5", lambda s: _reflectivity(s).quantile(0.05), "", ".0f", _return_count, depends_on="scene"),
     number("reflectivity.p50", lambda s: _reflectivity(s).quantile(0.5), "", ".0f", _return_count, depends_on="scene"),
     number("reflectivity.p95", lambda s: _reflectivity(s).quantile(0.95), "", ".0f", _return_count, depends_on="scene"),
-    number("reflectivity.at_100", lambda s: 100 * _reflectivity(s).share(100, 101), "%", ".2f", _return_count, depends_on="scene"),
     number("reflectivity.above_100", lambda s: 100 * _reflectivity(s).share(101, 256), "%", ".2f", _return_count, depends_on="scene"),
     total_variation("reflectivity.total_variation", _reflectivity, depends_on="scene"),
     wasserstein("reflectivity.wasserstein", _reflectivity, "", ".1f", depends_on="scene"),
 )
-
-
-def _largest_laser_difference(a: StreamStatistics, b: StreamStatistics) -> float:
-    """Largest difference of the empty shares of a laser in percent; NaN for different numbers of lasers."""
-    share_a, share_b = a.returns.empty_shares, b.returns.empty_shares
-    return 100.0 * float(np.abs(share_a - share_b).max()) if len(share_a) == len(share_b) else float("nan")
-
-
-def _baseline_difference(a: StreamStatistics, b: StreamStatistics) -> float:
-    """Mean difference of the baselines over the lasers known in both streams; NaN without such."""
-    baseline_a, baseline_b = a.returns.baseline, b.returns.baseline
-    if len(baseline_a) != len(baseline_b):
-        return float("nan")
-    difference = np.abs(baseline_a - baseline_b)
-    known = difference[~np.isnan(difference)]
-    return float(known.mean()) if len(known) else float("nan")
-
-
-def _baseline_text(stream: StreamStatistics) -> str:
-    known = stream.returns.baseline[~np.isnan(stream.returns.baseline)]
-    return f"{known.min():.0f} to {known.max():.0f}" if len(known) else "-"
-
-
-def _empty_shares_text(stream: StreamStatistics) -> str:
-    shares = 100.0 * stream.returns.empty_shares
-    return f"{shares.min():.1f} to {shares.max():.1f}"
-
-
-_EMPTY = (
-    number("empty.share", lambda s: 100 * s.returns.empty_share, "%", ".2f", _firing_count, depends_on="scene"),
-    Statistic(
-        name="empty.by_laser",
-        unit="%",
-        value=lambda s: 100.0 * float(s.returns.empty_shares.max()),
-        shown=_empty_shares_text,
-        distance=_largest_laser_difference,
-        depends_on="scene",
-        samples=_firing_count,
-    ),
-    Statistic(
-        name="empty.baseline",
-        unit="",
-        value=lambda s: float(np.nan_to_num(s.returns.baseline).max()),
-        shown=_baseline_text,
-        distance=_baseline_difference,
-        depends_on="unit",
-        samples=_empty_count,
-    ),
-    number("empty.at_baseline", lambda s: 100 * s.returns.baseline_share, "%", ".2f", _empty_count),
-    number("empty.byte_kinds", lambda s: s.returns.byte_kinds, "", ".1f", _empty_count),
-    number("empty.multiples", lambda s: 100 * s.returns.multiple_share, "%", ".1f", _empty_count, depends_on="unit"),
-    number("empty.zero_bytes", lambda s: 100 * s.returns.zero_byte_share, "%", ".2f", _empty_count),
-)
-_RANGES = (
+RANGES = (
     number("ranges.smallest", lambda s: _ranges(s).smallest, "m", ".3f", _return_count, depends_on="scene"),
     number("ranges.largest", lambda s: _ranges(s).largest, "m", ".3f", _return_count, depends_on="scene"),
-    number("ranges.below_floor", lambda s: 100 * s.returns.below_floor_share, "%", ".3f", _return_count),
     number("ranges.odd", lambda s: 100 * s.returns.odd_share, "%", ".2f", _return_count),
     wasserstein("ranges.wasserstein", _ranges, "m", ".2f", depends_on="scene"),
 )
@@ -166,22 +45,4 @@ def _noise(place: int) -> Statistic:
     return number(f"noise.{name}", lambda s: float(s.noise.sigma_mm[place]), "mm", ".1f", lambda s: int(s.noise.windows[place]), depends_on="scene")
 
 
-_NOISE = tuple(_noise(place) for place in range(len(CLASSES)))
-_DUAL = (
-    number("dual.empty", lambda s: percent(_pairs(s).empty, _pairs(s).pairs), "%", ".2f", lambda s: _pairs(s).pairs, depends_on="scene"),
-    number("dual.identical", lambda s: percent(_pairs(s).identical, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.different", lambda s: percent(_pairs(s).different, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.only_even", lambda s: percent(_pairs(s).only_even, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.only_odd", lambda s: percent(_pairs(s).only_odd, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.even_farther", lambda s: percent(_pairs(s).even_farther, _pairs(s).different), "%", ".2f", _different_pairs),
-    number("dual.near_byte", lambda s: _pairs(s).near_bytes.quantile(0.5), "", ".1f", _different_pairs),
-    number("dual.far_byte", lambda s: _pairs(s).far_bytes.quantile(0.5), "", ".1f", _different_pairs),
-    number("dual.even_stronger", lambda s: percent(_pairs(s).even_stronger, _pairs(s).different), "%", ".1f", _different_pairs, depends_on="scene"),
-    number("dual.odd_stronger", lambda s: percent(_pairs(s).odd_stronger, _pairs(s).different), "%", ".1f", _different_pairs, depends_on="scene"),
-    number("dual.separation_min", lambda s: _separations(s).smallest, "m", ".3f", _different_pairs),
-    number("dual.separation_p50", lambda s: _separations(s).quantile(0.5), "m", ".3f", _different_pairs, depends_on="scene"),
-    wasserstein("dual.separation_wasserstein", _separations, "m", ".2f", depends_on="scene"),
-    number("dual.empty_equal", lambda s: percent(_pairs(s).empty_equal, _pairs(s).empty), "%", ".2f", _empty_pairs),
-)
-STATISTICS = (*_STREAM, *_AZIMUTH, *_STAMPS, *_SPACING, *_REFLECTIVITY, *_EMPTY, *_RANGES, *_NOISE, *SIGNAL, *_DUAL)
-NAMES = tuple(statistic.name for statistic in STATISTICS)
+NOISE = tuple(_noise(place) for place in range(len(CLASSES)))

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from hilsim.analysis.decode import decode_cepton, decode_velodyne
 from hilsim.analysis.ground import Ground, Reason, fit_ground, points_of
 from hilsim.capture.batches import DatagramArrays
+from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
+from hilsim.families.velodyne.points import decode_velodyne
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.protocols.recognise import PacketKind
 

@@ -2,24 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.picture.scales import add_range_bar, add_rings, range_limits_m, range_norm, write_picture
+from hilsim.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
+from hilsim.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
 from hilsim.errors import CaptureError
-from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_UNIT_M, PointFlag, decode_stdv_points
+from hilsim.families.cepton.protocol.stdv import (
+    FRAME_PARITY,
+    POINT_UNIT_M,
+    STDV_SIGNATURE,
+    PointFlag,
+    decode_stdv_points,
+    frame_parities,
+    read_stdv_header,
+)
 
-_DIFFUSE_LIMIT = 100
-_FARTHEST_M = 200.0
+_PARITIES_OF_A_SCAN = 3
 _VIEW_WIDTH_POINTS = 700.0
 _SMALLEST_MARK, _LARGEST_MARK = 1.5, 16.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageScan:
+class ImageScan(PictureScan):
     """Points of one scan.
 
     Attributes:
@@ -31,6 +38,29 @@ class ImageScan:
     points_m: npt.NDArray[np.float64]
     reflectivity: npt.NDArray[np.uint8]
     count: int
+
+    def __str__(self) -> str:
+        return self.subtitle
+
+    @property
+    def subtitle(self) -> str:
+        """Second line of the picture."""
+        return f"{self.count:,} points, {len(self.points_m):,} returns"
+
+    @property
+    def heights(self) -> tuple[float, ...]:
+        """Heights of the panels in inches."""
+        return 3.9, 3.9, 6.2
+
+    def draw_panels(self, figure: Any, grid: Any, extent_m: float | None) -> None:
+        """Draw images of range and reflectivity, and the view from above."""
+        range_m = np.linalg.norm(self.points_m, axis=1)
+        limits_m = range_limits_m(range_m)
+        axes, drawn = _view(figure, grid[0], self, range_m, cmap="viridis", norm=range_norm(limits_m))
+        add_range_bar(figure, drawn, axes, limits_m)
+        axes, drawn = _view(figure, grid[1], self, self.reflectivity, cmap="magma", vmin=0, vmax=DIFFUSE_LIMIT)
+        figure.colorbar(drawn, ax=axes, label="reflectivity (%)", pad=0.01, extend="max")
+        draw_above(figure, grid[2], self.points_m, self.reflectivity, extent_m, ahead_only=True)
 
 
 def first_image_scan(payloads: Sequence[bytes]) -> ImageScan:
@@ -56,34 +86,6 @@ def first_image_scan(payloads: Sequence[bytes]) -> ImageScan:
     )
 
 
-def draw_image_scan(scan: ImageScan, path: Path, *, title: str, extent_m: float | None = None) -> None:
-    """Draw a scan to a file: images of range and reflectivity, and the view from above.
-
-    Args:
-        scan: Scan to draw.
-        path: PNG (or SVG, PDF) file, replaced.
-        title: First line of the picture.
-        extent_m: Extent of the view from above; by default that with 98 % of the returns.
-
-    Raises:
-        CaptureError: the file cannot be written.
-    """
-    # matplotlib takes half a second to import, so only commands that draw import it.
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=(12, 14), dpi=110, layout="constrained")
-    figure.suptitle(f"{title}\n{scan.count:,} points, {len(scan.points_m):,} returns", fontsize=12)
-    grid = figure.add_gridspec(3, 1, height_ratios=(1, 1, 1.6))
-    range_m = np.linalg.norm(scan.points_m, axis=1)
-    limits_m = range_limits_m(range_m)
-    axes, drawn = _view(figure, grid[0], scan, range_m, cmap="viridis", norm=range_norm(limits_m))
-    add_range_bar(figure, drawn, axes, limits_m)
-    axes, drawn = _view(figure, grid[1], scan, scan.reflectivity, cmap="magma", vmin=0, vmax=_DIFFUSE_LIMIT)
-    figure.colorbar(drawn, ax=axes, label="reflectivity (%)", pad=0.01, extend="max")
-    _above(figure, grid[2], scan, extent_m)
-    write_picture(figure, path)
-
-
 def _view(figure: Any, cell: Any, scan: ImageScan, values: Any, **colours: Any) -> tuple[Any, Any]:
     """Draw points in the sensor's view, azimuth and elevation."""
     axes = figure.add_subplot(cell)
@@ -106,20 +108,35 @@ def _marker_area(azimuth_deg: npt.NDArray[np.float64], elevation_deg: npt.NDArra
     return float(np.clip((_VIEW_WIDTH_POINTS * spacing_deg / max(*spans, 1.0)) ** 2, _SMALLEST_MARK, _LARGEST_MARK))
 
 
-def _above(figure: Any, cell: Any, scan: ImageScan, extent_m: float | None) -> None:
-    axes = figure.add_subplot(cell)
-    axes.set_facecolor("0.08")
-    x, y, z = scan.points_m.T
-    order = np.argsort(z)
-    drawn = axes.scatter(
-        x[order], y[order], c=np.minimum(scan.reflectivity[order], _DIFFUSE_LIMIT), s=1.6, cmap="turbo", vmin=0, vmax=_DIFFUSE_LIMIT, linewidths=0
-    )
-    reach = extent_m or min(float(np.quantile(y, 0.98)) * 1.1 if y.size else 10.0, _FARTHEST_M)
-    add_rings(axes, reach)
-    axes.plot(0, 0, marker="^", color="white", markersize=7)
-    axes.set_xlim(-0.8 * reach, 0.8 * reach)
-    axes.set_ylim(-0.02 * reach, reach)
-    axes.set_aspect("equal")
-    axes.set_xlabel("right of the sensor (m)")
-    axes.set_ylabel("ahead of the sensor (m)")
-    figure.colorbar(drawn, ax=axes, label="reflectivity (%; above 100: retro-reflector)", pad=0.01, extend="max")
+class ScanGatherer(Gatherer):
+    """STDV packets of one sensor until they contain a whole scan."""
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self._parities: list[int] = []
+
+    def take(self, payload: bytes) -> None:
+        """Add an STDV packet."""
+        self.payloads.append(payload)
+        header = read_stdv_header(payload)
+        for parity in frame_parities(payload, header) if header else b"":
+            if not self._parities or parity != self._parities[-1]:
+                self._parities.append(parity)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the packets contain a whole scan, with the packets before and after it."""
+        return len(self._parities) >= _PARITIES_OF_A_SCAN
+
+    def scan(self) -> ImageScan:
+        """The first whole scan, as ``first_image_scan`` finds it."""
+        return first_image_scan(self.payloads)
+
+
+PART = PicturePart(
+    packets="Cepton STDV",
+    is_points=lambda payload: payload.startswith(STDV_SIGNATURE),
+    unread=lambda payload: "its Cepton STDT points are of an older generation, whose format is not public" if payload.startswith(b"STDT") else "",
+    of_packet=lambda _first, _metadata, _model, _where: ScanGatherer(),
+    of_setting=lambda _setting: ScanGatherer(),
+)

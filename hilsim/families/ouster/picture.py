@@ -1,31 +1,31 @@
 """One frame of an Ouster sensor as images: range, reflectivity, signal and near infrared, each row rotated to its azimuth, and its picture."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.picture.scales import add_range_bar, add_rings, range_limits_m, range_norm, write_picture
+from hilsim.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
+from hilsim.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import CaptureError
-from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.ouster.metadata_files import OusterMetadata, packet_size, required_metadata
+from hilsim.families.ouster.points import OusterDecoder, emulated_decoder, stacked_payloads
 from hilsim.families.ouster.protocol.geometry import MM_PER_M
 from hilsim.families.ouster.protocol.headers import COLUMNS, HEADERS, VALID_STATUS, HeaderField
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import FieldKind
-from hilsim.families.ouster.protocol.recognition import FORMS
+from hilsim.families.ouster.protocol.recognition import FORMS, is_lidar_packet, read_header_field
 from hilsim.families.ouster.stream import sent_packets
 
-_DIFFUSE_LIMIT = 100
-_FARTHEST_M = 200.0
 _BRIGHT = 0.98
 _STRIP_INCHES, _STRIP_INCHES_A_ROW = 1.4, 0.014
 _NO_RETURN, _EMPTY = "0.85", "white"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameScan:
+class FrameScan(PictureScan):
     """Images of one frame: the first returns, row 0 the top beam; columns are azimuths, because each row is rotated by ``pixel_shift_by_row``.
 
     Attributes:
@@ -53,8 +53,46 @@ class FrameScan:
         """Number of returns."""
         return len(self.points_m)
 
+    def __str__(self) -> str:
+        return f"{self.sensor}, {self.range_m.size:,} pixels, {self.returns:,} returns"
 
-class FrameGatherer:
+    @property
+    def subtitle(self) -> str:
+        """Second line of the picture."""
+        return f"{self.sensor}, {self.returns:,} returns"
+
+    @property
+    def remark(self) -> str:
+        """The number of missing columns, if there are some."""
+        if not self.absent_columns:
+            return ""
+        return f"{self.absent_columns} columns of the frame are missing: packets were lost on the way, or the capture ends"
+
+    @property
+    def heights(self) -> tuple[float, ...]:
+        """Heights of the panels in inches."""
+        strips = 2 + sum(field is not None for field in (self.signal, self.near_ir))
+        return *[_STRIP_INCHES + _STRIP_INCHES_A_ROW * len(self.range_m)] * strips, 10.8
+
+    def draw_panels(self, figure: Any, grid: Any, extent_m: float | None) -> None:
+        """Draw an image for each field, and the view from above coloured by reflectivity."""
+        limits_m = range_limits_m(self.range_m[self.range_m > 0])
+        axes, drawn = _strip(figure, grid[0], self, self.range_m, cmap="viridis", norm=range_norm(limits_m))
+        add_range_bar(figure, drawn, axes, limits_m)
+        axes, drawn = _strip(figure, grid[1], self, self.reflectivity, cmap="magma", vmin=0, vmax=DIFFUSE_LIMIT)
+        figure.colorbar(drawn, ax=axes, label="reflectivity", pad=0.01, extend="max")
+        row = 2
+        for values, label, needs_return in ((self.signal, "signal (photons)", True), (self.near_ir, "near infrared (photons)", False)):
+            if values is None:
+                continue
+            axes, drawn = _strip(figure, grid[row], self, values, needs_return=needs_return, cmap="gray", vmin=0, vmax=_bright(values))
+            figure.colorbar(drawn, ax=axes, label=label, pad=0.01, extend="max")
+            row += 1
+        axes.set_xlabel("column (column 0 looks back to the connector, the head turns clockwise; grey: no return, white: not measured)")
+        draw_above(figure, grid[row], self.points_m, self.point_reflectivity, extent_m, area=1.2)
+
+
+class FrameGatherer(Gatherer):
     """Packets of one sensor until one frame is whole; else those of the frame with the most."""
 
     def __init__(self, sensor: SensorMetadata) -> None:
@@ -68,8 +106,10 @@ class FrameGatherer:
         self._fullest: dict[int, bytes] = {}
 
     def take(self, payload: bytes) -> None:
-        """Add a lidar packet of the sensor's size, unless a frame is whole."""
-        if self.is_whole:
+        """Add a lidar packet of the sensor, unless a frame is whole or the packet has another size or serial number."""
+        header = self.sensor.profile.header
+        is_own = read_header_field(payload, header, HeaderField.SERIAL) in {0, int(self.sensor.serial)}
+        if self.is_whole or not is_own or len(payload) != packet_size(self.sensor):
             return
         place = self._place
         frame = 0 if place is None else int.from_bytes(payload[place.offset : place.offset + place.bits // 8], "little")
@@ -126,44 +166,6 @@ def frame_scan(decoder: OusterDecoder, payloads: npt.NDArray[np.uint8]) -> Frame
     )
 
 
-def draw_frame(scan: FrameScan, path: Path, *, title: str, extent_m: float | None = None) -> None:
-    """Draw a frame to a file: an image for each field, and the view from above coloured by reflectivity.
-
-    Args:
-        scan: Frame to draw.
-        path: PNG (or SVG, PDF) file, replaced.
-        title: First line of the picture.
-        extent_m: Half width of the view from above; by default that with 98 % of the returns.
-
-    Raises:
-        CaptureError: the file cannot be written.
-    """
-    # matplotlib takes half a second to import, so only commands that draw import it.
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    fields = [field for field in (scan.signal, scan.near_ir) if field is not None]
-    strip_inches = _STRIP_INCHES + _STRIP_INCHES_A_ROW * len(scan.range_m)
-    heights = (*[strip_inches] * (2 + len(fields)), 10.8)
-    figure = Figure(figsize=(12, sum(heights)), dpi=110, layout="constrained")
-    figure.suptitle(f"{title}\n{scan.sensor}, {scan.returns:,} returns", fontsize=12)
-    grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
-    limits_m = range_limits_m(scan.range_m[scan.range_m > 0])
-    axes, drawn = _strip(figure, grid[0], scan, scan.range_m, cmap="viridis", norm=range_norm(limits_m))
-    add_range_bar(figure, drawn, axes, limits_m)
-    axes, drawn = _strip(figure, grid[1], scan, scan.reflectivity, cmap="magma", vmin=0, vmax=_DIFFUSE_LIMIT)
-    figure.colorbar(drawn, ax=axes, label="reflectivity", pad=0.01, extend="max")
-    row = 2
-    for values, label, needs_return in ((scan.signal, "signal (photons)", True), (scan.near_ir, "near infrared (photons)", False)):
-        if values is None:
-            continue
-        axes, drawn = _strip(figure, grid[row], scan, values, needs_return=needs_return, cmap="gray", vmin=0, vmax=_bright(values))
-        figure.colorbar(drawn, ax=axes, label=label, pad=0.01, extend="max")
-        row += 1
-    axes.set_xlabel("column (column 0 looks back to the connector, the head turns clockwise; grey: no return, white: not measured)")
-    _above(figure, grid[row], scan, extent_m)
-    write_picture(figure, path)
-
-
 def _bright(values: npt.NDArray[np.float64]) -> float:
     seen = values[np.isfinite(values)]
     return max(float(np.quantile(seen, _BRIGHT)), 1.0) if seen.size else 1.0
@@ -180,19 +182,29 @@ def _strip(figure: Any, cell: Any, scan: FrameScan, values: npt.NDArray[np.float
     return axes, drawn
 
 
-def _above(figure: Any, cell: Any, scan: FrameScan, extent_m: float | None) -> None:
-    axes = figure.add_subplot(cell)
-    axes.set_facecolor("0.08")
-    points = scan.points_m
-    order = np.argsort(points[:, 2])
-    shown = np.minimum(scan.point_reflectivity[order], _DIFFUSE_LIMIT)
-    drawn = axes.scatter(points[order, 0], points[order, 1], c=shown, s=1.2, cmap="turbo", vmin=0, vmax=_DIFFUSE_LIMIT, linewidths=0)
-    half = extent_m or min(float(np.quantile(np.abs(points[:, :2]), 0.98)) * 1.1 if points.size else 10.0, _FARTHEST_M)
-    add_rings(axes, half)
-    axes.plot(0, 0, marker="^", color="white", markersize=7)
-    axes.set_xlim(-half, half)
-    axes.set_ylim(-half, half)
-    axes.set_aspect("equal")
-    axes.set_xlabel("right of the sensor (m)")
-    axes.set_ylabel("ahead of the sensor (m)")
-    figure.colorbar(drawn, ax=axes, label="reflectivity (0-100 diffuse, above: retro-reflector)", pad=0.01, shrink=0.8, extend="max")
+def _name(payload: bytes, metadata: OusterMetadata | None) -> str:
+    return str((metadata or OusterMetadata()).identify(payload).serial)
+
+
+def _of_packet(first: bytes, metadata: OusterMetadata | None, _model: str, where: str) -> FrameGatherer:
+    return FrameGatherer(required_metadata((metadata or OusterMetadata()).identify(first), first, where))
+
+
+class _EmulatedFrames(FrameGatherer):
+    """Packets of an emulated sensor, whose rows are longer than its lidar packets."""
+
+    def take(self, payload: bytes) -> None:
+        super().take(payload[: packet_size(self.sensor)])
+
+
+def _of_setting(setting: LidarSetting) -> FrameGatherer:
+    return _EmulatedFrames(emulated_decoder(setting).sensor)
+
+
+PART = PicturePart(
+    packets="Ouster lidar packets",
+    is_points=is_lidar_packet,
+    name=_name,
+    of_packet=_of_packet,
+    of_setting=_of_setting,
+)

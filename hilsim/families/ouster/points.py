@@ -3,18 +3,24 @@
 Ouster's own sensor frame has x forward and y left: its coordinates are ``(y, -x, z)`` of these, as the coordinates of ROS drivers.
 """
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.decode import POINT_DTYPE
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import require
+from hilsim.families.ouster.family import OusterFamily
 from hilsim.families.ouster.protocol.geometry import MM_PER_M, column_angles_rad, points_m
 from hilsim.families.ouster.protocol.headers import LIDAR_PACKET, VALID_STATUS
 from hilsim.families.ouster.protocol.lidar import LidarLayout, LidarPackets, decode_lidar_packets, lidar_layout
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
+from hilsim.families.ouster.setting import OusterSetting
+from hilsim.families.ouster.specs import OusterSpec
+from hilsim.sensor.setup import SensorSetup
 
 OUSTER_POINT_DTYPE = np.dtype([*POINT_DTYPE.descr, ("signal", "<u2"), ("near_ir", "<u2"), ("column", "<u2")])
 """A point: the fields of ``POINT_DTYPE``, and what an Ouster sensor measures beside them.
@@ -33,6 +39,8 @@ column             measurement id
 """
 _NEAR_MM, _FAR_MM = 1_000_000, 2_000_000
 _PACKETS_AT_ONCE = 16
+_DECODERS = 16
+"""Sensors and settings whose directions are stored: those of 128 beams take 3 MB each."""
 
 
 class OusterDecoder:
@@ -125,3 +133,20 @@ class OusterDecoder:
 def stacked_payloads(payloads: list[bytes]) -> npt.NDArray[np.uint8]:
     """Join payloads of one size to ``uint8[n, size]``."""
     return np.frombuffer(b"".join(payloads), np.uint8).reshape(len(payloads), -1)
+
+
+def decode_emulated(payloads: npt.NDArray[np.uint8], setting: LidarSetting) -> npt.NDArray[Any]:
+    """Decode the lidar packets ``uint8[n, size]`` of one emulated sensor, as ``OusterDecoder`` does."""
+    decoder = emulated_decoder(setting)
+    return decoder.points(np.ascontiguousarray(payloads[:, : decoder.layout.size]))
+
+
+def emulated_decoder(setting: LidarSetting) -> OusterDecoder:
+    """Decoder of the packets of one emulated sensor."""
+    return _decoder(cast("OusterSpec", setting.spec), setting.setup.ouster or OusterSetting())
+
+
+@lru_cache(_DECODERS)
+def _decoder(spec: OusterSpec, setting: OusterSetting) -> OusterDecoder:
+    family = OusterFamily(spec, SensorSetup(ouster=setting))
+    return OusterDecoder(family.metadata(0, destination="", data_port=None, position_port=None))

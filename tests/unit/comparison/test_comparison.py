@@ -7,13 +7,14 @@ from copy import copy
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.comparison import Verdict, compare
-from hilsim.analysis.comparison.draw import draw_comparison, draw_velodyne_panels
+from hilsim.analysis.comparison.comparison import Verdict
+from hilsim.analysis.comparison.draw import draw_comparison
 from hilsim.analysis.comparison.report import render_text, to_json
-from hilsim.analysis.comparison.statistics import NAMES
-from hilsim.analysis.comparison.stream import gather
-from hilsim.analysis.comparison.tolerances import TOLERANCES, Tolerance
+from hilsim.analysis.comparison.streams import compare, gather
+from hilsim.analysis.comparison.tolerance import Tolerance
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.comparison.statistics import STATISTICS
+from hilsim.families.velodyne.comparison.tolerances import TOLERANCES
 from hilsim.families.velodyne.protocol.models import HDL_32E
 from tests.unit.conformance.streams import stamps_us, vlp16
 
@@ -190,8 +191,9 @@ def test_limits_are_met_broken_or_unknown(real, dual):
 
 
 def test_every_tolerance_belongs_to_a_statistic_and_has_a_source():
-    assert set(TOLERANCES) <= set(NAMES)
-    assert len(NAMES) == len(set(NAMES))
+    names = [statistic.name for statistic in STATISTICS]
+    assert set(TOLERANCES) <= set(names)
+    assert len(names) == len(set(names))
     with pytest.raises(ValueError, match="limit must be 0 or more, got -1; source must name what was measured"):
         Tolerance(limit=-1, source="")
     with pytest.raises(ValueError, match="real must be a smallest and a largest value, got \\(2, 1\\)"):
@@ -226,7 +228,7 @@ def test_json_is_plain_and_holds_the_distributions(real, dual):
 def test_the_picture_is_written_for_streams_of_one_and_of_two_modes(real, dual, tmp_path):
     for number, other in enumerate((real, dual)):
         path = tmp_path / f"{number}.png"
-        draw_comparison(compare(dual, other), ("a.pcap", "b.pcap"), path, draw_velodyne_panels)
+        draw_comparison(compare(dual, other), ("a.pcap", "b.pcap"), path)
         assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(CaptureError, match="the picture cannot be written"):
-        draw_comparison(compare(dual, dual), ("a.pcap", "b.pcap"), tmp_path / "absent" / "x.png", draw_velodyne_panels)
+        draw_comparison(compare(dual, dual), ("a.pcap", "b.pcap"), tmp_path / "absent" / "x.png")

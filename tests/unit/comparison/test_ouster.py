@@ -8,15 +8,15 @@ import pytest
 from click.testing import CliRunner
 
 from hilsim.analysis.comparison.comparison import Verdict
-from hilsim.analysis.comparison.families import compare_either, gather_either
+from hilsim.analysis.comparison.streams import compare as compare_streams
+from hilsim.analysis.comparison.streams import gather
+from hilsim.analysis.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.compare import compare
 from hilsim.errors import CaptureError
-from hilsim.families.ouster.comparison.comparison import compare_ouster
-from hilsim.families.ouster.comparison.statistics import OUSTER_STATISTICS
-from hilsim.families.ouster.comparison.stream import gather_ouster
+from hilsim.families.ouster.comparison.statistics import STATISTICS
 from hilsim.families.ouster.comparison.tolerances import OF_OLDER
-from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata
+from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.families.ouster.protocol.lidar import lidar_layout
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
@@ -29,7 +29,7 @@ CAPTURES = ("OS-2-128-U1_v2.3.0_1024x10", "OS-0-32-U1_v2.2.0_1024x10")
 
 
 def statistics(datagrams, metadata):
-    return gather_ouster(datagrams, OusterMetadata([metadata]), name="stream")
+    return gather(datagrams, {"ouster": OusterMetadata([metadata])}, name="stream")
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,11 @@ def dual():
 
 
 def rows(a, b):
-    return {row.statistic.name: row for row in compare_ouster(a, b, NAMES).rows}
+    return {row.statistic.name: row for row in compare_streams(a, b, names=NAMES).rows}
 
 
 def test_names_are_unique_and_every_tolerance_has_a_statistic():
-    names = [statistic.name for statistic in OUSTER_STATISTICS]
+    names = [statistic.name for statistic in STATISTICS]
     assert len(names) == len(set(names))
     assert set(OF_OLDER) <= set(names)
 
@@ -103,7 +103,7 @@ def test_lost_packets_are_missing_columns_and_no_steps(datagrams, made_up):
 
 
 def test_the_columns_are_not_judged_in_a_mode_that_was_not_measured(dual):
-    comparison = compare_ouster(dual, dual, NAMES)
+    comparison = compare_streams(dual, dual, names=NAMES)
     assert ("columns.sd", "no real unit in a mode other than 1024x10 was measured") in comparison.not_looked_at
 
 
@@ -118,7 +118,7 @@ def test_a_profile_without_photons_has_no_row_of_them():
 def test_other_product_lines_profiles_and_modes_are_refused_all_at_once(made_up):
     other = statistics(stream(replace(DUAL, prod_line="OS-2-16"), 2), replace(DUAL, prod_line="OS-2-16"))
     with pytest.raises(CaptureError) as refusal:
-        compare_ouster(made_up, other, NAMES)
+        compare_streams(made_up, other, names=NAMES)
     assert str(refusal.value).splitlines() == [
         "product line must be the same, got OS-1-16 in a.pcap and OS-2-16 in b.pcap",
         "lidar profile must be the same, got RNG19_RFL8_SIG16_NIR16 in a.pcap and RNG19_RFL8_SIG16_NIR16_DUAL in b.pcap",
@@ -127,16 +127,16 @@ def test_other_product_lines_profiles_and_modes_are_refused_all_at_once(made_up)
 
 
 def test_sensors_of_two_families_are_refused(made_up):
-    velodyne = gather_either(vlp16(100).datagrams(), OusterMetadata(), name="b.pcap")
+    velodyne = gather(vlp16(100).datagrams(), name="b.pcap")
     with pytest.raises(CaptureError, match=r"both sensors must be of one family, got OS-1-16 in a\.pcap and VLP-16 in b\.pcap"):
-        compare_either(made_up, velodyne, NAMES)
+        compare_streams(made_up, velodyne, names=NAMES)
 
 
 def test_missing_metadata_and_too_few_packets_are_refused(datagrams):
     with pytest.raises(CaptureError, match="give the sensor's metadata"):
-        gather_either(datagrams, OusterMetadata(), name="a.pcap")
+        gather(datagrams, name="a.pcap")
     with pytest.raises(CaptureError, match=r"a\.pcap: must hold at least 50 Ouster lidar packets of one sensor, got \d"):
-        gather_either(datagrams[:20], OusterMetadata([SENSOR]), name="a.pcap")
+        gather(datagrams[:20], {"ouster": OusterMetadata([SENSOR])}, name="a.pcap")
 
 
 def test_the_command_prints_json_draws_and_judges_limits(datagrams, tmp_path):
@@ -154,8 +154,8 @@ def test_the_command_prints_json_draws_and_judges_limits(datagrams, tmp_path):
 def test_a_real_capture_is_like_itself_and_unlike_a_changed_copy(capture, name):
     path = capture(f"ouster/{name}.pcap")
     metadata = given_metadata([], path)
-    real = gather_either(CaptureFile(path), metadata, name=name)
-    comparison = compare_either(real, real, NAMES)
+    real = gather(CaptureFile(path), metadata, name=name)
+    comparison = compare_streams(real, real, names=NAMES)
     assert comparison.differing == []
     assert comparison.alike >= 10
     sensor_of = real.metadata
@@ -171,14 +171,14 @@ def test_a_real_capture_is_like_itself_and_unlike_a_changed_copy(capture, name):
         pixels = columns[:, layout.first_pixel : layout.first_pixel + layout.channels * layout.pixel_size]
         pixels.reshape(16, layout.channels, layout.pixel_size)[:, :, field.bit_offset // 8] &= 0xFE
         changed.append(replace(datagram, payload=payload.tobytes()))
-    found = compare_either(real, gather_either(changed, metadata, name=name), NAMES)
+    found = compare_streams(real, gather(changed, metadata, name=name), names=NAMES)
     assert "ranges.odd" in found.differing
     assert {name.split(".")[0] for name in found.differing} == {"ranges"}
 
 
 def test_real_captures_of_two_models_are_refused(capture):
     one, other = (
-        gather_either(CaptureFile(path), given_metadata([], path), name=path.stem) for path in (capture(f"ouster/{name}.pcap") for name in CAPTURES)
+        gather(CaptureFile(path), given_metadata([], path), name=path.stem) for path in (capture(f"ouster/{name}.pcap") for name in CAPTURES)
     )
     with pytest.raises(CaptureError, match="product line must be the same, got OS-2-128 in"):
-        compare_either(one, other, NAMES)
+        compare_streams(one, other, names=NAMES)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.comparison import Verdict, compare
-from hilsim.analysis.comparison.stream import gather
+from hilsim.analysis.comparison.comparison import Verdict
+from hilsim.analysis.comparison.streams import compare, gather
 from hilsim.capture.pcap import CaptureFile
 
 pytestmark = pytest.mark.extended

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.analysis.comparison.noise import CLASSES
-from hilsim.analysis.comparison.stream import gather
+from hilsim.analysis.comparison.streams import gather
 from hilsim.units import HOUR_US
 from tests.unit.conformance.streams import BASELINE, stamps_us, vlp16
 

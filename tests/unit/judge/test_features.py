@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.firings import Firings
-from hilsim.analysis.comparison.patches import find_patches
+from hilsim.families.velodyne.comparison.firings import Firings
+from hilsim.families.velodyne.comparison.patches import find_patches
 from tests.unit.conformance.streams import BASELINE, vlp16
 from tools.judge.capture_sample import STRETCH_PACKETS, sample_capture
 from tools.judge.clock_features import clock_features

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from hilsim.analysis.picture.gathering import Gathered
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.cli.picture import Gathered
 from hilsim.errors import CaptureError, PacketError
-from hilsim.families.cepton.picture import ImageScan, draw_image_scan, first_image_scan
+from hilsim.families.cepton.picture import ImageScan, first_image_scan
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, encode_stdv_packet
 
 PARITY, NO_RETURN = PointFlag.FRAME_PARITY, PointFlag.NO_RETURN
@@ -60,8 +60,8 @@ def test_points_are_gathered_of_one_sensor_until_there_is_a_whole_scan():
         gathered.take(datagram(bytes(1206)))
         gathered.take(datagram(b"INFZ" + bytes(84)))
     assert gathered.is_enough()
-    assert gathered.payloads == taken
-    assert first_image_scan(gathered.payloads).count == 4
+    assert gathered.sensor == "127.0.2.1"
+    assert gathered.scan("x.pcap").count == first_image_scan(taken).count == 4
 
 
 def pointing(azimuth_cdeg):
@@ -82,18 +82,20 @@ def test_packets_of_a_turning_sensor_are_gathered_until_there_is_a_whole_turn_at
 def test_packets_of_the_older_generation_are_counted_and_not_gathered():
     gathered = Gathered("")
     gathered.take(datagram(b"STDT" + bytes(1042)))
-    assert (gathered.payloads, gathered.older) == ([], 1)
+    assert gathered.is_empty
+    with pytest.raises(CaptureError, match=r"x\.pcap: no Velodyne data .* found; its Cepton STDT points are of an older generation"):
+        gathered.scan("x.pcap")
 
 
 @pytest.mark.parametrize("count", [0, 1, 200])
 def test_a_picture_is_drawn_of_however_many_returns(tmp_path, count):
     points_m = np.linspace((-1.0, 2.0, -1.0), (1.0, 60.0, 3.0), count).reshape(count, 3)
     scan = ImageScan(points_m=points_m, reflectivity=np.full(count, 255, np.uint8), count=count + 5)
-    draw_image_scan(scan, tmp_path / "scan.png", title="by hand", extent_m=30.0 if count == 1 else None)
+    scan.draw(tmp_path / "scan.png", title="by hand", extent_m=30.0 if count == 1 else None)
     assert (tmp_path / "scan.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_picture_that_cannot_be_written_is_named(tmp_path):
     scan = ImageScan(points_m=np.zeros((0, 3)), reflectivity=np.zeros(0, np.uint8), count=0)
     with pytest.raises(CaptureError, match=r"nowhere/scan\.png: the picture cannot be written: "):
-        draw_image_scan(scan, tmp_path / "nowhere" / "scan.png", title="by hand")
+        scan.draw(tmp_path / "nowhere" / "scan.png", title="by hand")

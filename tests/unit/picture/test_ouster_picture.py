@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hilsim.analysis.comparison.stream import gather
 from hilsim.cli.picture import picture
 from hilsim.errors import CaptureError
 from hilsim.families.ouster.picture import FrameGatherer, frame_scan
@@ -86,8 +85,3 @@ def test_the_command_names_the_metadata_that_it_needs(tmp_path):
     assert isinstance(shown.exception, CaptureError)
     assert str(shown.exception).endswith("give the sensor's metadata (JSON)")
     assert not (tmp_path / "x.png").exists()
-
-
-def test_comparison_says_that_it_knows_no_statistics_of_ouster_streams():
-    with pytest.raises(CaptureError, match="its 32 Ouster lidar packets are not judged: there are classifiers of Velodynes only"):
-        gather(stream(SENSOR, 1), name="x.pcap")

@@ -8,11 +8,11 @@ from PIL import Image
 from scipy.spatial import cKDTree
 from velodyne_decoder import Config, Model, read_pcap
 
-from hilsim.analysis.picture.draw import draw_scan, nearest_firings
 from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
-from hilsim.analysis.picture.scan import Scan, first_scan, geometry_of_packets
 from hilsim.cli import cli
 from hilsim.errors import CaptureError, PacketError
+from hilsim.families.velodyne.picture import Scan, first_scan, nearest_firings
+from hilsim.families.velodyne.points import geometry_of_packets
 from hilsim.families.velodyne.protocol.data import BLOCK_FLAG, DATA_PACKET_DTYPE
 from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY
 from hilsim.families.velodyne.protocol.models import VLS_128
@@ -164,7 +164,7 @@ def test_less_than_a_turn_is_refused_with_what_there_is(any_capture):
 @pytest.mark.parametrize("name", ["vlp16_dual.pcap", "vls128_strongest.pcap"])
 def test_a_picture_is_written_and_not_blank(any_capture, tmp_path, name):
     path = tmp_path / "scan.png"
-    draw_scan(real_scan(any_capture(name)), path, title="a real scan")
+    real_scan(any_capture(name)).draw(path, title="a real scan")
     with Image.open(path) as image:
         pixels = np.asarray(image.convert("RGB"))
     assert pixels.shape[0] > 1000
@@ -175,7 +175,7 @@ def test_a_picture_is_written_and_not_blank(any_capture, tmp_path, name):
 def test_a_picture_is_drawn_of_a_turn_with_one_range_or_none(tmp_path, distance):
     packets = turning(32, 20, 4000)
     packets["blocks"]["channels"]["distance"] = distance
-    draw_scan(first_scan(packets, HDL_32E_GEOMETRY), tmp_path / "scan.png", title="by hand")
+    first_scan(packets, HDL_32E_GEOMETRY).draw(tmp_path / "scan.png", title="by hand")
     assert (tmp_path / "scan.png").stat().st_size > 10_000
 
 
@@ -209,7 +209,7 @@ def test_a_picture_that_could_not_be_written_is_refused_before_it_is_drawn(tmp_p
 
 def test_an_unwritable_picture_is_a_clear_error(tmp_path):
     with pytest.raises(CaptureError, match=r"nowhere/scan\.png: the picture cannot be written"):
-        draw_scan(first_scan(turning(32, 20, 4000), HDL_32E_GEOMETRY), tmp_path / "nowhere" / "scan.png", title="x")
+        first_scan(turning(32, 20, 4000), HDL_32E_GEOMETRY).draw(tmp_path / "nowhere" / "scan.png", title="x")
 
 
 def test_the_vls128_has_as_many_different_beams_as_lasers():

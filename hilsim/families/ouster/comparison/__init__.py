@@ -1,1 +1,19 @@
 """Comparison of the statistics of two streams of Ouster sensors of one product line, profile and mode."""
+
+from hilsim.analysis.comparison.part import ComparisonPart
+from hilsim.families.ouster.comparison.comparison import compare
+from hilsim.families.ouster.comparison.draw import draw_panels
+from hilsim.families.ouster.comparison.statistics import STATISTICS
+from hilsim.families.ouster.comparison.stream import BLOCK_PACKETS, begin
+from hilsim.protocols.recognise import PacketKind, recognise
+
+PART = ComparisonPart(
+    statistics=STATISTICS,
+    packets="Ouster lidar packets of one sensor",
+    is_data=lambda payload: recognise(payload) is PacketKind.OUSTER_LIDAR,
+    first_packets=1,
+    block_packets=BLOCK_PACKETS,
+    begin=begin,
+    compare=compare,
+    draw_panels=draw_panels,
+)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hilsim.analysis.comparison.comparison import Comparison, asked_limits, make_row
 from hilsim.errors import CaptureError
-from hilsim.families.ouster.comparison.statistics import OUSTER_STATISTICS
+from hilsim.families.ouster.comparison.statistics import STATISTICS
 from hilsim.families.ouster.comparison.stream import OusterStatistics
 from hilsim.families.ouster.comparison.tolerances import MEASURED_MODE, OF_OLDER, OLDER_BEFORE, OUSTER_TOLERANCES
 from hilsim.families.ouster.protocol.profiles import FieldKind
@@ -17,34 +17,31 @@ _OF_STEPS = ("columns.mean", "columns.sd", "columns.smallest", "columns.largest"
 class OusterComparison(Comparison):
     """The differences between two streams of Ouster sensors."""
 
+    passed_over = "lidar packets of another sensor or profile"
+
     def notes(self) -> list[str]:
         """Remarks that limit the meaning of distances."""
         sentences = []
         firmware = [str(stream.metadata.firmware) for stream in (self.a, self.b)]
         if firmware[0] != firmware[1]:
             sentences.append(f"the firmware differs ({', '.join(firmware)}), by which real units differ, too")
-        for letter, stream in (("A", self.a), ("B", self.b)):
-            if stream.other_packets:
-                sentences.append(f"{letter}: {stream.other_packets:,} lidar packets of another sensor or profile were passed over")
-            if stream.spacing.doubt:
-                sentences.append(f"{letter}: {stream.spacing.doubt}; spacing is not the sensor's")
-        return sentences
+        return sentences + super().notes()
 
 
-def compare_ouster(a: OusterStatistics, b: OusterStatistics, names: tuple[str, str], limits: Mapping[str, float] | None = None) -> OusterComparison:
+def compare(a: OusterStatistics, b: OusterStatistics, limits: Mapping[str, float], names: tuple[str, str]) -> OusterComparison:
     """Compare two streams of Ouster sensors.
 
     Args:
         a: Statistics of the first stream.
         b: Statistics of the second stream.
-        names: Names of the two streams in errors.
         limits: Largest allowed distances by names of statistics.
+        names: Names of the two streams in errors.
 
     Raises:
         CaptureError: product line, profile or mode differ; the text names all that differ.
     """
     kinds = [
-        ("product line", a.line, b.line),
+        ("product line", a.kind, b.kind),
         ("lidar profile", a.metadata.lidar_profile, b.metadata.lidar_profile),
         ("lidar mode", a.metadata.lidar_mode, b.metadata.lidar_mode),
     ]
@@ -53,7 +50,7 @@ def compare_ouster(a: OusterStatistics, b: OusterStatistics, names: tuple[str, s
         raise CaptureError("\n".join(faults))
     tolerances = OF_OLDER if max(a.metadata.firmware, b.metadata.firmware) < OLDER_BEFORE else OUSTER_TOLERANCES
     rows = []
-    for statistic in OUSTER_STATISTICS:
+    for statistic in STATISTICS:
         if statistic.is_of_pairs and a.dual is None:
             continue
         rows.append(make_row(statistic, (a, b), tolerances.get(statistic.name), _obstacle(statistic.name, a)))

@@ -13,7 +13,7 @@ from hilsim.families.ouster.comparison.stream import OusterStatistics
 _BINS = 60
 
 
-def draw_ouster_panels(axes: Any, streams: Sequence[OusterStatistics], rows: Mapping[str, Row]) -> None:
+def draw_panels(axes: Any, streams: Sequence[OusterStatistics], rows: Mapping[str, Row]) -> None:
     """Draw the panels of two streams of Ouster sensors to nine axes."""
     _draw_middle(axes[0, 0], [stream.columns.steps for stream in streams])
     draw_title(axes[0, 0], "steps between columns", rows["columns.sd"], "us")

@@ -4,11 +4,10 @@ from operator import attrgetter
 from typing import Any
 
 from hilsim.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, wasserstein
-from hilsim.analysis.comparison.statistics import STATISTICS as OF_VELODYNES
+from hilsim.analysis.comparison.statistics import NOISE, RANGES, RATE, REFLECTIVITY, SPACING
 from hilsim.families.ouster.comparison.columns import GRIDS_NS
 from hilsim.families.ouster.comparison.pixels import RANGE_CLASSES_M, PairStatistics
 
-_NOT_SHARED = ("reflectivity.at_100", "ranges.below_floor")
 _steps: Distribution = attrgetter("columns.steps")
 _step_count: Count = attrgetter("columns.steps.total")
 _stamp_count: Count = attrgetter("columns.stamps")
@@ -20,10 +19,6 @@ _empty_count: Count = attrgetter("returns.empty")
 _empty_signal: Distribution = attrgetter("returns.empty_signal")
 _near_ir: Distribution = attrgetter("returns.near_ir")
 _empty_near_ir: Distribution = attrgetter("returns.empty_near_ir")
-
-
-def _shared(topic: str) -> tuple[Statistic, ...]:
-    return tuple(statistic for statistic in OF_VELODYNES if statistic.name.startswith(topic) and statistic.name not in _NOT_SHARED)
 
 
 def _of_mean(name: str, distribution: Distribution, form: str) -> Statistic:
@@ -112,18 +107,18 @@ _DUAL = (
     number("dual.separation_min", lambda s: _pairs(s).separations_m.smallest, "m", ".3f", _both),
     number("dual.separation_p50", lambda s: _pairs(s).separations_m.quantile(0.5), "m", ".3f", _both, depends_on="scene"),
 )
-OUSTER_STATISTICS = (
-    *_shared("stream.rate"),
+STATISTICS = (
+    RATE,
     *_COLUMNS,
     *_FRAMES,
-    *_shared("spacing."),
+    *SPACING,
     *_IMU,
-    *_shared("reflectivity."),
+    *REFLECTIVITY,
     _ZERO_REFLECTIVITY,
     *_EMPTY,
-    *_shared("ranges."),
+    *RANGES,
     _MULTIPLES,
-    *_shared("noise."),
+    *NOISE,
     *_SIGNAL,
     *_NEAR_IR,
     *_DUAL,

@@ -4,7 +4,7 @@ No two captures of one product line with pixels were at hand, so a tolerance is 
 streams unlike any Ouster, and not those unlike one model. Statistics without such figures are not judged.
 """
 
-from hilsim.analysis.comparison.tolerances import Tolerance
+from hilsim.analysis.comparison.tolerance import Tolerance
 from hilsim.families.ouster.protocol.firmware import Firmware
 
 MEASURED_MODE = "1024x10"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.blocks import PacketBlock
+from hilsim.families.velodyne.comparison.blocks import PacketBlock
 
 _FEWEST_SEQUENCES = 12
 """Firing sequences that a patch needs."""

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.protocol.data import BLOCKS
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG
 from hilsim.units import TURN_CDEG

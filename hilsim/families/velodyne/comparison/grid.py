@@ -8,7 +8,7 @@ which of the two grids, so few of its steps are odd, and fewer where the two byt
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.firings import Firings
+from hilsim.families.velodyne.comparison.firings import Firings
 
 LARGEST_STEP = 25
 """Neighbours whose distance codes differ by this or more lie on different surfaces."""

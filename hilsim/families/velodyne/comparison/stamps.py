@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.protocol.models import STEP_TOLERANCE_US
 from hilsim.families.velodyne.stream import CLOCK_DOUBT_RATIO, whole_cycles
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from operator import attrgetter
 
-from hilsim.analysis.comparison.patches import CLASSES, PATCH_FIRINGS
 from hilsim.analysis.comparison.statistic import Count, Statistic, number, percent
-from hilsim.analysis.comparison.stream import StreamStatistics
+from hilsim.families.velodyne.comparison.patches import CLASSES, PATCH_FIRINGS
+from hilsim.families.velodyne.comparison.stream import StreamStatistics
 
 _returns: Count = attrgetter("edges.returns")
 _steps: Count = attrgetter("grid.steps")

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.firings import Firings
+from hilsim.families.velodyne.comparison.firings import Firings
 
 _SETTLED_MM = 100
 _EDGE_MM = 500

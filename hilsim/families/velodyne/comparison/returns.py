@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.families.velodyne.comparison.blocks import PacketBlock
 
 RANGE_BIN_MM = 2
 RANGE_BINS = 4 * 65_536 // RANGE_BIN_MM  # the coarsest unit is 4 mm

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hilsim.analysis.comparison.blocks import PacketBlock
 from hilsim.analysis.comparison.histogram import Histogram
-from hilsim.analysis.comparison.returns import RANGE_BIN_MM, RANGE_BINS
+from hilsim.families.velodyne.comparison.blocks import PacketBlock
+from hilsim.families.velodyne.comparison.returns import RANGE_BIN_MM, RANGE_BINS
 
 
 class DualStatistics:

@@ -1,0 +1,19 @@
+"""Statistics of streams of Velodyne sensors, and their differences."""
+
+from hilsim.analysis.comparison.part import ComparisonPart
+from hilsim.families.velodyne.comparison.comparison import compare
+from hilsim.families.velodyne.comparison.draw import draw_panels
+from hilsim.families.velodyne.comparison.statistics import STATISTICS
+from hilsim.families.velodyne.comparison.stream import BLOCK_PACKETS, begin
+from hilsim.protocols.recognise import PacketKind, recognise
+
+PART = ComparisonPart(
+    statistics=STATISTICS,
+    packets="Velodyne data packets of one sensor and mode",
+    is_data=lambda payload: recognise(payload) is PacketKind.VELODYNE_DATA,
+    first_packets=BLOCK_PACKETS,
+    block_packets=BLOCK_PACKETS,
+    begin=begin,
+    compare=compare,
+    draw_panels=draw_panels,
+)
