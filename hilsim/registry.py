@@ -43,3 +43,9 @@ def family_parts(name: str) -> dict[str, ModuleType]:
     """Module ``name`` of each family that has one, in the order of ``family_names``."""
     found = ((family, family_part(family, name)) for family in family_names())
     return {family: module for family, module in found if module is not None}
+
+
+def part_of(family: type, name: str) -> ModuleType | None:
+    """Module ``name`` of a family by its class, or of the nearest family that the class extends; None where none has one."""
+    found = (family_part(base.__dict__["name"], name) for base in family.__mro__ if "name" in base.__dict__)
+    return next((module for module in found if module is not None), None)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays
 from hilsim.emulator.setting import LidarSetting
-from hilsim.registry import family_part
+from hilsim.registry import part_of
 
 POINT_DTYPE = np.dtype(
     [
@@ -55,7 +55,7 @@ def batch_of(payloads: npt.NDArray[np.uint8] | Sequence[bytes]) -> DatagramArray
 
 
 def decode_emulated(payloads: npt.NDArray[np.uint8], setting: LidarSetting) -> npt.NDArray[Any]:
-    """Decode data packets of one emulated lidar, as their receivers do: ``decode_emulated`` of the module ``points`` of its family.
+    """Decode data packets of one emulated lidar, as their receivers do: ``decode_emulated`` of the module ``points`` of its family, or of the one that it extends.
 
     Args:
         payloads: ``uint8[n, size]``.
@@ -67,7 +67,7 @@ def decode_emulated(payloads: npt.NDArray[np.uint8], setting: LidarSetting) -> n
     Raises:
         ValueError: packets of its family cannot be decoded here, or have another size.
     """
-    points = family_part(setting.family.name, "points")
+    points = part_of(type(setting.family), "points")
     if points is None:
         raise ValueError(
             f"points of a {setting.spec.model} cannot be decoded: its family, {setting.family.name}, is a plug-in's with packets of its own"

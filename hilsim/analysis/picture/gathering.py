@@ -8,7 +8,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import CaptureError
-from hilsim.registry import family_part, family_parts
+from hilsim.registry import family_parts, part_of
 
 _MOST_PACKETS = 20_000
 """Largest number of packets: a VLS-128 in dual mode at 300 rpm sends 3618 packets a turn; an image scan may have any length."""
@@ -108,7 +108,7 @@ def scan_of_lidar(lidar: LidarEmulator, at_ns: int) -> PictureScan:
         CaptureError: no scans of its family can be drawn.
     """
     setting = lidar.setting
-    module = family_part(setting.family.name, "picture")
+    module = part_of(type(setting.family), "picture")
     if module is None:
         raise CaptureError(f"a picture of a {setting.spec.model} cannot be drawn: its family, {setting.family.name}, gives none")
     gatherer: Gatherer = module.PART.of_setting(setting)

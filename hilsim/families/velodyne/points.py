@@ -3,7 +3,7 @@
 No clock is read: times are the sensor's own stamps.
 """
 
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,11 @@ from hilsim.families.velodyne.protocol.firing import (
 )
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.models import BY_NAME, OTHER_PRODUCTS, identify_model
-from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.geometry.frames import sensor_direction
 from hilsim.units import RAD_PER_CDEG, TURN_CDEG
+
+if TYPE_CHECKING:
+    from hilsim.families.velodyne.specs import VelodyneSpec
 
 _PACKET_SIZE, _RECORDS, _BLOCKS = constant(DATA_PACKET_SIZE), constant(RECORDS_PER_BLOCK), constant(BLOCKS)
 _MOST_RETURNS = BLOCKS * RECORDS_PER_BLOCK
