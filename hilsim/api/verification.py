@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.conformance.result import CheckResult
+from hilsim.analysis.metadata import given_metadata
 from hilsim.api.packet import Packet, datagrams_of
 from hilsim.capture.pcap import CaptureFile
-from hilsim.families.ouster.metadata_files import given_metadata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def verify(source: str | Path | Iterable[Packet], *, metadata: str | Path | Sequ
     """
     paths = [metadata] if isinstance(metadata, str | Path) else metadata
     capture = Path(source) if isinstance(source, str | Path) else None
-    checker = StreamChecker(given_metadata(map(Path, paths), capture))
+    checker = StreamChecker(given_metadata([*map(Path, paths)], capture))
     if not isinstance(source, str | Path):
         checker.feed(datagrams_of(source))
         return VerifyReport(result=checker.result())

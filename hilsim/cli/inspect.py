@@ -1,20 +1,22 @@
 """``hilsim inspect``: list what is in a capture, and how to replay it."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hilsim.analysis.inspection.inspector import inspect as inspect_datagrams
-from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text, to_json
+from hilsim.analysis.inspection.lines import Tone
+from hilsim.analysis.inspection.report import CaptureFacts, render_text, to_json
 from hilsim.analysis.inspection.result import CaptureSummary
+from hilsim.analysis.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
 from hilsim.cli.outputs import metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CaptureError, CommandFaultError
-from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata
 
 _PCAPNG_START = b"\x0a\x0d\x0d\x0a"
 _STYLES: dict[Tone, dict[str, Any]] = {
@@ -57,7 +59,7 @@ def inspect(*, captures: tuple[Path, ...], metadata: tuple[Path, ...], as_json: 
         raise CommandFaultError
 
 
-def _inspected(path: Path, metadata: OusterMetadata) -> tuple[CaptureFacts, CaptureSummary]:
+def _inspected(path: Path, metadata: Mapping[str, Any]) -> tuple[CaptureFacts, CaptureSummary]:
     """Inspect one capture.
 
     Raises:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
+from hilsim.analysis.metadata import given_metadata
 from hilsim.api.verification import VerifyReport
 from hilsim.api.verification import verify as verify_stream
 from hilsim.capture.busy_host import BusyHost
@@ -15,8 +16,8 @@ from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import metadata_option
 from hilsim.errors import CaptureError, CommandFaultError
-from hilsim.families.ouster.metadata_files import given_metadata
-from hilsim.families.velodyne.protocol.position import POSITION_PORT
+
+_POSITION_PORT = 8308  # a Velodyne's
 
 
 @click.command()
@@ -25,7 +26,7 @@ from hilsim.families.velodyne.protocol.position import POSITION_PORT
 @click.option(
     "--position-port",
     type=click.IntRange(0, 65_535),
-    default=POSITION_PORT,
+    default=_POSITION_PORT,
     show_default=True,
     help="Port of position packets (Ouster: of IMU packets).",
 )

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import click
 import numpy as np
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.inspection.inspector import inspect
 from hilsim.assembly.build import build_lidar, build_scenery

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import hilsim
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
-from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.families.velodyne.protocol.models import HDL_32E, VLP_16, VLP_32C, VLS_128, Model
 from tests.compiled import compiled_only
 
@@ -143,7 +143,7 @@ def overlaid(tmp_path, path, objects=OBJECTS, **settings):
 
 def errors_of(path):
     """Rules that ``hilsim verify`` finds broken in a capture."""
-    checker = Checker()
+    checker = StreamChecker()
     checker.feed(CaptureFile(path))
     result = checker.result()
     every = [*result.findings, *(finding for sensor in result.sensors for finding in sensor.findings)]

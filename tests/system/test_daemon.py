@@ -11,8 +11,8 @@ import urllib.request
 import numpy as np
 import pytest
 
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.live import Listener
-from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import START_TIMEOUT_S, sensor_table
 from tests.system.flying import await_figure, figures
@@ -91,7 +91,7 @@ def test_the_log_says_what_is_prepared_before_it_is_so_that_a_first_start_is_not
 
 def test_the_live_stream_passes_the_conformance_checker(daemon, rig):
     async def judge():
-        checker = Checker()
+        checker = StreamChecker()
         async with Listener(host="127.0.0.1", ports=(0, 0)) as listener:
             data_port, position_port = listener.bound_ports()
             running = daemon(rig(sensor_table("roof", data_port, position_port)))

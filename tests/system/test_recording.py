@@ -12,8 +12,8 @@ import urllib.request
 import numpy as np
 import pytest
 
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.pcap import CaptureFile
-from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
 from tests.system.conftest import SCENE, sensor_table
 from tests.system.flying import samples_of
@@ -143,7 +143,7 @@ def test_a_recording_passes_the_checker_with_the_sensors_own_headers(daemon, rig
     running = daemon(path, "--record", str(tmp_path / "drive.pcap"))
     data.await_packets(2500)
     running.stop()
-    checker = Checker()
+    checker = StreamChecker()
     checker.feed(CaptureFile(tmp_path / "drive.pcap"))
     (sensor,) = checker.result().sensors
     # This machine may be too busy to be on time: what is judged here are bytes and headers, so rules about arrival are left to the bench.

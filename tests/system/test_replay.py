@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.pcap import CaptureFile
-from hilsim.families.velodyne.conformance.checker import Checker
 from tests import commands
 from tests.system.replaying import START_TIMEOUT_S, Arrivals, replay, rerouted
 
@@ -109,7 +109,7 @@ def test_re_timed_packets_differ_in_their_times_alone_and_name_the_present(any_c
 
 def errors_of(datagrams, *, warned=()):
     """Errors of a live stream, and warnings of these kinds. Rules of spacing judge when packets arrived, which a busy machine decides; bench/bench_replay.py measures it."""
-    checker = Checker()
+    checker = StreamChecker()
     checker.feed(datagrams)
     result = checker.result()
     assert result.sensors

@@ -8,8 +8,8 @@ import urllib.request
 import numpy as np
 import pytest
 
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.pcap import CaptureFile
-from hilsim.families.velodyne.conformance.checker import Checker
 from tests import commands
 from tests.support import ROOM, write_rig
 from tests.system.conftest import sensor_table
@@ -48,7 +48,7 @@ send = ">127.0.0.1:{position_port}"
 
 
 def result_of(path):
-    checker = Checker()
+    checker = StreamChecker()
     checker.feed(CaptureFile(path))
     return checker.result()
 

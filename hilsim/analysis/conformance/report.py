@@ -5,10 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from hilsim.analysis.conformance.findings import Finding, Severity
-from hilsim.analysis.conformance.result import CheckResult, OtherSummary, SensorResult, SensorSummary
-from hilsim.families.velodyne.protocol.data import ReturnMode
+from hilsim.analysis.conformance.result import CheckResult, SensorResult
 
-_PPS_WORDS = {0: "absent", 1: "synchronizing", 2: "locked", 3: "error"}
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
@@ -18,7 +16,7 @@ def render_text(result: CheckResult) -> list[str]:
     for sensor in result.sensors:
         lines += [
             f"{sensor.source}",
-            *(f"  {line}" for line in _summary_lines(sensor.summary)),
+            *(f"  {line}" for line in sensor.summary.lines()),
             *_finding_lines(sensor),
             *_not_applied_lines(sensor),
             "",
@@ -32,39 +30,6 @@ def render_text(result: CheckResult) -> list[str]:
 
 def _counted(count: int, severity: Severity) -> str:
     return f"{count} {severity.value}{'' if count == 1 else 's'}"
-
-
-def _known(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else format(value, form)
-
-
-def _summary_lines(summary: SensorSummary | OtherSummary) -> list[str]:
-    """Make the figures of one sensor, one line for each topic."""
-    if isinstance(summary, OtherSummary):
-        return summary.lines()
-    lines = [
-        f"packets   {summary.data_packets} data, {summary.position_packets} position, {summary.other_datagrams} other, {summary.lost_packets} lost"
-    ]
-    if summary.data_packets and summary.return_mode is not None and summary.model is None:
-        lines.append(f"sensor    not checked (0x{summary.return_mode:02x} 0x{summary.product:02x})")
-    elif summary.data_packets and summary.return_mode is not None:
-        known = ReturnMode.find(summary.return_mode)
-        mode = f"{known.words if known else 'unknown'}, 0x{summary.return_mode:02x} 0x{summary.product:02x}"
-        cycle = f"{_known(summary.cycle_us, '.4f')} us ({_known(summary.cycle_drift_ppm, '+.2f')} ppm)"
-        increment = f"{_known(summary.azimuth_increment_cdeg, '.3f')} ± {_known(summary.azimuth_increment_sd_cdeg, '.3f')}"
-        gaps = " / ".join(_known(gap_us, ".0f") for gap_us in (summary.gap_p1_us, summary.gap_p50_us, summary.gap_p99_us))
-        spread = f"sd {_known(summary.gap_sd_us, '.1f')} us, {_known(summary.host_drift_ppm, '+.1f')} ppm against the host"
-        lines += [
-            f"sensor    {summary.model} ({mode}), {_known(summary.rate_rpm, '.2f')} rpm, {summary.field_of_view_gaps} field-of-view gaps",
-            f"clock     cycle {cycle}, residual {_known(summary.stamp_residual_us, '.3f')} us rms",
-            f"azimuth   {increment} hundredths of a degree a block, neighbours correlated {_known(summary.azimuth_autocorrelation, '+.2f')}",
-            f"returns   {_known(100 * summary.no_return_ratio, '.1f')} % empty",
-            f"arrival   gaps {gaps} us (1, 50, 99 %), {spread}, headers: {summary.headers}",
-        ]
-    if summary.position_packets:
-        states = ", ".join(_PPS_WORDS.get(state, str(state)) for state in summary.pps_states)
-        lines.append(f"position  {_known(summary.position_rate_hz, '.1f')} a second, PPS {states}, {summary.nmea_sentences} NMEA sentences")
-    return lines
 
 
 def _finding_lines(sensor: SensorResult) -> list[str]:

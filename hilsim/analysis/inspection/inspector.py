@@ -3,60 +3,43 @@
 Datagrams are grouped by addresses, ports and kind, and analysed in blocks as arrays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
-from hilsim.analysis.ground import Ground, Reason
-from hilsim.analysis.inspection.ground import GroundSample
+from hilsim.analysis.ground import Ground, Reason, fit_ground, points_of
+from hilsim.analysis.inspection.part import FlowInspection, InspectionPart
 from hilsim.analysis.inspection.result import CaptureSummary, FlowSummary, Place, SensorSummary
 from hilsim.analysis.inspection.statistics import GapLog, Spread
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.cepton.inspection import StdvFlow
-from hilsim.families.ouster.inspection import OusterImuFlow, OusterLidarFlow
-from hilsim.families.ouster.metadata_files import Identity, OusterMetadata
-from hilsim.families.velodyne.inspection import VelodyneDataFlow, VelodynePositionFlow
 from hilsim.limits import INSPECT_FLOWS
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.registry import family_parts
 
 _BLOCK_PACKETS = 512
 _MOST_FLOWS = INSPECT_FLOWS.bound
 """Largest number of flows of recognised packets, and of others; the capture of a busy network has any number of flows."""
 _FIRST_BYTES = 16
-_KnownFlow = VelodyneDataFlow | VelodynePositionFlow | StdvFlow | OusterLidarFlow | OusterImuFlow
-_KNOWN: dict[PacketKind, type[VelodyneDataFlow | VelodynePositionFlow | StdvFlow]] = {
-    PacketKind.VELODYNE_DATA: VelodyneDataFlow,
-    PacketKind.VELODYNE_POSITION: VelodynePositionFlow,
-    PacketKind.CEPTON_STDV: StdvFlow,
-}
-
-
-_Key = tuple[FlowKey, PacketKind, int, int]
-"""Addresses and kind; of Ouster's packets also size and serial number, because several sensors may share addresses in a capture that was written anew."""
-
-
-def _known_flow(kind: PacketKind, payload: bytes, identity: Identity | None) -> _KnownFlow | None:
-    if kind is PacketKind.OUSTER_LIDAR and identity is not None:
-        return OusterLidarFlow(payload, identity)
-    if kind is PacketKind.OUSTER_IMU:
-        return OusterImuFlow(payload)
-    return _KNOWN[kind]() if kind in _KNOWN else None
+_Key = tuple[FlowKey, PacketKind, Hashable]
+"""Addresses, kind, and the number that the family gives, because several sensors may share addresses in a capture that was written anew."""
 
 
 class _Flow:
     """Running figures of one flow."""
 
-    def __init__(self, kind: PacketKind, first: CapturedDatagram, start_ns: int, identity: Identity | None = None) -> None:
+    def __init__(self, kind: PacketKind, first: CapturedDatagram, start_ns: int, known: FlowInspection | None) -> None:
         self._kind = kind
         self._first = first
         self._start_ns = start_ns
         self._frames: list[int] = []
         self._host_ns: list[int] = []
         self._sizes: list[int] = []
-        self._known = _known_flow(kind, first.payload, identity)
-        self._sample = GroundSample(kind)
+        self._known = known
+        self._sample: list[bytes] = []
+        self._sample_left = 0 if known is None else known.sample_bytes
         self._packets = 0
         self._payload_bytes = 0
         self._smallest = self._largest = len(first.payload)
@@ -74,7 +57,11 @@ class _Flow:
         self._sizes.append(len(datagram.payload))
         if self._known is not None:
             self._known.take(datagram.payload)
-            self._sample.add(datagram.payload)
+            if len(datagram.payload) <= self._sample_left:
+                self._sample.append(datagram.payload)
+                self._sample_left -= len(datagram.payload)
+            else:
+                self._sample_left = 0
         if len(self._frames) >= _BLOCK_PACKETS:
             self._look()
 
@@ -111,9 +98,10 @@ class _Flow:
 
     def ground(self) -> Ground | Reason | None:
         """The ground in the first packets; None where they hold no points."""
-        known = self._known
-        geometry = known.geometry if isinstance(known, VelodyneDataFlow) else None
-        return self._sample.ground(geometry, known.metadata if isinstance(known, OusterLidarFlow) else None)
+        if self._known is None or not self._sample:
+            return None
+        points = self._known.points(self._sample)
+        return points if isinstance(points, Reason) else fit_ground(points_of(points))
 
     def summary(self) -> FlowSummary:
         """Figures of the datagrams so far."""
@@ -147,13 +135,15 @@ class _Flow:
 class Inspector:
     """Inspector of datagrams one by one, which gives a summary at any time."""
 
-    def __init__(self, metadata: OusterMetadata | None = None) -> None:
+    def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:
         """Inspect nothing yet.
 
         Args:
-            metadata: Metadata of Ouster sensors; None: there are none.
+            metadata: Metadata of sensors, as ``given_metadata`` gives them; None: there are none.
         """
-        self._metadata = metadata or OusterMetadata()
+        self._parts: dict[PacketKind, tuple[InspectionPart, Any]] = {
+            kind: (module.PART, (metadata or {}).get(family)) for family, module in family_parts("inspection").items() for kind in module.PART.kinds
+        }
         self._flows: dict[_Key, _Flow] = {}
         self._recognised = 0
         self._datagrams = 0
@@ -167,7 +157,7 @@ class Inspector:
         """Add one datagram.
 
         Raises:
-            CaptureError: metadata beside the capture of Ouster packets are invalid.
+            CaptureError: metadata beside the capture are invalid.
         """
         stamp_ns = datagram.host_stamp_ns
         if not self._datagrams:
@@ -179,21 +169,23 @@ class Inspector:
         self._datagrams += 1
         self._payload_bytes += len(datagram.payload)
         kind = recognise(datagram.payload)
-        identity = self._metadata.identify(datagram.payload) if kind is PacketKind.OUSTER_LIDAR else None
-        size = len(datagram.payload) if kind in {PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU} else 0
-        key = datagram.flow, kind, size, 0 if identity is None else identity.serial
-        flow = self._flows.get(key) or self._open(key, datagram, identity)
+        part, metadata = self._parts.get(kind, (None, None))
+        key = datagram.flow, kind, None if part is None else part.number(kind, datagram.payload, metadata)
+        flow = self._flows.get(key) or self._open(key, datagram)
         if flow is None:
             self._unlisted += 1
         else:
             flow.add(datagram)
 
-    def _open(self, key: _Key, first: CapturedDatagram, identity: Identity | None) -> _Flow | None:
-        is_known = key[1] is not PacketKind.OTHER
+    def _open(self, key: _Key, first: CapturedDatagram) -> _Flow | None:
+        kind = key[1]
+        is_known = kind is not PacketKind.OTHER
         if (self._recognised if is_known else len(self._flows) - self._recognised) >= _MOST_FLOWS:
             return None
         self._recognised += is_known
-        flow = self._flows[key] = _Flow(key[1], first, self._start_ns, identity)
+        part, metadata = self._parts.get(kind, (None, None))
+        known = None if part is None else part.flow(kind, first.payload, metadata)
+        flow = self._flows[key] = _Flow(kind, first, self._start_ns, known)
         return flow
 
     def summary(self) -> CaptureSummary:
@@ -220,11 +212,11 @@ class Inspector:
         return next((ground for ground in found if ground is not None), None)
 
 
-def inspect(datagrams: Iterable[CapturedDatagram], metadata: OusterMetadata | None = None) -> CaptureSummary:
-    """Summarise a stream of datagrams; Ouster sensors with ``metadata``, if there are any.
+def inspect(datagrams: Iterable[CapturedDatagram], metadata: Mapping[str, Any] | None = None) -> CaptureSummary:
+    """Summarise a stream of datagrams; ``metadata`` as for ``Inspector``.
 
     Raises:
-        CaptureError: metadata beside the capture of Ouster packets are invalid.
+        CaptureError: metadata beside the capture are invalid.
     """
     inspector = Inspector(metadata)
     for datagram in datagrams:

@@ -1,24 +1,19 @@
 """Evaluation of the sensors' own time stamps: missing packets, and steps of the clock."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.inspection.result import DeviceClock, Missing, Place
 from hilsim.analysis.inspection.statistics import ClockLine
 from hilsim.analysis.inspection.times import CaptureTimes
-from hilsim.families.velodyne.stream import SeenTurn, UnsettledLoss
 
 
 class MissingLog:
-    """Log of packets missing between others.
+    """Log of packets missing between others."""
 
-    Args:
-        seen: Degrees of the turn at which the sensor has fired; None for a sensor that does not turn.
-    """
-
-    def __init__(self, seen: SeenTurn | None = None) -> None:
-        self._seen = seen
-        self._unsettled: list[tuple[UnsettledLoss, Place]] = []
+    def __init__(self) -> None:
         self._packets = 0
         self._runs = 0
         self._longest_run = 0
@@ -32,18 +27,13 @@ class MissingLog:
         if absent[worst] > self._longest_run:
             self._longest_run, self._longest_after = int(absent[worst]), times.place(worst - 1)
 
-    def hold(self, loss: UnsettledLoss, after: Place) -> None:
-        """Add packets missing after a place that may be of a part of the turn without firings."""
-        self._unsettled.append((loss, after))
-
-    def summary(self) -> Missing:
-        """Figures of the missing packets."""
-        lost = [(loss.packets, after) for loss, after in self._unsettled if self._seen is None or loss.is_lost(self._seen)]
-        packets = self._packets + sum(count for count, _ in lost)
+    def summary(self, further: Sequence[tuple[int, Place]] = ()) -> Missing:
+        """Figures of the missing packets, with further ones: numbers of packets, and the places of the last ones before them."""
+        packets = self._packets + sum(count for count, _ in further)
         if packets <= 0:
             return Missing(packets=0, runs=0, longest_run=0, longest_after=None)
-        longest, after = max([*lost, (self._longest_run, self._longest_after)], key=lambda run: run[0])
-        return Missing(packets=packets, runs=self._runs + len(lost), longest_run=longest, longest_after=after)
+        longest, after = max([*further, (self._longest_run, self._longest_after)], key=lambda run: run[0])
+        return Missing(packets=packets, runs=self._runs + len(further), longest_run=longest, longest_after=after)
 
 
 class StampLog:

@@ -1,12 +1,21 @@
 """Inspection of Cepton STDV flows: points, frames, loss and clock by headers and the points' frame parity."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.inspection.result import StdvPoints
+from hilsim.analysis.decode import batch_of
+from hilsim.analysis.inspection.lines import Line, captured_lines, clock_lines, counted, detail, missing_lines, problem, times
+from hilsim.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
+from hilsim.analysis.inspection.result import DeviceClock, FlowSummary, Missing
 from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
+from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, StdvHeader, read_stdv_header
+from hilsim.protocols.recognise import PacketKind
 
 _SEQUENCES = 1 << 32
 _NO_SEQUENCE = -1
@@ -15,8 +24,46 @@ _MOST_OVERTAKEN = 16
 _HOST_DOUBT_US = 300_000
 
 
-class StdvFlow:
+@dataclass(frozen=True, kw_only=True)
+class StdvPoints(FlowDetails):
+    """Figures of the STDV headers."""
+
+    versions: Annotated[tuple[int, ...], "Header versions seen."]
+    points: Annotated[int, "Number of points."]
+    fewest_points: Annotated[int, "Smallest number of points in a packet."]
+    most_points: Annotated[int, "Largest number of points in a packet."]
+    frames: Annotated[int, "Number of frames by the frame parity, of which the first and last may be incomplete."]
+    sequence_breaks: Annotated[int, "Number of sequence numbers that go back or leap by more than 2**31, as after a restart."]
+    missing: Annotated[Missing | None, "Packets missing by the sequence numbers; None without numbers (header version 1)."]
+    clock: Annotated[DeviceClock, "Clock of the reference timestamps."]
+
+    @property
+    def loops_seamlessly(self) -> bool:
+        """Whether two places of the flow may fit each other."""
+        return True
+
+    def lines(self, flow: FlowSummary) -> Iterator[Line]:
+        """Yield lines of the report."""
+        each = f"{self.most_points}" if self.fewest_points == self.most_points else f"{self.fewest_points} to {self.most_points}"
+        yield detail("points", f"{self.points:,}, {each} a packet, {counted(self.frames, 'frame')} by the frame parity")
+        clock = self.clock
+        span = f"{clock.first_us / 1e6:,.3f} to {clock.last_us / 1e6:,.3f} s"
+        if self.missing is None:
+            span += ", no sequence numbers to find missing packets by"
+        elif not self.missing.packets:
+            span += ", no packet missing"
+        yield detail("stamps", span)
+        yield from captured_lines(flow)
+        yield from missing_lines(self.missing)
+        if self.sequence_breaks:
+            yield problem(f"sequence numbers start anew {times(self.sequence_breaks)}")
+        yield from clock_lines(clock, flow.packets)
+
+
+class StdvFlow(FlowInspection):
     """STDV packets from one address to another."""
+
+    sample_bytes = 600_000  # as for a Velodyne
 
     def __init__(self) -> None:
         self._headers: list[StdvHeader] = []
@@ -87,6 +134,10 @@ class StdvFlow:
         step[(sequence == _NO_SEQUENCE) | (before == _NO_SEQUENCE)] = 0
         return step
 
+    def points(self, payloads: list[bytes]) -> npt.NDArray[Any]:
+        """Points of packets."""
+        return decode_cepton(batch_of(payloads))
+
     def summary(self) -> StdvPoints:
         """Figures of the flow, after at least one block."""
         return StdvPoints(
@@ -99,3 +150,28 @@ class StdvFlow:
             missing=self._missing.summary() if self._has_sequences else None,
             clock=self._stamps.summary(),
         )
+
+
+_UNKNOWN = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO))
+
+
+def _format_lines(flows: Sequence[FlowSummary]) -> Iterator[Line]:
+    """Yield lines on formats that are not public."""
+    kinds = {flow.kind for flow in flows}
+    if PacketKind.CEPTON_INFZ in kinds:
+        yield detail(
+            "format", "of INFZ is not public, only measured: of its bytes a replay changes none but what is to be added to points' times for UTC"
+        )
+    verbatim = dict.fromkeys(flow.kind.split()[1] for flow in flows if flow.kind in _UNKNOWN)
+    if verbatim:
+        yield detail("format", f"of {' and '.join(verbatim)} is not public: replayed byte for byte, paced by capture times")
+    if "STDT" in verbatim and "INFO" not in verbatim:
+        yield problem("no INFO packet: Cepton's software passes points over until it has seen one")
+
+
+PART = InspectionPart(
+    kinds=_UNKNOWN | {PacketKind.CEPTON_STDV, PacketKind.CEPTON_INFZ},
+    flow=lambda kind, _payload, _metadata: StdvFlow() if kind is PacketKind.CEPTON_STDV else None,
+    title="Cepton",
+    lines=_format_lines,
+)

@@ -1,29 +1,147 @@
 """Inspection of Ouster flows: lidar packets by their headers and columns, IMU packets of both forms."""
 
+import math
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.inspection.result import Missing, OusterImu, OusterLidar, Place
+from hilsim.analysis.ground import Reason
+from hilsim.analysis.inspection.lines import Line, captured_lines, clock_lines, detail, missing_lines, problem, times
+from hilsim.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
+from hilsim.analysis.inspection.result import DeviceClock, FlowSummary, Missing, Place
 from hilsim.analysis.inspection.stamps import StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
-from hilsim.families.ouster.metadata_files import Identity, packet_size
+from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, packet_size
+from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
 from hilsim.families.ouster.protocol.headers import VALID_STATUS
 from hilsim.families.ouster.protocol.imu import IMU_DTYPE, IMU_PACKET_SIZE, MEASUREMENT_DTYPE, MEASUREMENT_SIZE, NMEA_SIZE
-from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.recognition import describe_fits, fits_of
 from hilsim.families.ouster.stream import Heads, PacketOrder, Run, columns_seen, cut_head, read_heads, sent_packets
+from hilsim.protocols.recognise import PacketKind
 
 _HOST_DOUBT_NS = 300_000_000
 _FIRST_MEASUREMENT, _FOOTER_SIZE, _NMEA_AT = 132, 32, 40
+_MOST_IDS = 4
 _LONGEST_STEP_NS = 1_000_000_000
 
 
-class OusterLidarFlow:
+@dataclass(frozen=True, kw_only=True)
+class OusterLidar(FlowDetails):
+    """Figures of the lidar packets of one Ouster sensor."""
+
+    serial: Annotated[int, "Serial number in the packets; 0 in packets without packet header."]
+    header: Annotated[str, "Kind of the packet header: ``NONE``, ``STANDARD`` or ``FUSA``."]
+    model: Annotated[str | None, "Product line by the metadata, as ``OS-1-128``; None without metadata, as the next four."]
+    firmware: Annotated[str | None, "Version of the firmware."]
+    profile: Annotated[str | None, "Lidar profile."]
+    lidar_mode: Annotated[str | None, "Columns a turn and turns a second of the setting, as ``1024x10``."]
+    column_window: Annotated[tuple[int, int] | None, "First and last measurement id that is sent."]
+    channels: Annotated[int, "Beams; 0 if the metadata are missing and the packets' size allows several."]
+    fits: Annotated[str, "Profiles and channels that the packets' size allows, as text; empty with metadata."]
+    mismatch: Annotated[str, "Disagreement of packets and metadata; empty for none."]
+    init_ids: Annotated[tuple[int, ...], "Initialisation ids seen, the most frequent first."]
+    first_frame_id: Annotated[int, "Frame id of the first packet."]
+    last_frame_id: Annotated[int, "Frame id of the last packet."]
+    frames: Annotated[int, "Number of frames, of which the first and last may be incomplete."]
+    frame_breaks: Annotated[int, "Number of times that frame ids began anew."]
+    columns_per_frame: Annotated[int, "Columns a turn, by the metadata, else those of the smallest mode with the measurement ids seen."]
+    columns: Annotated[int, "Number of columns in the packets."]
+    invalid_columns: Annotated[int, "Number of those with status 0, as outside the azimuth window."]
+    frame_rate_hz: Annotated[float, "Turns a second by the columns' stamps."]
+    column_period_us: Annotated[float, "Mean time from a column to the next one."]
+    column_period_sd_us: Annotated[float, "Standard deviation of that time."]
+    stamp_grid_ns: Annotated[int, "Largest number of nanoseconds of which all stamps are multiples."]
+    alert_flags: Annotated[tuple[int, ...], "Values of the alert flags seen, the most frequent first."]
+    missing: Annotated[Missing, "Packets missing by frame ids and measurement ids."]
+    clock: Annotated[DeviceClock, "Clock of the stamps of the packets' last columns."]
+
+    @property
+    def title(self) -> str:
+        """Model, profile and mode."""
+        if self.model is None:
+            channels = f", {self.channels} channels" if self.channels else ""
+            return f"Ouster{_of_serial(self)}, {self.profile or 'unknown profile'}{channels}, {self.columns_per_frame} columns a turn"
+        returns = f"Ouster {self.model}, firmware {self.firmware}, {self.profile}, {self.lidar_mode}"
+        return f"{returns}{_of_serial(self)}"
+
+    @property
+    def loops_seamlessly(self) -> bool:
+        """Whether two places of the flow may fit each other: those of several frames."""
+        return self.frames > 1
+
+    def lines(self, flow: FlowSummary) -> Iterator[Line]:
+        """Yield lines of the report."""
+        yield detail("frames", _frames(self))
+        yield detail("columns", _columns(self))
+        clock = self.clock
+        period = "" if math.isnan(self.column_period_us) else f", a column each {self.column_period_us:.3f} ± {self.column_period_sd_us:.3f} us"
+        missing = "" if self.missing.packets else ", no packet missing"
+        yield detail("stamps", f"{clock.first_us / 1e6:,.3f} to {clock.last_us / 1e6:,.3f} s, multiples of {self.stamp_grid_ns} ns{period}{missing}")
+        yield detail("header", _header(self))
+        if self.fits:
+            yield problem(f"there are no metadata of this sensor: {self.fits}")
+        if self.mismatch:
+            yield problem(self.mismatch)
+        if self.frame_breaks:
+            yield problem(f"frame ids begin anew {times(self.frame_breaks)}")
+        yield from captured_lines(flow)
+        yield from missing_lines(self.missing)
+        yield from clock_lines(clock, flow.packets)
+
+
+def _of_serial(lidar: OusterLidar) -> str:
+    return f", serial number {lidar.serial}" if lidar.serial else ""
+
+
+def _frames(lidar: OusterLidar) -> str:
+    rate = "" if math.isnan(lidar.frame_rate_hz) else f", {lidar.frame_rate_hz:.3f} a second"
+    if lidar.frames == 1:
+        return f"1, frame id {lidar.first_frame_id}{rate}"
+    return f"{lidar.frames:,}, frame ids {lidar.first_frame_id} to {lidar.last_frame_id}{rate}"
+
+
+def _columns(lidar: OusterLidar) -> str:
+    window = lidar.column_window
+    is_whole = window is None or (window[1] + 1 - window[0]) % lidar.columns_per_frame == 0
+    view = "" if is_whole or window is None else f", window {window[0]} to {window[1]}"
+    invalid = f", {lidar.invalid_columns:,} not valid (status 0)" if lidar.invalid_columns else ""
+    return f"{lidar.columns:,} of {lidar.columns_per_frame} a turn{view}{invalid}"
+
+
+def _header(lidar: OusterLidar) -> str:
+    if lidar.header == "NONE":
+        return "none (LEGACY): packets state neither serial number nor initialisation id"
+    ids = ", ".join(map(str, lidar.init_ids[:_MOST_IDS])) + (" …" if len(lidar.init_ids) > _MOST_IDS else "")
+    alerts = ", ".join(f"0x{value:02x}" for value in lidar.alert_flags[:_MOST_IDS])
+    return f"{lidar.header}, initialisation id {ids}, alert flags {alerts}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OusterImu(FlowDetails):
+    """Figures of IMU packets."""
+
+    form: Annotated[str, "``LEGACY`` (48 bytes) or ``ACCEL32_GYRO32_NMEA``."]
+    rate_hz: Annotated[float, "Measurements a second by their stamps."]
+    measurements_per_packet: Annotated[int, "Measurements a packet."]
+    acceleration_g: Annotated[float, "Mean norm of the acceleration."]
+    sentence: Annotated[str | None, "NMEA sentence seen last; None without one."]
+
+    def lines(self, _flow: FlowSummary) -> Iterator[Line]:
+        """Yield lines of the report."""
+        rate = "" if math.isnan(self.rate_hz) else f", {self.rate_hz:.2f} measurements a second"
+        each = "" if self.measurements_per_packet == 1 else f", {self.measurements_per_packet} a packet"
+        yield detail("IMU", f"{self.form}{rate}{each}, mean acceleration {self.acceleration_g:.3f} g{f', {self.sentence}' if self.sentence else ''}")
+
+
+class OusterLidarFlow(FlowInspection):
     """Lidar packets of one sensor from one address to another."""
+
+    sample_bytes = 2_200_000  # a frame of 1024 columns, 128 channels and two returns
 
     def __init__(self, first: bytes, identity: Identity) -> None:
         """Prepare for packets like the ``first``.
@@ -49,11 +167,12 @@ class OusterLidarFlow:
         self._last_ns: int | None = None
         self._periods = np.zeros(3)  # count, sum and sum of squares of the times between columns, us
 
-    @property
-    def metadata(self) -> SensorMetadata | None:
-        """Metadata by which the pixels can be read."""
+    def points(self, payloads: list[bytes]) -> npt.NDArray[Any] | Reason:
+        """Points of packets, if the metadata are known."""
         found = self._identity
-        return found.metadata if found.is_sure and found.metadata is not None and packet_size(found.metadata) == self._size else None
+        if not found.is_sure or found.metadata is None or packet_size(found.metadata) != self._size:
+            return Reason(reason="the metadata must be known for its beams' angles")
+        return OusterDecoder(found.metadata).points(stacked_payloads(payloads))
 
     def take(self, payload: bytes) -> None:
         """Store the headers of a payload, which has the size of the first, until ``look``."""
@@ -154,7 +273,7 @@ def _by_frequency(counts: Counter[int]) -> tuple[int, ...]:
     return tuple(value for value, _ in counts.most_common())
 
 
-class OusterImuFlow:
+class OusterImuFlow(FlowInspection):
     """IMU packets from one address to another, of the size of the first."""
 
     def __init__(self, first: bytes) -> None:
@@ -207,3 +326,18 @@ class OusterImuFlow:
             acceleration_g=self._norms_g / self._measurements,
             sentence=self._sentence.decode("ascii", errors="backslashreplace").strip() or None,
         )
+
+
+_NO_METADATA = OusterMetadata()
+
+
+def _flow(kind: PacketKind, first: bytes, metadata: OusterMetadata | None) -> FlowInspection:
+    return OusterLidarFlow(first, (metadata or _NO_METADATA).identify(first)) if kind is PacketKind.OUSTER_LIDAR else OusterImuFlow(first)
+
+
+def _number(kind: PacketKind, payload: bytes, metadata: OusterMetadata | None) -> tuple[int, int]:
+    """Size of a packet, and the serial number of a lidar packet."""
+    return len(payload), (metadata or _NO_METADATA).identify(payload).serial if kind is PacketKind.OUSTER_LIDAR else 0
+
+
+PART = InspectionPart(kinds=frozenset((PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU)), flow=_flow, number=_number)

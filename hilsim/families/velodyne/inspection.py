@@ -4,19 +4,26 @@ The data packet has no sequence number: missing packets appear only as a step of
 and captures of real units.
 """
 
+import math
 import re
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.inspection.result import VelodyneData, VelodynePosition
+from hilsim.analysis.decode import batch_of
+from hilsim.analysis.ground import Reason
+from hilsim.analysis.inspection.lines import Line, captured_lines, clock_lines, counted, detail, missing_lines, problem
+from hilsim.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
+from hilsim.analysis.inspection.result import DeviceClock, FlowSummary, Missing, Place
 from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
-from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE
-from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.points import decode_velodyne
+from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE, ReturnMode
 from hilsim.families.velodyne.protocol.models import BY_NAME, BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
-from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE
+from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE, PPS_WORDS
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG
 from hilsim.families.velodyne.stream import (
     CLOCK_DOUBT_RATIO,
@@ -28,6 +35,7 @@ from hilsim.families.velodyne.stream import (
     stamp_steps_us,
     whole_cycles,
 )
+from hilsim.protocols.recognise import PacketKind
 from hilsim.units import TURN_CDEG
 
 _LOWER_BANK_FLAG = 0xDDFF
@@ -37,13 +45,96 @@ _HOST_DOUBT_US = 300_000  # captures made from a robot's messages have one time 
 _LONGEST_PAUSE_US = 250_000  # a narrow field of view at 300 rpm, with a margin
 _LONGEST_CYCLE_US = 20_000  # far longer than any packet's firings
 _MOST_OVERTAKEN = 16
+_MOST_MODES = 3  # an HDL-64E has other values in those bytes
 _WHOLE_TURN = ((0.0, 360.0),)
 _RMC_DATE = re.compile(rb"\$..RMC,(?:[^,]*,){8}(\d\d)(\d\d)(\d\d)")
 _TIME = re.compile(rb"\$..(?:RMC|GGA),(\d\d)(\d\d)(\d\d)")
 
 
-class VelodyneDataFlow:
+@dataclass(frozen=True, kw_only=True)
+class VelodyneData(FlowDetails):
+    """Figures of the data packets."""
+
+    model: Annotated[str | None, "Model by the product byte and the time between packets; None if neither is known."]
+    is_early_unit: Annotated[bool, "Whether it is a VLP-16 with the HDL-32E's product byte, as in 2014 firmware."]
+    products: Annotated[tuple[int, ...], "Product bytes seen, the most frequent first."]
+    return_modes: Annotated[tuple[int, ...], "Return mode bytes seen, the most frequent first."]
+    cycle_us: Annotated[float, "Time between packets by which steps are judged: the model's for the most frequent mode, else as measured."]
+    rotation_rate_rpm: Annotated[float, "Rotation rate by azimuth and stamps."]
+    azimuth_sectors_deg: Annotated[
+        tuple[tuple[float, float], ...],
+        "Recorded parts of the turn, ``(start, end)``; only (0, 360) if nothing is left out or fewer than two turns were recorded.",
+    ]
+    missing: Annotated[Missing, "Packets missing by the stamps, because the format has no sequence number."]
+    clock: Annotated[DeviceClock, "Clock of the stamps."]
+
+    @property
+    def title(self) -> str:
+        """Model, return modes and rate."""
+        model = self.model or f"Velodyne of unknown model (product byte 0x{self.products[0]:02x})"
+        if len(self.return_modes) > _MOST_MODES:
+            return model
+        known = [ReturnMode.find(byte) for byte in self.return_modes]
+        modes = " and ".join(mode.words if mode else f"unknown mode 0x{byte:02x}" for mode, byte in zip(known, self.return_modes, strict=True))
+        has_several = len(known) > 1 or any(mode is not None and mode.is_dual for mode in known)
+        rate = "" if math.isnan(self.rotation_rate_rpm) else f", {self.rotation_rate_rpm:.1f} rpm"
+        return f"{model}, {modes} return{'s' if has_several else ''}{rate}"
+
+    @property
+    def loops_seamlessly(self) -> bool:
+        """Whether two places of the flow may fit each other."""
+        return True
+
+    def lines(self, flow: FlowSummary) -> Iterator[Line]:
+        """Yield lines of the report."""
+        if self.azimuth_sectors_deg != ((0.0, 360.0),):
+            yield detail("view", ", ".join(f"{start:.1f} to {end:.1f} deg" for start, end in self.azimuth_sectors_deg) + " of azimuth only")
+        clock = self.clock
+        past = f"{_past_hour(clock.first_us)} to {_past_hour(clock.last_us)} past the hour"
+        yield detail("stamps", past if self.missing.packets else f"{past}, no packet missing")
+        yield from captured_lines(flow)
+        yield from missing_lines(self.missing)
+        yield from clock_lines(clock, flow.packets)
+        if self.is_early_unit:
+            product = BY_PRODUCT[self.products[0]].name
+            yield problem(f"it sends the product byte of an {product} (0x{self.products[0]:02x}), as 2014 firmware does: name the model to decoders")
+
+
+def _past_hour(stamp_us: int) -> str:
+    minutes, us = divmod(stamp_us, 60_000_000)
+    return f"{minutes:02d}:{us / 1e6:06.3f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VelodynePosition(FlowDetails):
+    """Figures of the position packets."""
+
+    rate_hz: Annotated[float, "Packets a second by their stamps."]
+    pps_states: Annotated[tuple[int, ...], "States seen, the most frequent first."]
+    sentences: Annotated[int, "Number of different consecutive NMEA sentences."]
+    first_sentence: Annotated[str | None, "First sentence as text without its line end, or None."]
+    last_sentence: Annotated[str | None, "Last sentence as text without its line end, or None."]
+    first_sentence_utc: Annotated[
+        str | None, "Time of the first sentence, ``2016-01-21T08:18:02Z``, without the date if it has none; None without a time."
+    ]
+    last_sentence_utc: Annotated[str | None, "Time of the last sentence, in the same form."]
+
+    def lines(self, _flow: FlowSummary) -> Iterator[Line]:
+        """Yield lines of the report."""
+        states = ", then ".join(PPS_WORDS.get(state, f"0x{state:02x}") for state in self.pps_states)
+        if self.first_sentence is None:
+            yield detail("GPS", f"PPS {states}, no NMEA sentence")
+            return
+        kind = self.first_sentence.split(",")[0].lstrip("$")
+        first, last = self.first_sentence_utc, self.last_sentence_utc
+        span = f"{first}" if first == last else f"{first} to {last}"
+        yield detail("GPS", f"PPS {states}, {kind} {'without a time' if first is None else span}, {counted(self.sentences, 'sentence')}")
+
+
+class VelodyneDataFlow(FlowInspection):
     """Data packets from one address to another."""
+
+    sample_bytes = 600_000  # 500 packets, with 192,000 points at most: the first 0.7 s of a VLP-16
 
     def __init__(self) -> None:
         self._payloads: list[bytes] = []
@@ -57,7 +148,8 @@ class VelodyneDataFlow:
         self._single_cycle_us = float("nan")
         self._is_settled = False
         self._stamps = StampLog()
-        self._missing = MissingLog(self._seen)
+        self._missing = MissingLog()
+        self._unsettled: list[tuple[UnsettledLoss, Place]] = []
         self._before: LastPacket | None = None
         self._was_dual = False
         self._turned_cdeg = 0
@@ -99,7 +191,7 @@ class VelodyneDataFlow:
         is_unsettled = pauses & is_unseen & ~is_planned & (absent > 0)
         for row in np.flatnonzero(is_unsettled).tolist():
             loss = UnsettledLoss(packets=int(absent[row]), from_cdeg=int(former[row]), to_cdeg=int(run.azimuth[row, 0]))
-            self._missing.hold(loss, times.place(row - 1))
+            self._unsettled.append((loss, times.place(row - 1)))
         self._missing.look(np.where(is_unsettled, 0, absent), times)
         is_near = is_next & ~azimuth.has_gap
         self._stamps.look(run.stamp_us, step_us, is_sound=follows | is_planned | is_late, is_late=is_late, is_point=is_near, times=times)
@@ -129,11 +221,12 @@ class VelodyneDataFlow:
                 cycle_us = float(typical.mean())
         self._single_cycle_us = cycle_us * (2.0 if mostly_dual else 1.0)
 
-    @property
-    def geometry(self) -> FiringGeometry | None:
-        """Lasers of the model, as far as it is known by now."""
+    def points(self, payloads: list[bytes]) -> npt.NDArray[Any] | Reason:
+        """Points of packets, if the model is known by now."""
         model = self._model or BY_NAME.get(self._model_name() or "")
-        return None if model is None else model.geometry
+        return (
+            Reason(reason="the model must be known for its lasers' angles") if model is None else decode_velodyne(batch_of(payloads), model.geometry)
+        )
 
     def summary(self) -> VelodyneData:
         """Figures of the flow, after at least one block."""
@@ -147,7 +240,7 @@ class VelodyneDataFlow:
             cycle_us=self._single_cycle_us / float(RETURNS_BY_MODE_BYTE[modes[0]]),
             rotation_rate_rpm=rate_rpm,
             azimuth_sectors_deg=self._seen_sectors(rate_rpm),
-            missing=self._missing.summary(),
+            missing=self._missing.summary([(loss.packets, after) for loss, after in self._unsettled if loss.is_lost(self._seen)]),
             clock=self._stamps.summary(),
         )
 
@@ -176,7 +269,7 @@ def _by_frequency(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(value for value in np.argsort(-counts, kind="stable").tolist() if counts[value])
 
 
-class VelodynePositionFlow:
+class VelodynePositionFlow(FlowInspection):
     """Position packets from one address to another."""
 
     def __init__(self) -> None:
@@ -241,3 +334,10 @@ def _sentence_utc(sentence: bytes) -> str | None:
         return time
     day, month, year = (group.decode() for group in date.groups())
     return f"20{year}-{month}-{day}T{time}Z"
+
+
+_FLOWS: dict[PacketKind, type[VelodyneDataFlow | VelodynePositionFlow]] = {
+    PacketKind.VELODYNE_DATA: VelodyneDataFlow,
+    PacketKind.VELODYNE_POSITION: VelodynePositionFlow,
+}
+PART = InspectionPart(kinds=frozenset(_FLOWS), flow=lambda kind, _payload, _metadata: _FLOWS[kind]())

@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hilsim.analysis.conformance.checker import StreamChecker, check
 from hilsim.analysis.conformance.report import render_text, to_json
-from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.velodyne.conformance.checker import Checker, check
 
 
 def test_feeding_in_pieces_gives_the_result_of_feeding_at_once(dual):
     datagrams = dual.datagrams()
-    checker = Checker()
+    checker = StreamChecker()
     for start in range(0, len(datagrams), 37):
         checker.feed(datagrams[start : start + 37])
     assert to_json(checker.result()) == to_json(check(datagrams))
@@ -21,7 +20,7 @@ def test_feeding_in_pieces_gives_the_result_of_feeding_at_once(dual):
 
 def test_the_result_may_be_asked_for_between_feedings(single):
     datagrams = single.datagrams()
-    checker = Checker()
+    checker = StreamChecker()
     checker.feed(datagrams[:300])
     first = checker.result().sensors[0].summary.data_packets
     checker.feed(datagrams[300:])
@@ -35,7 +34,7 @@ def test_findings_about_single_packets_are_handed_out_once_while_feeding(streams
 
     nothing = {"position": np.zeros((0, 512), np.uint8), "position_host_ns": np.zeros(0, np.int64)}
     datagrams = spoil(streams.vlp16(2500), unflag).change(**nothing).datagrams()
-    checker = Checker()
+    checker = StreamChecker()
     told = [finding.rule for start in range(0, len(datagrams), 500) for _, finding in checker.feed(datagrams[start : start + 500])]
     assert told == ["data.flag"]
 
@@ -194,7 +193,7 @@ def test_memory_does_not_grow_with_the_stream(streams):
             yield from block
 
     def peak(repeats):
-        checker = Checker()
+        checker = StreamChecker()
         source = datagrams(repeats)
         tracemalloc.start()
         checker.feed(source)
@@ -204,18 +203,6 @@ def test_memory_does_not_grow_with_the_stream(streams):
         return size
 
     assert peak(12) < 1.3 * peak(3)
-
-
-def test_a_cepton_stream_is_reported_not_to_be_checked():
-    points = bytes.fromhex("5354445602180000 0000000000000000 000a0000 00000000".replace(" ", ""))
-    datagrams = [
-        CapturedDatagram(0, "127.0.2.1", 8808, "127.0.0.1", 8808, payload, None, is_ethernet=False, frame=1)
-        for payload in (points, b"INFZ" + bytes(84), b"other")
-    ]
-    result = check(datagrams)
-    (finding,) = result.findings
-    assert finding.message == "no Velodyne data packets among 3 datagrams; 2 are a Cepton sensor's, and only Velodyne streams are checked"
-    assert (result.passed, result.strangers) == (False, 3)
 
 
 def numbered(datagrams, sensors):
@@ -233,7 +220,7 @@ def test_of_sensors_without_end_the_first_are_checked_and_the_rest_is_counted(si
     result = check(many)
     assert len(result.sensors) == 128
     (finding,) = [finding for finding in result.findings if finding.rule == "stream.many"]
-    assert finding.message == "only the first 128 sensors were checked: 1,744 packets of 872 further addresses were counted only"
+    assert finding.message == "only the first 128 Velodyne sensors were checked: 1,744 packets of others were counted only"
     assert result.datagrams == 2000
 
 
@@ -241,7 +228,7 @@ def test_memory_does_not_grow_with_the_number_of_addresses(single):
     template = single.datagrams()[0]
     check(numbered([template] * 300, 300))
     tracemalloc.start()
-    checker = Checker()
+    checker = StreamChecker()
     checker.feed(numbered([template] * 200, 200))
     before = tracemalloc.get_traced_memory()[0]
     checker.feed(replace(template, source=f"11.0.{number // 256}.{number % 256}") for number in range(20_000))
@@ -252,10 +239,10 @@ def test_memory_does_not_grow_with_the_number_of_addresses(single):
 
 @pytest.mark.extended
 def test_waiting_packets_are_bounded_for_any_number_of_sensors(single):
-    checker = Checker()
+    checker = StreamChecker()
     most = 0
     for datagram in numbered([datagram for _ in range(40) for datagram in single.datagrams()], 100):
         checker.feed([datagram])
-        most = max(most, sum(sensor.waiting for sensor in checker._sensors.values()))
+        most = max(most, sum(sensor.waiting for sensor in checker._all()))
     assert 16_000 < most <= 16_384
     assert sum(sensor.summary.data_packets + sensor.summary.position_packets for sensor in checker.result().sensors) == 40 * len(single.datagrams())

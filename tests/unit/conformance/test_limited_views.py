@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.inspection.inspector import Inspector
 from hilsim.api.packet import datagrams_of
 from hilsim.families.velodyne.stream import SeenTurn

@@ -44,10 +44,3 @@ def test_an_early_vlp16_is_known_by_its_timing(capture, judge):
 @pytest.mark.parametrize("name", ["vlp16_strongest_1200rpm.pcap", "hdl32e_strongest.pcap"])
 def test_azimuth_36000_of_old_firmware_is_a_warning(capture, judge, name):
     assert "azimuth.range" in judge(CaptureFile(capture(name))).warnings
-
-
-def test_another_makers_capture_is_an_error_and_not_a_sensor(capture, judge):
-    verdict = judge(CaptureFile(capture("cepton_hr80_two_sensors.pcap")))
-    assert verdict.errors == {"stream.none"}
-    assert "no Velodyne data packets among 3018 datagrams" in verdict.first("stream.none").message
-    assert verdict.result.sensors == ()

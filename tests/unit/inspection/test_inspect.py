@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from hilsim.analysis.inspection.inspector import Inspector, inspect
-from hilsim.analysis.inspection.result import StdvPoints, VelodyneData, VelodynePosition
 from hilsim.analysis.inspection.statistics import ClockLine, Spread
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.families.cepton.inspection import StdvPoints
+from hilsim.families.velodyne.inspection import VelodyneData, VelodynePosition
 from hilsim.protocols.recognise import PacketKind
 from tests.unit.conformance.streams import position_packets, vlp16
 

@@ -7,10 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from hilsim.analysis.inspection.inspector import inspect
-from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text
-from hilsim.analysis.inspection.result import OusterImu, OusterLidar
+from hilsim.analysis.inspection.lines import Tone
+from hilsim.analysis.inspection.report import CaptureFacts, render_text
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.inspect import inspect as inspect_command
+from hilsim.families.ouster.inspection import OusterImu, OusterLidar
 from hilsim.families.ouster.metadata_files import OusterMetadata
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
@@ -20,13 +21,13 @@ FACTS = CaptureFacts(file="x.pcap", format="PCAP", size_bytes=0, frames=1, notes
 
 
 def details(datagrams, *metadata):
-    summary = inspect(datagrams, OusterMetadata(metadata))
+    summary = inspect(datagrams, {"ouster": OusterMetadata(metadata)})
     flows = [flow.details for found in summary.sensors for flow in found.flows]
     return [each for each in flows if isinstance(each, OusterLidar)], [each for each in flows if isinstance(each, OusterImu)]
 
 
 def problems(datagrams, *metadata):
-    lines = render_text(FACTS, inspect(datagrams, OusterMetadata(metadata)))
+    lines = render_text(FACTS, inspect(datagrams, {"ouster": OusterMetadata(metadata)}))
     return [line.text.strip(" !") for line in lines if line.tone is Tone.PROBLEM]
 
 
@@ -139,7 +140,7 @@ def test_captures_of_real_units_are_described(capture, name, expected):
 @pytest.mark.parametrize(("name", "height_m"), [("OS-2-128-U1_v2.3.0_1024x10", 1.88), ("OS-0-32-U1_v2.2.0_1024x10", 1.31)])
 def test_the_ground_is_found_under_real_units(capture, name, height_m):
     path = capture(f"ouster/{name}.pcap")
-    (found,) = inspect(CaptureFile(path), OusterMetadata(capture=path)).sensors
+    (found,) = inspect(CaptureFile(path), {"ouster": OusterMetadata(capture=path)}).sensors
     assert found.ground.height_m == pytest.approx(height_m, abs=0.05)
 
 
@@ -159,6 +160,6 @@ def test_the_sensors_behind_fragments_are_described(capture):
 
 def _of_file(path):
 
-    summary = inspect(CaptureFile(path), OusterMetadata(capture=path))
+    summary = inspect(CaptureFile(path), {"ouster": OusterMetadata(capture=path)})
     flows = [flow.details for found in summary.sensors for flow in found.flows]
     return [each for each in flows if isinstance(each, OusterLidar)], [each for each in flows if isinstance(each, OusterImu)]

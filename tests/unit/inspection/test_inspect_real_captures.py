@@ -5,9 +5,9 @@ import math
 import pytest
 import velodyne_decoder
 
+from hilsim.analysis.conformance.checker import check
 from hilsim.analysis.inspection.inspector import inspect
 from hilsim.capture.pcap import CaptureFile
-from hilsim.families.velodyne.conformance.checker import check
 from hilsim.protocols.recognise import PacketKind
 
 VELODYNE = {

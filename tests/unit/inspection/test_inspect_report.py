@@ -5,7 +5,8 @@ import json
 import pytest
 
 from hilsim.analysis.inspection.inspector import inspect
-from hilsim.analysis.inspection.report import CaptureFacts, Tone, render_text, to_json
+from hilsim.analysis.inspection.lines import Tone
+from hilsim.analysis.inspection.report import CaptureFacts, render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from tests.unit.conformance.streams import vlp16

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 from numba import config
 
+from hilsim.analysis.conformance.checker import check
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli import cli
-from hilsim.families.velodyne.conformance.checker import check
 from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE, Return, ReturnMode
 from hilsim.sensor.setup import ReturnModeName
 from tests.unit.background.recordings import write_capture

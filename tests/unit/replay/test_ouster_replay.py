@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
@@ -47,7 +47,7 @@ def replayed(path, **settings):
 
 def verdict(datagrams, *metadata, but=()):
     """Rules of the errors."""
-    checker = StreamChecker(OusterMetadata(metadata))
+    checker = StreamChecker({"ouster": OusterMetadata(metadata)})
     checker.feed(datagrams)
     result = checker.result()
     return {each.rule for found in result.sensors for each in found.findings if each.severity is Severity.ERROR} - set(but)

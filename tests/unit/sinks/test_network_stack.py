@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import load_rig

@@ -1,7 +1,7 @@
 """Check of one Cepton sensor, packet by packet."""
 
-from hilsim.analysis.conformance.findings import Finding, FindingLog, Rule, Severity
-from hilsim.analysis.conformance.result import SensorResult
+from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.analysis.conformance.part import SensorCheck
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.cepton.conformance.frames import FramesTopic
 from hilsim.families.cepton.conformance.headers import HeadersTopic
@@ -22,12 +22,13 @@ OLDER_SIGNATURES = (b"STDT", b"INFO")
 _STRETCH_PACKETS = 256
 
 
-class CeptonSensor:
+class CeptonCheck(SensorCheck):
     """Topics of one sensor, which judge stretches of packets."""
 
+    packet_cost = 2  # a point packet is a little larger than a Velodyne's, and is converted to two arrays
+
     def __init__(self, source: str) -> None:
-        self.source = source
-        self.log = FindingLog()
+        super().__init__(source)
         self._older = 0
         self._others = 0
         self._waiting: list[PointPacket] = []
@@ -86,9 +87,8 @@ class CeptonSensor:
         self._lasers.look(stretch, self._info.model, self.log)
         self._frames.look(stretch, self.log)
 
-    def result(self) -> SensorResult:
-        """Findings and figures of the packets judged so far; changes no state."""
-        log = FindingLog()
+    def conclude(self, log: FindingLog, _host_waited_ns: int) -> None:
+        """Judge the rules about the whole stream so far."""
         packets = self._stamps.packets
         self._sequence.conclude(log)
         self._stamps.conclude(log)
@@ -102,11 +102,9 @@ class CeptonSensor:
             )
         if self._others:
             log.report(OTHER, f"{self._others} datagrams are neither points nor information")
-        findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
-        counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
-        return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts)
 
-    def _summary(self) -> CeptonSummary:
+    def summary(self) -> CeptonSummary:
+        """Figures of the packets judged so far."""
         info, points = self._info.latest, self._points
         firsts = points.points - points.seconds
         return CeptonSummary(

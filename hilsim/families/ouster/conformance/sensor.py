@@ -1,7 +1,7 @@
 """Check of one Ouster sensor, packet by packet."""
 
-from hilsim.analysis.conformance.findings import Finding, FindingLog, Place, Rule, Severity
-from hilsim.analysis.conformance.result import SensorResult
+from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.analysis.conformance.part import SensorCheck
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.conformance.block import LastPacket, form_block, last_packet
 from hilsim.families.ouster.conformance.frames import FramesTopic
@@ -12,11 +12,12 @@ from hilsim.families.ouster.conformance.pixels import PixelsTopic
 from hilsim.families.ouster.conformance.spacing import SpacingTopic
 from hilsim.families.ouster.conformance.stamps import StampsTopic
 from hilsim.families.ouster.conformance.summary import OusterSummary
-from hilsim.families.ouster.metadata_files import Identity, packet_size
+from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, packet_size
 from hilsim.families.ouster.protocol.lidar import LidarLayout, lidar_layout
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.protocol.recognition import FORMS, describe_fits
-from hilsim.families.ouster.stream import PacketOrder, sent_packets
+from hilsim.families.ouster.stream import Lost, PacketOrder, sent_packets
+from hilsim.protocols.recognise import PacketKind, recognise
 
 METADATA = Rule(id="ouster.metadata", severity=Severity.WARNING)
 SIZE = Rule(id="ouster.size", severity=Severity.ERROR)
@@ -27,12 +28,14 @@ BLOCK_PACKETS = 64
 _Ports = tuple[int, int]
 
 
-class OusterSensor:
+class OusterCheck(SensorCheck):
     """Topics of one sensor, which judge blocks of its lidar packets, and its IMU packets one by one."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.log = FindingLog()
+    packet_cost = 16  # a lidar packet is up to 27 times as large as a Velodyne's
+
+    def __init__(self, source: str, metadata: OusterMetadata) -> None:
+        super().__init__(source)
+        self._metadata = metadata
         self.lidar_packets = 0
         self._others = 0
         self._identity: Identity | None = None
@@ -55,10 +58,23 @@ class OusterSensor:
         """Number of packets that have not been judged yet."""
         return len(self._waiting)
 
-    def add_lidar(self, datagram: CapturedDatagram, identity: Identity) -> None:
-        """Add a lidar packet of this sensor."""
+    def add(self, datagram: CapturedDatagram) -> None:
+        """Add one datagram of this sensor.
+
+        Raises:
+            CaptureError: metadata beside the capture are invalid.
+        """
+        match recognise(datagram.payload):
+            case PacketKind.OUSTER_LIDAR:
+                self._add_lidar(datagram)
+            case PacketKind.OUSTER_IMU:
+                self._add_imu(datagram)
+            case _:
+                self._add_other(datagram)
+
+    def _add_lidar(self, datagram: CapturedDatagram) -> None:
         if self._identity is None:
-            self._begin(datagram, identity)
+            self._begin(datagram, self._metadata.identify(datagram.payload))
         ports = datagram.source_port, datagram.destination_port
         self._lidar_ports = self._lidar_ports or ports
         place = Place(self.lidar_packets + len(self._waiting), datagram.frame)
@@ -84,14 +100,13 @@ class OusterSensor:
         of = f" ({known.lidar_profile} with {known.beams.channels} channels)" if known is not None else ""
         self.log.report(SIZE, f"a lidar packet must be {self._size} bytes{of}, got {size}", place)
 
-    def add_imu(self, datagram: CapturedDatagram) -> None:
-        """Add an IMU packet of this sensor."""
+    def _add_imu(self, datagram: CapturedDatagram) -> None:
         self._imu_ports = self._imu_ports or (datagram.source_port, datagram.destination_port)
         self._link.look(datagram, "IMU", Place(self._imu.packets, datagram.frame), self.log)
         header = HeaderKind.STANDARD if self._identity is None else self._identity.header
         self._imu.look(datagram, None if self._identity is None else self._identity.metadata, header, self.log)
 
-    def add_other(self, datagram: CapturedDatagram) -> None:
+    def _add_other(self, datagram: CapturedDatagram) -> None:
         """Add a datagram that is not recognised: wrong in one of the sensor's flows, else only counted."""
         ports, payload = (datagram.source_port, datagram.destination_port), datagram.payload
         place = Place(self.lidar_packets + len(self._waiting), datagram.frame)
@@ -121,11 +136,12 @@ class OusterSensor:
         self._spacing.look(block)
         self._before = last_packet(block)
 
-    def result(self, *, host_waited_ns: int = 0) -> SensorResult:
-        """Findings and figures of the packets judged so far; changes no state."""
-        log = FindingLog()
-        identity = self._identity
-        lost = self._order.lost(sent_packets(None if identity is None else identity.metadata))
+    def _lost(self) -> Lost:
+        return self._order.lost(sent_packets(None if self._identity is None else self._identity.metadata))
+
+    def conclude(self, log: FindingLog, host_waited_ns: int) -> None:
+        """Judge the rules about the whole stream so far."""
+        identity, lost = self._identity, self._lost()
         if identity is None:
             log.report(NO_LIDAR, f"lidar packets must come beside IMU packets, got none beside {self._imu.packets}")
         elif identity.metadata is None:
@@ -139,13 +155,9 @@ class OusterSensor:
             self._spacing.conclude(log, host_waited_ns=host_waited_ns)
         if self._others:
             log.report(OTHER, f"{self._others} datagrams are neither lidar nor IMU packets")
-        findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
-        counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
-        return SensorResult(
-            source=self.source, summary=self._summary(lost.packets), findings=findings, counts=counts, not_applied=tuple(log.not_applied)
-        )
 
-    def _summary(self, lost: int) -> OusterSummary:
+    def summary(self) -> OusterSummary:
+        """Figures of the packets judged so far."""
         identity = self._identity
         metadata = None if identity is None else identity.metadata
         spread = self._spacing.spread
@@ -159,7 +171,7 @@ class OusterSensor:
             lidar_mode=None if metadata is None else metadata.lidar_mode,
             serial=0 if identity is None else identity.serial,
             frames=self._frames.frames,
-            lost_packets=lost,
+            lost_packets=self._lost().packets,
             invalid_columns=self._frames.invalid_columns,
             return_ratio=self._pixels.return_ratio,
             pairs=self._pixels.pairs,

@@ -7,9 +7,7 @@ from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE
 
-STREAM_NONE = Rule(id="stream.none", severity=Severity.ERROR)
 STREAM_OTHER = Rule(id="stream.other", severity=Severity.NOTE)
-STREAM_MANY = Rule(id="stream.many", severity=Severity.WARNING)
 DATA_SIZE = Rule(id="data.size", severity=Severity.ERROR)
 DATA_FLAG = Rule(id="data.flag", severity=Severity.ERROR)
 POSITION_SIZE = Rule(id="position.size", severity=Severity.ERROR)

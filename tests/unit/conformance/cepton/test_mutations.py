@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from tests.unit.conformance.cepton.streams import EPOCH_US, INFO, datagrams, stream
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
@@ -13,7 +13,6 @@ from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.families.cepton.specs import CeptonSetting
-from hilsim.families.velodyne.conformance.checker import Checker
 from hilsim.sensor.specs import ClockSetting
 from tests.compiled import compiled_only
 from tests.unit.conformance.cepton.streams import datagrams, stream
@@ -93,16 +92,10 @@ def test_a_stream_of_both_families_is_checked_by_the_rules_of_each(single):
     broken = cepton[:200] + cepton[250:]
     result = check([*velodyne, *broken])
     assert [(sensor.source, {finding.rule for finding in sensor.findings}) for sensor in result.sensors][-1] == ("10.0.0.9", {"sequence.lost"})
-    alone = Checker()
+    alone = StreamChecker()
     alone.feed(velodyne)
     assert result.sensors[:-1] == alone.result().sensors
     assert result.datagrams == len(velodyne) + len(broken)
-
-
-def test_a_stream_of_velodynes_alone_gets_the_velodyne_checkers_own_result(single):
-    alone = Checker()
-    alone.feed(single.datagrams())
-    assert check(single.datagrams()) == alone.result()
 
 
 def test_position_packets_of_a_velodyne_beside_a_cepton_sensor_are_no_error(single):

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import hilsim
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.cli.verify import verify as verify_command
 from hilsim.families.ouster.metadata_files import OusterMetadata
@@ -18,7 +18,7 @@ SENSOR = sensor(channels=16, mode="512x10")
 
 
 def check(datagrams, *metadata):
-    checker = StreamChecker(OusterMetadata(metadata))
+    checker = StreamChecker({"ouster": OusterMetadata(metadata)})
     checker.feed(datagrams)
     return checker.result()
 

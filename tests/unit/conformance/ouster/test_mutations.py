@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.families import StreamChecker
+from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
 from hilsim.families.ouster.metadata_files import OusterMetadata
@@ -64,7 +64,7 @@ def _with_measurements(lidar, metadata):
 
 def found_in(datagrams, *metadata):
     """Rules of errors and warnings."""
-    checker = StreamChecker(OusterMetadata(metadata))
+    checker = StreamChecker({"ouster": OusterMetadata(metadata)})
     checker.feed(datagrams)
     result = checker.result()
     findings = [*result.findings, *(finding for found in result.sensors for finding in found.findings)]

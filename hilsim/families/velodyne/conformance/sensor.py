@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import Finding, FindingLog, Place
-from hilsim.analysis.conformance.result import SensorResult, SensorSummary
+from hilsim.analysis.conformance.findings import FindingLog, Place
+from hilsim.analysis.conformance.part import SensorCheck
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.conformance.azimuth import AzimuthTopic
 from hilsim.families.velodyne.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_position
@@ -23,6 +23,7 @@ from hilsim.families.velodyne.conformance.repeats import RepeatsTopic
 from hilsim.families.velodyne.conformance.returns import ReturnsTopic
 from hilsim.families.velodyne.conformance.spacing import SpacingTopic
 from hilsim.families.velodyne.conformance.structure import STREAM_OTHER, StructureTopic, report_size
+from hilsim.families.velodyne.conformance.summary import VelodyneSummary
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, DATA_PORT
 from hilsim.families.velodyne.protocol.models import VLP_16
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
@@ -32,14 +33,12 @@ BLOCK_PACKETS = 1024
 _FEWEST_FOR_MEDIAN = 15
 
 
-class SensorCheck:
+class VelodyneCheck(SensorCheck):
     """Topics of one sensor, which judge blocks of packets."""
 
     def __init__(self, source: str) -> None:
-        self.source = source
-        self.log = FindingLog()
+        super().__init__(source)
         self.data_packets = 0
-        self.position_packets = 0
         self.other_datagrams = 0
         self._data: list[CapturedDatagram] = []
         self._position: list[CapturedDatagram] = []
@@ -172,9 +171,13 @@ class SensorCheck:
         self._nmea.look(block, self.log)
         self.position_packets += len(datagrams)
 
-    def _conclude(self, host_waited_ns: int) -> FindingLog:
-        """Judge the rules about the whole stream so far; may be called at any time and changes no state."""
-        log = FindingLog()
+    @property
+    def has_data(self) -> bool:
+        """Whether there are data packets."""
+        return self.data_packets > 0
+
+    def conclude(self, log: FindingLog, host_waited_ns: int) -> None:
+        """Judge the rules about the whole stream so far."""
         if self._factory.unchecked:
             self._factory.conclude(log)
         elif self.data_packets:
@@ -191,17 +194,10 @@ class SensorCheck:
         self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER, host_waited_ns=host_waited_ns)
         if self.other_datagrams:
             log.report(STREAM_OTHER, f"{self.other_datagrams} datagrams are neither data nor position packets")
-        return log
 
-    def result(self, *, host_waited_ns: int = 0) -> SensorResult:
-        """Findings and figures of the packets judged so far; ``host_waited_ns`` as for ``SpacingTopic.conclude``."""
-        log = self._conclude(host_waited_ns)
-        findings: tuple[Finding, ...] = (*self.log.findings, *log.findings)
-        counts = {rule: self.log.counts.get(rule, 0) + log.counts.get(rule, 0) for rule in (*self.log.counts, *log.counts)}
-        return SensorResult(source=self.source, summary=self._summary(), findings=findings, counts=counts, not_applied=tuple(log.not_applied))
-
-    def _summary(self) -> SensorSummary:
-        return SensorSummary(
+    def summary(self) -> VelodyneSummary:
+        """Figures of the packets judged so far."""
+        return VelodyneSummary(
             data_packets=self.data_packets,
             position_packets=self.position_packets,
             other_datagrams=self.other_datagrams,
