@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
+from hilsim.analysis.calibration import CalibrationPart
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.terminal.progress import watched
 from hilsim.config.places import shipped_names
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError
-from hilsim.families.velodyne.calibration.calibrate import calibrate as learn
-from hilsim.families.velodyne.calibration.recording import Recording, read_recording
-from hilsim.families.velodyne.calibration.report import render_lines, to_json, unit_toml
-from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.registry import family_parts
+from hilsim.sensor.specs import LidarSpec
 from hilsim.version import __version__
 
 
@@ -53,40 +52,48 @@ def calibrate(*, captures: tuple[Path, ...], output: Path | None, profile: str, 
 
     A minute in front of walls and a floor is enough. Each figure is printed with its number of samples, or with the reason why it was not learned.
     """
-    recordings = [_read(path, sensor, as_json=as_json) for path in captures]
-    calibration = learn(recordings, _model(recordings[0], profile))
+    family, module = next(iter(family_parts("calibration").items()))  # one family can be calibrated
+    part: CalibrationPart = module.PART
+    recordings = [_read(part, path, sensor, as_json=as_json) for path in captures]
+    calibration = part.calibrate(recordings, _model(family, part.model(recordings[0]), captures[0].name, profile))
     if output is not None:
-        output.write_text(unit_toml(calibration, __version__), encoding="utf-8")
+        output.write_text(part.unit_toml(calibration, __version__), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(to_json(calibration)))
+        click.echo(json.dumps(part.to_json(calibration)))
         return
-    for text, is_learned in render_lines(calibration):
+    for text, is_learned in part.lines(calibration):
         click.secho(text, fg=None if is_learned else "yellow")
     if output is not None:
         click.echo(f'written to {output}; use it in a rig with [[sensor]] unit = "{output.name}"')
 
 
-def _read(path: Path, sensor: str, *, as_json: bool) -> Recording:
+def _read(part: CalibrationPart, path: Path, sensor: str, *, as_json: bool) -> Any:
     file = CaptureFile(path)
     with watched(file) as datagrams:
-        recording = read_recording(datagrams, name=path.name, sensor=sensor)
+        recording = part.read(datagrams, path.name, sensor)
     if not as_json:
         for note in file.notes.lines():
             click.secho(f"note: {path.name}: {note}", fg="yellow", err=True)
     return recording
 
 
-def _model(recording: Recording, profile: str) -> VelodyneSpec:
+def _model(family: str, model: str, name: str, profile: str) -> LidarSpec:
     """Specification of the model that a recording shows.
 
+    Args:
+        family: Family of the model.
+        model: Name of the model.
+        name: Name of the recording in errors.
+        profile: Profile that the user names; empty: the shipped one of the model.
+
     Raises:
-        CaptureError: no shipped profile is of that model, or the named one is of none with a rotating head.
+        CaptureError: no shipped profile is of that model, or the named one is of another family.
         ConfigError: the named profile has faults.
     """
     names = [profile] if profile else shipped_names("sensors")
-    for name in names:
-        path = find_profile("sensors", name, Path())
+    for each in names:
+        path = find_profile("sensors", each, Path())
         spec = parse_profile(read_profile(path), str(path))
-        if isinstance(spec, VelodyneSpec) and (profile or spec.model == recording.model.name):
+        if getattr(spec, "family", "") == family and (profile or spec.model == model):
             return spec
-    raise CaptureError(f"{recording.name}: the profile must be of a {recording.model.name}, got {' or '.join(names)}")
+    raise CaptureError(f"{name}: the profile must be of a {model}, got {' or '.join(names)}")
