@@ -9,7 +9,7 @@ hold many more points than the plane, where those over a floor hold few.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,23 +48,14 @@ Points = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """The plane of the ground, and what follows of the sensor's pose.
+    """The plane of the ground, and what follows of the sensor's pose."""
 
-    Attributes:
-        normal: Unit vector upwards, in the sensor frame.
-        height_m: Distance of the sensor above the plane.
-        roll_deg: Roll of the sensor over level ground, positive right side down.
-        pitch_deg: Pitch of the sensor over level ground, positive nose down.
-        inlier_ratio: Share of the points that lie in the plane.
-        rms_m: Their root mean square distance from it.
-    """
-
-    normal: Vector
-    height_m: float
-    roll_deg: float
-    pitch_deg: float
-    inlier_ratio: float
-    rms_m: float
+    normal: Annotated[Vector, "Unit vector upwards, in the sensor frame."]
+    height_m: Annotated[float, "Distance of the sensor above the plane."]
+    roll_deg: Annotated[float, "Roll of the sensor over level ground, positive right side down."]
+    pitch_deg: Annotated[float, "Pitch of the sensor over level ground, positive nose down."]
+    inlier_ratio: Annotated[float, "Share of the points that lie in the plane."]
+    rms_m: Annotated[float, "Their root mean square distance from it."]
 
     @property
     def tilt_deg(self) -> float:

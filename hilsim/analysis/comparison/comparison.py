@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from hilsim.analysis.comparison.statistic import Statistic
 from hilsim.analysis.comparison.tolerance import Tolerance
@@ -27,45 +27,29 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One statistic of both streams.
+    """One statistic of both streams."""
 
-    Attributes:
-        statistic: Compared statistic.
-        a: Value of the first stream, NaN if unknown.
-        b: Value of the second stream, NaN if unknown.
-        a_text: Text of ``a``.
-        b_text: Text of ``b``.
-        distance: Distance of the streams, NaN if the statistic is unknown for either.
-        tolerance: Tolerance for the verdict; None if unknown for two such streams.
-        verdict: ``OPEN`` without a tolerance or distance, ``FEW`` with too few samples for one, ``UNIT`` beyond the tolerance if the statistic names
-            the unit, so that two real units may differ by it.
-        reason: Reason why the statistic has a tolerance but no verdict; empty if it has one, or has no tolerance for any streams.
-    """
-
-    statistic: Statistic
-    a: float
-    b: float
-    a_text: str
-    b_text: str
-    distance: float
-    tolerance: Tolerance | None
-    verdict: Verdict
-    reason: str = ""
+    statistic: Annotated[Statistic, "Compared statistic."]
+    a: Annotated[float, "Value of the first stream, NaN if unknown."]
+    b: Annotated[float, "Value of the second stream, NaN if unknown."]
+    a_text: Annotated[str, "Text of ``a``."]
+    b_text: Annotated[str, "Text of ``b``."]
+    distance: Annotated[float, "Distance of the streams, NaN if the statistic is unknown for either."]
+    tolerance: Annotated[Tolerance | None, "Tolerance for the verdict; None if unknown for two such streams."]
+    verdict: Annotated[
+        Verdict,
+        "``OPEN`` without a tolerance or distance, ``FEW`` with too few samples for one, ``UNIT`` beyond the tolerance if the statistic names the unit, so that two real units may differ by it.",
+    ]
+    reason: Annotated[str, "Reason why the statistic has a tolerance but no verdict; empty if it has one, or has no tolerance for any streams."] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """Largest distance of a statistic that the user allows.
+    """Largest distance of a statistic that the user allows."""
 
-    Attributes:
-        name: Name of the statistic.
-        limit: Largest allowed distance.
-        distance: Actual distance; NaN if unknown, which breaks the limit.
-    """
-
-    name: str
-    limit: float
-    distance: float
+    name: Annotated[str, "Name of the statistic."]
+    limit: Annotated[float, "Largest allowed distance."]
+    distance: Annotated[float, "Actual distance; NaN if unknown, which breaks the limit."]
 
     @property
     def is_kept(self) -> bool:
@@ -75,19 +59,12 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The differences between two streams, with notes.
+    """The differences between two streams, with notes."""
 
-    Attributes:
-        a: Statistics of the first stream, of the type of its family.
-        b: Statistics of the second stream, of the same type.
-        rows: One row for each statistic; those of dual mode only if both streams are dual.
-        limits: Requested limits.
-    """
-
-    a: Any
-    b: Any
-    rows: tuple[Row, ...]
-    limits: tuple[Limit, ...]
+    a: Annotated[Any, "Statistics of the first stream, of the type of its family."]
+    b: Annotated[Any, "Statistics of the second stream, of the same type."]
+    rows: Annotated[tuple[Row, ...], "One row for each statistic; those of dual mode only if both streams are dual."]
+    limits: Annotated[tuple[Limit, ...], "Requested limits."]
 
     @property
     def passed(self) -> bool:

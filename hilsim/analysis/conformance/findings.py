@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 KEPT_PER_RULE = 5
 
@@ -21,17 +21,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule; ``docs/reference/conformance-rules.md`` states what real sensors do, and the source.
+    """One rule; ``docs/reference/conformance-rules.md`` states what real sensors do, and the source."""
 
-    Attributes:
-        id: Stable id ``topic.name``, which scripts use.
-        severity: Default severity of the findings.
-        packets: Number of packets needed for the rule; 1 for rules about a single packet.
-    """
-
-    id: str
-    severity: Severity
-    packets: int = 1
+    id: Annotated[str, "Stable id ``topic.name``, which scripts use."]
+    severity: Annotated[Severity, "Default severity of the findings."]
+    packets: Annotated[int, "Number of packets needed for the rule; 1 for rules about a single packet."] = 1
 
 
 class Place(NamedTuple):
@@ -50,36 +44,22 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One finding.
+    """One finding."""
 
-    Attributes:
-        rule: Id of the rule.
-        severity: Severity of the finding.
-        message: Expected and actual values.
-        place: Place of the finding, or None for the stream as a whole.
-    """
-
-    rule: str
-    severity: Severity
-    message: str
-    place: Place | None = None
+    rule: Annotated[str, "Id of the rule."]
+    severity: Annotated[Severity, "Severity of the finding."]
+    message: Annotated[str, "Expected and actual values."]
+    place: Annotated[Place | None, "Place of the finding, or None for the stream as a whole."] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotApplied:
-    """A rule that was not judged, because the stream is too short.
+    """A rule that was not judged, because the stream is too short."""
 
-    Attributes:
-        rule: Id of the rule.
-        got: Actual number of samples.
-        needs: Required number of samples.
-        of: Name of the samples.
-    """
-
-    rule: str
-    got: int
-    needs: int
-    of: str
+    rule: Annotated[str, "Id of the rule."]
+    got: Annotated[int, "Actual number of samples."]
+    needs: Annotated[int, "Required number of samples."]
+    of: Annotated[str, "Name of the samples."]
 
 
 class FindingLog:

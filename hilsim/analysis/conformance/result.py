@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from hilsim.analysis.conformance.findings import Finding, NotApplied, Severity
 
@@ -18,38 +19,23 @@ class SensorSummary(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class SensorResult:
-    """Findings and figures of one sensor.
+    """Findings and figures of one sensor."""
 
-    Attributes:
-        source: Address of the sensor.
-        summary: Figures of the stream.
-        findings: First few findings of each rule.
-        counts: Number of all findings, by rule id.
-        not_applied: Rules for which the stream is too short.
-    """
-
-    source: str
-    summary: SensorSummary
-    findings: tuple[Finding, ...]
-    counts: dict[str, int]
-    not_applied: tuple[NotApplied, ...] = ()
+    source: Annotated[str, "Address of the sensor."]
+    summary: Annotated[SensorSummary, "Figures of the stream."]
+    findings: Annotated[tuple[Finding, ...], "First few findings of each rule."]
+    counts: Annotated[dict[str, int], "Number of all findings, by rule id."]
+    not_applied: Annotated[tuple[NotApplied, ...], "Rules for which the stream is too short."] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """Findings and figures of a stream.
+    """Findings and figures of a stream."""
 
-    Attributes:
-        sensors: One entry for each address, in order of appearance.
-        findings: Findings on the stream as a whole.
-        datagrams: Number of datagrams checked.
-        strangers: Number of datagrams of addresses that sent nothing like a sensor's packet.
-    """
-
-    sensors: tuple[SensorResult, ...]
-    findings: tuple[Finding, ...] = field(default=())
-    datagrams: int
-    strangers: int
+    sensors: Annotated[tuple[SensorResult, ...], "One entry for each address, in order of appearance."]
+    findings: Annotated[tuple[Finding, ...], "Findings on the stream as a whole."] = field(default=())
+    datagrams: Annotated[int, "Number of datagrams checked."]
+    strangers: Annotated[int, "Number of datagrams of addresses that sent nothing like a sensor's packet."]
 
     def count(self, severity: Severity) -> int:
         """Number of reported findings of one severity."""

@@ -1,6 +1,7 @@
 """Blocks of captured packets: capture times, and relation of each packet to the former one."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -10,21 +11,13 @@ from hilsim.analysis.inspection.result import Place
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureTimes:
-    """Capture times of a block of a flow's packets.
+    """Capture times of a block of a flow's packets."""
 
-    Attributes:
-        frames: ``int64[n]``, frame numbers.
-        host_ns: ``int64[n]``, capture times.
-        before_frame: Frame number of the packet before the block; without one, of the first packet.
-        before_ns: Capture time of that packet.
-        start_ns: Capture time of the capture's first datagram.
-    """
-
-    frames: npt.NDArray[np.int64]
-    host_ns: npt.NDArray[np.int64]
-    before_frame: int
-    before_ns: int
-    start_ns: int
+    frames: Annotated[npt.NDArray[np.int64], "``int64[n]``, frame numbers."]
+    host_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture times."]
+    before_frame: Annotated[int, "Frame number of the packet before the block; without one, of the first packet."]
+    before_ns: Annotated[int, "Capture time of that packet."]
+    start_ns: Annotated[int, "Capture time of the capture's first datagram."]
 
     def step_ns(self) -> npt.NDArray[np.int64]:
         """Time since the former packet, ``int64[n]``."""

@@ -1,7 +1,7 @@
 """Measurement of a lidar whose rays are a grid of angles, and its picture."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,11 @@ from hilsim.analysis.picture.scales import add_range_bar, range_limits_m, range_
 
 @dataclass(frozen=True, kw_only=True)
 class FanScan(PictureScan):
-    """Measurement of a lidar whose rays are a grid of angles.
+    """Measurement of a lidar whose rays are a grid of angles."""
 
-    Attributes:
-        range_m: ``float64[rows, columns]``, ranges, the lowest row first; infinite for a miss.
-        azimuth_rad: ``float64[columns]``, azimuths counter-clockwise from forward.
-        elevation_rad: ``float64[rows]``, elevations.
-    """
-
-    range_m: npt.NDArray[np.float64]
-    azimuth_rad: npt.NDArray[np.float64]
-    elevation_rad: npt.NDArray[np.float64]
+    range_m: Annotated[npt.NDArray[np.float64], "``float64[rows, columns]``, ranges, the lowest row first; infinite for a miss."]
+    azimuth_rad: Annotated[npt.NDArray[np.float64], "``float64[columns]``, azimuths counter-clockwise from forward."]
+    elevation_rad: Annotated[npt.NDArray[np.float64], "``float64[rows]``, elevations."]
 
     @property
     def returns(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,17 +27,11 @@ _SMALLEST_MARK, _LARGEST_MARK = 1.5, 16.0
 
 @dataclass(frozen=True, kw_only=True)
 class ImageScan(PictureScan):
-    """Points of one scan.
+    """Points of one scan."""
 
-    Attributes:
-        points_m: ``float64[n, 3]``, positions of the returns (x right, y forward, z up).
-        reflectivity: ``uint8[n]``, codes of the packet: 0 to 127 percent, above exponential.
-        count: Number of points of the scan, including those without a return.
-    """
-
-    points_m: npt.NDArray[np.float64]
-    reflectivity: npt.NDArray[np.uint8]
-    count: int
+    points_m: Annotated[npt.NDArray[np.float64], "``float64[n, 3]``, positions of the returns (x right, y forward, z up)."]
+    reflectivity: Annotated[npt.NDArray[np.uint8], "``uint8[n]``, codes of the packet: 0 to 127 percent, above exponential."]
+    count: Annotated[int, "Number of points of the scan, including those without a return."]
 
     def __str__(self) -> str:
         return self.subtitle

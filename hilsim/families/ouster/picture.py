@@ -1,7 +1,7 @@
 """One frame of an Ouster sensor as images: range, reflectivity, signal and near infrared, each row rotated to its azimuth, and its picture."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,27 +26,18 @@ _NO_RETURN, _EMPTY = "0.85", "white"
 
 @dataclass(frozen=True, kw_only=True)
 class FrameScan(PictureScan):
-    """Images of one frame: the first returns, row 0 the top beam; columns are azimuths, because each row is rotated by ``pixel_shift_by_row``.
+    """Images of one frame: the first returns, row 0 the top beam; columns are azimuths, because each row is rotated by ``pixel_shift_by_row``."""
 
-    Attributes:
-        sensor: Product line, mode and profile.
-        range_m: ``float64[rows, columns]``; 0 without a return, NaN where nothing was measured.
-        reflectivity: ``float64[rows, columns]``, likewise.
-        signal: ``float64[rows, columns]``, photons; None in profiles without.
-        near_ir: ``float64[rows, columns]``, photons, of pixels without a return too; None in profiles without.
-        points_m: ``float64[n, 3]``, positions of all returns (x right, y forward, z up).
-        point_reflectivity: ``uint8[n]``, their reflectivity.
-        absent_columns: Columns within the window that are missing or not valid.
-    """
-
-    sensor: str
-    range_m: npt.NDArray[np.float64]
-    reflectivity: npt.NDArray[np.float64]
-    signal: npt.NDArray[np.float64] | None
-    near_ir: npt.NDArray[np.float64] | None
-    points_m: npt.NDArray[np.float64]
-    point_reflectivity: npt.NDArray[np.uint8]
-    absent_columns: int
+    sensor: Annotated[str, "Product line, mode and profile."]
+    range_m: Annotated[npt.NDArray[np.float64], "``float64[rows, columns]``; 0 without a return, NaN where nothing was measured."]
+    reflectivity: Annotated[npt.NDArray[np.float64], "``float64[rows, columns]``, likewise."]
+    signal: Annotated[npt.NDArray[np.float64] | None, "``float64[rows, columns]``, photons; None in profiles without."]
+    near_ir: Annotated[
+        npt.NDArray[np.float64] | None, "``float64[rows, columns]``, photons, of pixels without a return too; None in profiles without."
+    ]
+    points_m: Annotated[npt.NDArray[np.float64], "``float64[n, 3]``, positions of all returns (x right, y forward, z up)."]
+    point_reflectivity: Annotated[npt.NDArray[np.uint8], "``uint8[n]``, their reflectivity."]
+    absent_columns: Annotated[int, "Columns within the window that are missing or not valid."]
 
     @property
     def returns(self) -> int:

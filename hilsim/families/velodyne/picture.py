@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,25 +38,15 @@ _ROWS_MARKED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Scan(PictureScan):
-    """All firings of one turn of a lidar, including those without a return.
+    """All firings of one turn of a lidar, including those without a return."""
 
-    Attributes:
-        model: Name of the model.
-        azimuth_deg: ``float64[s, c]``, azimuth of each firing, clockwise from forward, 0..360.
-        elevation_deg: ``float64[c]``, elevation of each channel, in firing order.
-        range_m: ``float64[s, c]``, ranges, 0 without a return.
-        reflectivity: ``uint8[s, c]``, reflectivities.
-        step_deg: Turn of the head from one firing of a channel to its next.
-        rate_rpm: Rotation rate.
-    """
-
-    model: str
-    azimuth_deg: npt.NDArray[np.float64]
-    elevation_deg: npt.NDArray[np.float64]
-    range_m: npt.NDArray[np.float64]
-    reflectivity: npt.NDArray[np.uint8]
-    step_deg: float
-    rate_rpm: float
+    model: Annotated[str, "Name of the model."]
+    azimuth_deg: Annotated[npt.NDArray[np.float64], "``float64[s, c]``, azimuth of each firing, clockwise from forward, 0..360."]
+    elevation_deg: Annotated[npt.NDArray[np.float64], "``float64[c]``, elevation of each channel, in firing order."]
+    range_m: Annotated[npt.NDArray[np.float64], "``float64[s, c]``, ranges, 0 without a return."]
+    reflectivity: Annotated[npt.NDArray[np.uint8], "``uint8[s, c]``, reflectivities."]
+    step_deg: Annotated[float, "Turn of the head from one firing of a channel to its next."]
+    rate_rpm: Annotated[float, "Rotation rate."]
 
     def __str__(self) -> str:
         return f"{self.model}, {self.range_m.size:,} firings, {self.returns:,} returns"

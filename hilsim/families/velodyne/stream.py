@@ -7,7 +7,7 @@ gap lies between two packets, only the sensor's other turns distinguish it from 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,17 +92,11 @@ class SeenTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class UnsettledLoss:
-    """Packets missing before a sensor's second turn: they are lost, or of a part of the turn without firings, which later turns show.
+    """Packets missing before a sensor's second turn: they are lost, or of a part of the turn without firings, which later turns show."""
 
-    Attributes:
-        packets: Number of packets missing.
-        from_cdeg: Azimuth of the last firing before.
-        to_cdeg: Azimuth of the first firing after.
-    """
-
-    packets: int
-    from_cdeg: int
-    to_cdeg: int
+    packets: Annotated[int, "Number of packets missing."]
+    from_cdeg: Annotated[int, "Azimuth of the last firing before."]
+    to_cdeg: Annotated[int, "Azimuth of the first firing after."]
 
     def is_lost(self, seen: SeenTurn) -> bool:
         """Whether they count as lost by what has been seen of the turn so far."""
@@ -111,15 +105,10 @@ class UnsettledLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class LastPacket:
-    """Properties of the packet before a run.
+    """Properties of the packet before a run."""
 
-    Attributes:
-        stamp_us: Stamp of the packet.
-        azimuth: ``int64[12]``, azimuths of its blocks, 0.01 deg.
-    """
-
-    stamp_us: int
-    azimuth: npt.NDArray[np.int64]
+    stamp_us: Annotated[int, "Stamp of the packet."]
+    azimuth: Annotated[npt.NDArray[np.int64], "``int64[12]``, azimuths of its blocks, 0.01 deg."]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,23 +137,14 @@ class AzimuthSteps:
 
 @dataclass(frozen=True, kw_only=True)
 class PacketRun:
-    """Data packets of one sensor in the order of their arrival, with the steps between them; build with ``packet_run``.
+    """Data packets of one sensor in the order of their arrival, with the steps between them; build with ``packet_run``."""
 
-    Attributes:
-        packets: ``DATA_PACKET_DTYPE[n]``, packets.
-        azimuth: ``int64[n, 12]``, azimuth of each block, 0.01 deg.
-        stamp_us: ``int64[n]``, stamps since the full hour, as in the packets.
-        step_us: ``int64[n]``, step since the former packet, or 0 where ``knows_step`` is False.
-        knows_step: ``bool[n]``, False for a stream's first packet.
-        before: Packet before the run, or None at a stream's start.
-    """
-
-    packets: npt.NDArray[Any]
-    azimuth: npt.NDArray[np.int64]
-    stamp_us: npt.NDArray[np.int64]
-    step_us: npt.NDArray[np.int64]
-    knows_step: npt.NDArray[np.bool_]
-    before: LastPacket | None
+    packets: Annotated[npt.NDArray[Any], "``DATA_PACKET_DTYPE[n]``, packets."]
+    azimuth: Annotated[npt.NDArray[np.int64], "``int64[n, 12]``, azimuth of each block, 0.01 deg."]
+    stamp_us: Annotated[npt.NDArray[np.int64], "``int64[n]``, stamps since the full hour, as in the packets."]
+    step_us: Annotated[npt.NDArray[np.int64], "``int64[n]``, step since the former packet, or 0 where ``knows_step`` is False."]
+    knows_step: Annotated[npt.NDArray[np.bool_], "``bool[n]``, False for a stream's first packet."]
+    before: Annotated[LastPacket | None, "Packet before the run, or None at a stream's start."]
 
     def last(self) -> LastPacket:
         """Properties of the last packet, for the next run."""

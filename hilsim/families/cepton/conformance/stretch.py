@@ -1,7 +1,7 @@
 """Point packets as arrays, the input of all topics."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,27 +45,16 @@ class Before(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Point packets of one sensor in the order of their sequence numbers: P packets with N points.
+    """Point packets of one sensor in the order of their sequence numbers: P packets with N points."""
 
-    Attributes:
-        packets: Packets of the stretch.
-        points: ``POINT_DTYPE[N]``, points of the packets.
-        packet: ``int64[N]``, index of each point's packet.
-        place_in_packet: ``int64[N]``, index of each point in its packet.
-        time_us: ``int64[N]``, firing time of each point.
-        start: ``int64[P]``, index of each packet's first point.
-        follows: ``bool[P]``, whether a packet directly follows the former one (or ``before``).
-        before: Point that the first packet directly follows, or None.
-    """
-
-    packets: list[PointPacket]
-    points: npt.NDArray[Any]
-    packet: npt.NDArray[np.int64]
-    place_in_packet: npt.NDArray[np.int64]
-    time_us: npt.NDArray[np.int64]
-    start: npt.NDArray[np.int64]
-    follows: npt.NDArray[np.bool_]
-    before: Before | None
+    packets: Annotated[list[PointPacket], "Packets of the stretch."]
+    points: Annotated[npt.NDArray[Any], "``POINT_DTYPE[N]``, points of the packets."]
+    packet: Annotated[npt.NDArray[np.int64], "``int64[N]``, index of each point's packet."]
+    place_in_packet: Annotated[npt.NDArray[np.int64], "``int64[N]``, index of each point in its packet."]
+    time_us: Annotated[npt.NDArray[np.int64], "``int64[N]``, firing time of each point."]
+    start: Annotated[npt.NDArray[np.int64], "``int64[P]``, index of each packet's first point."]
+    follows: Annotated[npt.NDArray[np.bool_], "``bool[P]``, whether a packet directly follows the former one (or ``before``)."]
+    before: Annotated[Before | None, "Point that the first packet directly follows, or None."]
 
     @property
     def flags(self) -> npt.NDArray[np.uint8]:

@@ -1,7 +1,7 @@
 """Consecutive lidar packets of one Ouster sensor as arrays, the input of all topics."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,31 +21,18 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class LidarBlock:
-    """Consecutive lidar packets of one size.
+    """Consecutive lidar packets of one size."""
 
-    Attributes:
-        kind: Kind of the packet header.
-        metadata: Metadata of the sensor; None where pixels cannot be judged.
-        layout: Layout of the packets by the metadata, or None.
-        first_index: Index of the first packet among the sensor's lidar packets.
-        datagrams: The packets.
-        payloads: ``uint8[n, size]``.
-        heads: Packet and column headers.
-        run: Order of the packets.
-        before: Last packet of the block before, or None.
-        pixels: Fields of the packets, or None without metadata.
-    """
-
-    kind: HeaderKind
-    metadata: SensorMetadata | None
-    layout: LidarLayout | None
-    first_index: int
-    datagrams: list[CapturedDatagram]
-    payloads: npt.NDArray[np.uint8]
-    heads: Heads
-    run: Run
-    before: "LastPacket | None"
-    pixels: LidarPackets | None
+    kind: Annotated[HeaderKind, "Kind of the packet header."]
+    metadata: Annotated[SensorMetadata | None, "Metadata of the sensor; None where pixels cannot be judged."]
+    layout: Annotated[LidarLayout | None, "Layout of the packets by the metadata, or None."]
+    first_index: Annotated[int, "Index of the first packet among the sensor's lidar packets."]
+    datagrams: Annotated[list[CapturedDatagram], "The packets."]
+    payloads: Annotated[npt.NDArray[np.uint8], "``uint8[n, size]``."]
+    heads: Annotated[Heads, "Packet and column headers."]
+    run: Annotated[Run, "Order of the packets."]
+    before: Annotated["LastPacket | None", "Last packet of the block before, or None."]
+    pixels: Annotated[LidarPackets | None, "Fields of the packets, or None without metadata."]
 
     @property
     def form(self) -> Form:
@@ -92,23 +79,14 @@ class LidarBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class LastPacket:
-    """The last packet of a block.
+    """The last packet of a block."""
 
-    Attributes:
-        frame: Number of its frame in the capture.
-        stamp_ns: Stamp of its last column.
-        host_ns: Capture time.
-        columns: Number of its last column, counted over frames.
-        init_id: Initialisation id.
-        serial: Serial number.
-    """
-
-    frame: int
-    stamp_ns: int
-    host_ns: int
-    columns: int
-    init_id: int
-    serial: int
+    frame: Annotated[int, "Number of its frame in the capture."]
+    stamp_ns: Annotated[int, "Stamp of its last column."]
+    host_ns: Annotated[int, "Capture time."]
+    columns: Annotated[int, "Number of its last column, counted over frames."]
+    init_id: Annotated[int, "Initialisation id."]
+    serial: Annotated[int, "Serial number."]
 
 
 def form_block(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -25,21 +26,15 @@ _LEAST_CLIP = 1.7
 
 @dataclass(frozen=True, kw_only=True)
 class Repeats:
-    """Returns of directions that are visited again at the same range, in the order of laser, direction and time.
+    """Returns of directions that are visited again at the same range, in the order of laser, direction and time."""
 
-    Attributes:
-        laser: ``int64[n]``, number of the laser.
-        cell: ``int64[n]``, number of the direction.
-        byte: ``int64[n]``, reflectivity byte.
-        follows: ``bool[n]``, whether the return before it is of the same direction and range, a turn earlier; the two are a pair.
-        mean: ``float64[n]``, mean byte of the direction.
-    """
-
-    laser: Ints
-    cell: Ints
-    byte: Ints
-    follows: npt.NDArray[np.bool_]
-    mean: Doubles
+    laser: Annotated[Ints, "``int64[n]``, number of the laser."]
+    cell: Annotated[Ints, "``int64[n]``, number of the direction."]
+    byte: Annotated[Ints, "``int64[n]``, reflectivity byte."]
+    follows: Annotated[
+        npt.NDArray[np.bool_], "``bool[n]``, whether the return before it is of the same direction and range, a turn earlier; the two are a pair."
+    ]
+    mean: Annotated[Doubles, "``float64[n]``, mean byte of the direction."]
 
     @property
     def pairs(self) -> int:

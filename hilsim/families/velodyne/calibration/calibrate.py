@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.calibration.byte_noise import learn_byte_noise, repeats_of
@@ -19,15 +20,10 @@ from hilsim.families.velodyne.specs import VelodyneSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Figures of a unit, learned from captures.
+    """Figures of a unit, learned from captures."""
 
-    Attributes:
-        recordings: The recordings.
-        learned: Keys of the unit's file and figures of the report.
-    """
-
-    recordings: tuple[Recording, ...]
-    learned: Learned
+    recordings: Annotated[tuple[Recording, ...], "The recordings."]
+    learned: Annotated[Learned, "Keys of the unit's file and figures of the report."]
 
     @property
     def model(self) -> str:

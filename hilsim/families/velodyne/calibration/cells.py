@@ -1,6 +1,7 @@
 """Firings of a still sensor by direction: a cell of each laser for each small step of azimuth, which every turn visits."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -18,38 +19,23 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Visits:
-    """Returns in the order of laser, cell and time.
+    """Returns in the order of laser, cell and time."""
 
-    Attributes:
-        cell: ``int64[n]``, laser times the number of cells of a turn, plus the cell.
-        range_m: ``float64[n]``, range by the packet.
-        reflectivity: ``int64[n]``, byte.
-        azimuth_rad: ``float64[n]``, azimuth.
-        cells: Number of cells of a turn.
-    """
-
-    cell: npt.NDArray[np.int64]
-    range_m: Doubles
-    reflectivity: npt.NDArray[np.int64]
-    azimuth_rad: Doubles
-    cells: int
+    cell: Annotated[npt.NDArray[np.int64], "``int64[n]``, laser times the number of cells of a turn, plus the cell."]
+    range_m: Annotated[Doubles, "``float64[n]``, range by the packet."]
+    reflectivity: Annotated[npt.NDArray[np.int64], "``int64[n]``, byte."]
+    azimuth_rad: Annotated[Doubles, "``float64[n]``, azimuth."]
+    cells: Annotated[int, "Number of cells of a turn."]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """Means of the returns in cells, ``float64[c, k]`` each; NaN where there are too few, or where they differ from turn to turn.
+    """Means of the returns in cells, ``float64[c, k]`` each; NaN where there are too few, or where they differ from turn to turn."""
 
-    Attributes:
-        range_m: Mean range.
-        azimuth_rad: Mean azimuth.
-        reflectivity: Mean byte.
-        visits: Number of returns.
-    """
-
-    range_m: Doubles
-    azimuth_rad: Doubles
-    reflectivity: Doubles
-    visits: npt.NDArray[np.int64]
+    range_m: Annotated[Doubles, "Mean range."]
+    azimuth_rad: Annotated[Doubles, "Mean azimuth."]
+    reflectivity: Annotated[Doubles, "Mean byte."]
+    visits: Annotated[npt.NDArray[np.int64], "Number of returns."]
 
 
 def turns_of(recording: Recording) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,25 +34,15 @@ _LEAP_CDEG = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Rotation:
-    """Azimuths of a recording, and what they say.
+    """Azimuths of a recording, and what they say."""
 
-    Attributes:
-        azimuth_cdeg: ``int64[k]``, consecutive azimuths.
-        step_cdeg: Mean step from azimuth to azimuth.
-        sequences: Firing sequences from azimuth to azimuth.
-        rpm: Mean rotation rate by the stamps.
-        per_turn: Amplitude (0.01 deg) of the oscillation once per turn.
-        curve: Amplitude and phase in degrees of its harmonics from the second on.
-        doubt_cdeg: Standard deviation of an amplitude.
-    """
-
-    azimuth_cdeg: Ints
-    step_cdeg: float
-    sequences: int
-    rpm: float
-    per_turn: float
-    curve: tuple[tuple[float, float], ...]
-    doubt_cdeg: float
+    azimuth_cdeg: Annotated[Ints, "``int64[k]``, consecutive azimuths."]
+    step_cdeg: Annotated[float, "Mean step from azimuth to azimuth."]
+    sequences: Annotated[int, "Firing sequences from azimuth to azimuth."]
+    rpm: Annotated[float, "Mean rotation rate by the stamps."]
+    per_turn: Annotated[float, "Amplitude (0.01 deg) of the oscillation once per turn."]
+    curve: Annotated[tuple[tuple[float, float], ...], "Amplitude and phase in degrees of its harmonics from the second on."]
+    doubt_cdeg: Annotated[float, "Standard deviation of an amplitude."]
 
 
 def learn_encoder(recordings: Sequence[Recording], spec: VelodyneSpec, learned: Learned) -> None:

@@ -1,26 +1,18 @@
 """Figures that were learned, and those that were not."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure of a unit.
+    """One figure of a unit."""
 
-    Attributes:
-        name: Key in the unit's file, such as ``laser.range_bias_m``.
-        text: Value with its unit for people; empty: not learned.
-        samples: Number of samples that it was learned from.
-        reason: Why it was not learned; empty: it was.
-        note: Remark on the value; empty: none.
-    """
-
-    name: str
-    text: str = ""
-    samples: int = 0
-    reason: str = ""
-    note: str = ""
+    name: Annotated[str, "Key in the unit's file, such as ``laser.range_bias_m``."]
+    text: Annotated[str, "Value with its unit for people; empty: not learned."] = ""
+    samples: Annotated[int, "Number of samples that it was learned from."] = 0
+    reason: Annotated[str, "Why it was not learned; empty: it was."] = ""
+    note: Annotated[str, "Remark on the value; empty: none."] = ""
 
     @property
     def is_learned(self) -> bool:

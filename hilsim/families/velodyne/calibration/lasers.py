@@ -7,6 +7,7 @@ error is reported as not learned.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -28,27 +29,16 @@ _MEAN_WEIGHT = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class LaserErrors:
-    """Errors of lasers, ``float64[c]`` each, with their standard deviations.
+    """Errors of lasers, ``float64[c]`` each, with their standard deviations."""
 
-    Attributes:
-        bias_m: Range errors, with a mean of 0.
-        elevation_rad: Errors of elevation.
-        azimuth_rad: Errors of azimuth, with a mean of 0.
-        bias_sd_m: Standard deviation of the range errors.
-        elevation_sd_rad: Standard deviation of the elevation errors.
-        azimuth_sd_rad: Standard deviation of the azimuth errors.
-        cells: ``int64[c]``, cells on planes.
-        noise_m: Scatter of the cells about the planes.
-    """
-
-    bias_m: Doubles
-    elevation_rad: Doubles
-    azimuth_rad: Doubles
-    bias_sd_m: Doubles
-    elevation_sd_rad: Doubles
-    azimuth_sd_rad: Doubles
-    cells: Ints
-    noise_m: float
+    bias_m: Annotated[Doubles, "Range errors, with a mean of 0."]
+    elevation_rad: Annotated[Doubles, "Errors of elevation."]
+    azimuth_rad: Annotated[Doubles, "Errors of azimuth, with a mean of 0."]
+    bias_sd_m: Annotated[Doubles, "Standard deviation of the range errors."]
+    elevation_sd_rad: Annotated[Doubles, "Standard deviation of the elevation errors."]
+    azimuth_sd_rad: Annotated[Doubles, "Standard deviation of the azimuth errors."]
+    cells: Annotated[Ints, "``int64[c]``, cells on planes."]
+    noise_m: Annotated[float, "Scatter of the cells about the planes."]
 
 
 def fit_lasers(planes: Sequence[Rays], lasers: int) -> LaserErrors:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,35 +32,20 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """Packets of one sensor in one capture.
+    """Packets of one sensor in one capture."""
 
-    Attributes:
-        name: Name of the capture.
-        model: Model of the sensor.
-        mode: Return mode.
-        packets: ``DATA_PACKET_DTYPE[n]``, data packets.
-        host_ns: ``int64[n]``, capture times.
-        cycle: ``int64[n]``, number of whole cycles since the first packet, by the stamps.
-        elapsed_us: ``int64[n]``, stamps since the first packet's.
-        stretch: ``int64[n]``, number of the unbroken stretch of stamps that a packet belongs to.
-        position_us: ``int64[m]``, stamps of position packets since the first packet's stamp.
-        is_locked: Whether a position packet reports a locked pulse.
-        mac: Source MAC address of data packets; empty: the capture has none.
-        is_whole: Whether all packets of the capture are used.
-    """
-
-    name: str
-    model: Model
-    mode: ReturnMode
-    packets: npt.NDArray[Any]
-    host_ns: Ints
-    cycle: Ints
-    elapsed_us: Ints
-    stretch: Ints
-    position_us: Ints
-    is_locked: bool
-    mac: str
-    is_whole: bool
+    name: Annotated[str, "Name of the capture."]
+    model: Annotated[Model, "Model of the sensor."]
+    mode: Annotated[ReturnMode, "Return mode."]
+    packets: Annotated[npt.NDArray[Any], "``DATA_PACKET_DTYPE[n]``, data packets."]
+    host_ns: Annotated[Ints, "``int64[n]``, capture times."]
+    cycle: Annotated[Ints, "``int64[n]``, number of whole cycles since the first packet, by the stamps."]
+    elapsed_us: Annotated[Ints, "``int64[n]``, stamps since the first packet's."]
+    stretch: Annotated[Ints, "``int64[n]``, number of the unbroken stretch of stamps that a packet belongs to."]
+    position_us: Annotated[Ints, "``int64[m]``, stamps of position packets since the first packet's stamp."]
+    is_locked: Annotated[bool, "Whether a position packet reports a locked pulse."]
+    mac: Annotated[str, "Source MAC address of data packets; empty: the capture has none."]
+    is_whole: Annotated[bool, "Whether all packets of the capture are used."]
 
     @property
     def cycle_us(self) -> float:

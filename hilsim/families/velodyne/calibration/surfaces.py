@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -20,25 +21,15 @@ _LEAST_COSINE = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Rays:
-    """Cells with a range, one each.
+    """Cells with a range, one each."""
 
-    Attributes:
-        laser: ``int64[n]``.
-        range_m: ``float64[n]``, mean range.
-        azimuth_rad: ``float64[n]``, mean azimuth.
-        elevation_rad: ``float64[n]``, elevation of the model.
-        origin_m: ``float64[n, 3]``, origin of the laser.
-        reflectivity: ``float64[n]``, mean byte.
-        visits: ``int64[n]``, number of returns.
-    """
-
-    laser: Ints
-    range_m: Doubles
-    azimuth_rad: Doubles
-    elevation_rad: Doubles
-    origin_m: Doubles
-    reflectivity: Doubles
-    visits: Ints
+    laser: Annotated[Ints, "``int64[n]``."]
+    range_m: Annotated[Doubles, "``float64[n]``, mean range."]
+    azimuth_rad: Annotated[Doubles, "``float64[n]``, mean azimuth."]
+    elevation_rad: Annotated[Doubles, "``float64[n]``, elevation of the model."]
+    origin_m: Annotated[Doubles, "``float64[n, 3]``, origin of the laser."]
+    reflectivity: Annotated[Doubles, "``float64[n]``, mean byte."]
+    visits: Annotated[Ints, "``int64[n]``, number of returns."]
 
     def directions(self, elevation_error_rad: Doubles | float = 0.0, azimuth_error_rad: Doubles | float = 0.0) -> Doubles:
         """Unit vectors, ``float64[n, 3]``, with errors of each ray's elevation and azimuth."""

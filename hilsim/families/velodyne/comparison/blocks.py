@@ -1,7 +1,7 @@
 """Blocks of data packets of one sensor as arrays, the input of all statistics."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,26 +15,16 @@ class PacketBlock:
     """Consecutive data packets of one model and mode.
 
     A *group* is a set of blocks with one azimuth: one block of the packet, or a pair of blocks in dual mode; of a VLS-128 four blocks.
-
-    Attributes:
-        model: Model of the sensor.
-        is_dual: Whether blocks come in pairs of one azimuth.
-        run: Packets and the steps between them.
-        host_ns: ``int64[n]``, capture times.
-        host_step_ns: ``int64[n]``, capture time minus that of the former packet; 0 for the stream's first packet.
-        is_next: ``bool[n]``, whether a packet is one cycle after the former one, without a pause of firing.
-        azimuth_step: ``int64[n, groups]``, azimuth minus that of the former group, -18000..17999, 0.01 deg.
-        is_joined: ``bool[n, groups]``, whether a group follows the former one without a pause.
     """
 
-    model: Model
-    is_dual: bool
-    run: PacketRun
-    host_ns: npt.NDArray[np.int64]
-    host_step_ns: npt.NDArray[np.int64]
-    is_next: npt.NDArray[np.bool_]
-    azimuth_step: npt.NDArray[np.int64]
-    is_joined: npt.NDArray[np.bool_]
+    model: Annotated[Model, "Model of the sensor."]
+    is_dual: Annotated[bool, "Whether blocks come in pairs of one azimuth."]
+    run: Annotated[PacketRun, "Packets and the steps between them."]
+    host_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture times."]
+    host_step_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture time minus that of the former packet; 0 for the stream's first packet."]
+    is_next: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether a packet is one cycle after the former one, without a pause of firing."]
+    azimuth_step: Annotated[npt.NDArray[np.int64], "``int64[n, groups]``, azimuth minus that of the former group, -18000..17999, 0.01 deg."]
+    is_joined: Annotated[npt.NDArray[np.bool_], "``bool[n, groups]``, whether a group follows the former one without a pause."]
 
     @property
     def cycle_us(self) -> float:

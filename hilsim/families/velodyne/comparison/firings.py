@@ -5,6 +5,7 @@ fewer than 12 firing sequences are taken together, as many as have 12: of a VLS-
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +18,11 @@ _FEWEST_SEQUENCES = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Firings:
-    """Distances and bytes of ``n`` packets, or runs of packets, of ``m`` firing sequences with ``c`` lasers; in dual mode of the even blocks: the last return.
+    """Distances and bytes of ``n`` packets, or runs of packets, of ``m`` firing sequences with ``c`` lasers; in dual mode of the even blocks: the last return."""
 
-    Attributes:
-        distance: ``int64[n, m, c]``, distance codes; 0 for a firing without a return.
-        byte: ``int64[n, m, c]``, reflectivity bytes.
-        unit_mm: Unit of the distance codes.
-    """
-
-    distance: npt.NDArray[np.int64]
-    byte: npt.NDArray[np.int64]
-    unit_mm: int
+    distance: Annotated[npt.NDArray[np.int64], "``int64[n, m, c]``, distance codes; 0 for a firing without a return."]
+    byte: Annotated[npt.NDArray[np.int64], "``int64[n, m, c]``, reflectivity bytes."]
+    unit_mm: Annotated[int, "Unit of the distance codes."]
 
 
 def packet_firings(block: PacketBlock) -> Firings:

@@ -5,6 +5,7 @@ apart, and no range is 50 mm or more away from the parabola through the twelve. 
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -33,21 +34,13 @@ WHITE_AUTOCORRELATION = float(np.diagonal(_RESIDUAL, 1).sum() / np.trace(_RESIDU
 
 @dataclass(frozen=True, kw_only=True)
 class Patches:
-    """Patches with the deviations from their surfaces.
+    """Patches with the deviations from their surfaces."""
 
-    Attributes:
-        distance: ``int64[k, 12]``, distance codes.
-        byte: ``int64[k, 12]``, reflectivity bytes.
-        residual_mm: ``float64[k, 12]``, range minus that of the parabola, mm.
-        laser: ``int64[k]``, laser of each patch.
-        packet: ``int64[k]``, index of its packet among the firings.
-    """
-
-    distance: npt.NDArray[np.int64]
-    byte: npt.NDArray[np.int64]
-    residual_mm: npt.NDArray[np.float64]
-    laser: npt.NDArray[np.int64]
-    packet: npt.NDArray[np.int64]
+    distance: Annotated[npt.NDArray[np.int64], "``int64[k, 12]``, distance codes."]
+    byte: Annotated[npt.NDArray[np.int64], "``int64[k, 12]``, reflectivity bytes."]
+    residual_mm: Annotated[npt.NDArray[np.float64], "``float64[k, 12]``, range minus that of the parabola, mm."]
+    laser: Annotated[npt.NDArray[np.int64], "``int64[k]``, laser of each patch."]
+    packet: Annotated[npt.NDArray[np.int64], "``int64[k]``, index of its packet among the firings."]
 
 
 def find_patches(firings: Firings) -> Patches:

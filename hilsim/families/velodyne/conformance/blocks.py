@@ -1,7 +1,7 @@
 """Runs of packets as arrays, the input of all topics."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,31 +16,20 @@ from hilsim.families.velodyne.stream import PacketRun
 
 @dataclass(frozen=True, kw_only=True)
 class DataBlock:
-    """Consecutive data packets of one sensor with equal factory bytes.
+    """Consecutive data packets of one sensor with equal factory bytes."""
 
-    Attributes:
-        model: Model by whose rules the packets are checked.
-        is_dual: Whether blocks come in pairs of one azimuth.
-        cycle_us: Expected time between packets.
-        first_index: Index of the first packet among the sensor's data packets.
-        frames: ``int64[n]``, frame numbers.
-        host_stamp_ns: ``int64[n]``, capture times.
-        run: Packets and the steps between them; a packet's predecessor is the one judged before it.
-        azimuth: ``int64[n, m]``, azimuth of each group of firings with its own azimuth (m = 12, dual 6; VLS-128 3, dual 1), 0.01 deg.
-        is_next: ``bool[n]``, whether a packet is exactly one cycle after its predecessor.
-        motion: Motion of the head during the block.
-    """
-
-    model: Model
-    is_dual: bool
-    cycle_us: float
-    first_index: int
-    frames: npt.NDArray[np.int64]
-    host_stamp_ns: npt.NDArray[np.int64]
-    run: PacketRun
-    azimuth: npt.NDArray[np.int64]
-    is_next: npt.NDArray[np.bool_]
-    motion: Motion
+    model: Annotated[Model, "Model by whose rules the packets are checked."]
+    is_dual: Annotated[bool, "Whether blocks come in pairs of one azimuth."]
+    cycle_us: Annotated[float, "Expected time between packets."]
+    first_index: Annotated[int, "Index of the first packet among the sensor's data packets."]
+    frames: Annotated[npt.NDArray[np.int64], "``int64[n]``, frame numbers."]
+    host_stamp_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture times."]
+    run: Annotated[PacketRun, "Packets and the steps between them; a packet's predecessor is the one judged before it."]
+    azimuth: Annotated[
+        npt.NDArray[np.int64], "``int64[n, m]``, azimuth of each group of firings with its own azimuth (m = 12, dual 6; VLS-128 3, dual 1), 0.01 deg."
+    ]
+    is_next: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether a packet is exactly one cycle after its predecessor."]
+    motion: Annotated[Motion, "Motion of the head during the block."]
 
     @property
     def has_leap(self) -> npt.NDArray[np.bool_]:
@@ -72,27 +61,16 @@ class DataBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class PositionBlock:
-    """Consecutive position packets of one sensor.
+    """Consecutive position packets of one sensor."""
 
-    Attributes:
-        model: Model by the sensor's data packets, or None before any.
-        is_dual: Whether the data packets are in dual return mode.
-        first_index: Index of the first packet among the sensor's position packets.
-        frames: ``int64[n]``, frame numbers.
-        host_stamp_ns: ``int64[n]``, capture times.
-        packets: ``POSITION_PACKET_DTYPE[n]``, packets.
-        stamp_us: ``int64[n]``, stamps of the packets.
-        data_stamp_us: ``int64[n]``, stamp of the last data packet captured before each, or -1.
-    """
-
-    model: Model | None
-    is_dual: bool
-    first_index: int
-    frames: npt.NDArray[np.int64]
-    host_stamp_ns: npt.NDArray[np.int64]
-    packets: npt.NDArray[Any]
-    stamp_us: npt.NDArray[np.int64]
-    data_stamp_us: npt.NDArray[np.int64]
+    model: Annotated[Model | None, "Model by the sensor's data packets, or None before any."]
+    is_dual: Annotated[bool, "Whether the data packets are in dual return mode."]
+    first_index: Annotated[int, "Index of the first packet among the sensor's position packets."]
+    frames: Annotated[npt.NDArray[np.int64], "``int64[n]``, frame numbers."]
+    host_stamp_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture times."]
+    packets: Annotated[npt.NDArray[Any], "``POSITION_PACKET_DTYPE[n]``, packets."]
+    stamp_us: Annotated[npt.NDArray[np.int64], "``int64[n]``, stamps of the packets."]
+    data_stamp_us: Annotated[npt.NDArray[np.int64], "``int64[n]``, stamp of the last data packet captured before each, or -1."]
 
     def place(self, row: int, byte_offset: int | None = None) -> Place:
         """Place of packet ``row`` of this block."""

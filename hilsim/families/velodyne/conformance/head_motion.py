@@ -6,6 +6,7 @@ view, in which no laser fires. A leap inside a packet is such a part, and the st
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -30,41 +31,31 @@ _FEWEST_FOR_CYCLE = 15
 
 @dataclass(frozen=True, kw_only=True)
 class Motion:
-    """Motion of the head during a block of packets.
+    """Motion of the head during a block of packets."""
 
-    Attributes:
-        step_cdeg: ``float64[n]``, step from azimuth to azimuth around each packet.
-        is_leap: ``bool[n, m - 1]``, whether the step between two azimuths inside a packet does not match their time.
-        is_pause: ``bool[n]``, whether no laser fired for part of the time since the former packet, with matching azimuths.
-        may_be_pause: ``bool[n]``, whether that is a pause or a loss of packets, which the sensor's later turns show.
-        end_before_cdeg: ``int64[n]``, last azimuth of the former packet.
-        is_clear: ``bool[n]``, whether there is neither a leap between the firings of its stamp and of the former one, nor a part of the turn without firings.
-        is_wrong: ``bool[n]``, whether the angle since the former packet does not match the time.
-        turned_cdeg: ``float64[n]``, angle since the former packet, in 0 .. 360 degrees.
-        due_cdeg: ``float64[n]``, expected angle since the former packet, in 0 .. 360 degrees.
-        due_us: ``int64[n]``, time since the former packet.
-        is_hasty: ``bool[n]``, whether there is a leap inside a packet, between the firings of its stamp and of the former one, for which they leave no time.
-        leap_row: ``int64[n]``, index of the packet that has that leap; -1: the last one of the former block.
-        leap_column: ``int64[n]``, index of the azimuth at which it leaps, where ``is_hasty``.
-        leap_cdeg: ``float64[n]``, size of that leap.
-        is_backward: ``bool[n]``, whether the head turns backwards.
-    """
-
-    step_cdeg: npt.NDArray[np.float64]
-    is_leap: npt.NDArray[np.bool_]
-    is_pause: npt.NDArray[np.bool_]
-    may_be_pause: npt.NDArray[np.bool_]
-    end_before_cdeg: npt.NDArray[np.int64]
-    is_clear: npt.NDArray[np.bool_]
-    is_wrong: npt.NDArray[np.bool_]
-    turned_cdeg: npt.NDArray[np.float64]
-    due_cdeg: npt.NDArray[np.float64]
-    due_us: npt.NDArray[np.int64]
-    is_hasty: npt.NDArray[np.bool_]
-    leap_row: npt.NDArray[np.int64]
-    leap_column: npt.NDArray[np.int64]
-    leap_cdeg: npt.NDArray[np.float64]
-    is_backward: npt.NDArray[np.bool_]
+    step_cdeg: Annotated[npt.NDArray[np.float64], "``float64[n]``, step from azimuth to azimuth around each packet."]
+    is_leap: Annotated[npt.NDArray[np.bool_], "``bool[n, m - 1]``, whether the step between two azimuths inside a packet does not match their time."]
+    is_pause: Annotated[
+        npt.NDArray[np.bool_], "``bool[n]``, whether no laser fired for part of the time since the former packet, with matching azimuths."
+    ]
+    may_be_pause: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether that is a pause or a loss of packets, which the sensor's later turns show."]
+    end_before_cdeg: Annotated[npt.NDArray[np.int64], "``int64[n]``, last azimuth of the former packet."]
+    is_clear: Annotated[
+        npt.NDArray[np.bool_],
+        "``bool[n]``, whether there is neither a leap between the firings of its stamp and of the former one, nor a part of the turn without firings.",
+    ]
+    is_wrong: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether the angle since the former packet does not match the time."]
+    turned_cdeg: Annotated[npt.NDArray[np.float64], "``float64[n]``, angle since the former packet, in 0 .. 360 degrees."]
+    due_cdeg: Annotated[npt.NDArray[np.float64], "``float64[n]``, expected angle since the former packet, in 0 .. 360 degrees."]
+    due_us: Annotated[npt.NDArray[np.int64], "``int64[n]``, time since the former packet."]
+    is_hasty: Annotated[
+        npt.NDArray[np.bool_],
+        "``bool[n]``, whether there is a leap inside a packet, between the firings of its stamp and of the former one, for which they leave no time.",
+    ]
+    leap_row: Annotated[npt.NDArray[np.int64], "``int64[n]``, index of the packet that has that leap; -1: the last one of the former block."]
+    leap_column: Annotated[npt.NDArray[np.int64], "``int64[n]``, index of the azimuth at which it leaps, where ``is_hasty``."]
+    leap_cdeg: Annotated[npt.NDArray[np.float64], "``float64[n]``, size of that leap."]
+    is_backward: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether the head turns backwards."]
 
 
 @dataclass(frozen=True, kw_only=True)
