@@ -62,22 +62,34 @@ class Spread:
         chosen = int(np.searchsorted(np.cumsum(self._counts), ratio * count))
         return float(self._sums_ns[chosen] / self._counts[chosen])
 
+    def percentile_us(self, ratio: float) -> float:
+        """Quantile ``ratio`` in microseconds."""
+        return self.percentile_ns(ratio) / 1000.0
+
+    @property
+    def mean_us(self) -> float:
+        """Mean in microseconds; NaN before any interval."""
+        return float(self._sums_ns.sum()) / self.count / 1000.0 if self.count else float("nan")
+
+    @property
+    def sd_us(self) -> float:
+        """Standard deviation in microseconds; NaN before any interval."""
+        return float(np.sqrt(max(0.0, self._square_sum / 1e6 / self.count - self.mean_us**2))) if self.count else float("nan")
+
     def summary(self) -> Spacing | None:
         """Figures in microseconds; None before any interval."""
-        count = self.count
-        if not count:
+        if not self.count:
             return None
-        mean = float(self._sums_ns.sum()) / count
         return Spacing(
-            intervals=count,
-            mean_us=mean / 1000.0,
-            sd_us=float(np.sqrt(max(0.0, self._square_sum / count - mean * mean))) / 1000.0,
+            intervals=self.count,
+            mean_us=self.mean_us,
+            sd_us=self.sd_us,
             min_us=self._smallest_ns / 1000.0,
-            p1_us=self.percentile_ns(0.01) / 1000.0,
-            p50_us=self.percentile_ns(0.5) / 1000.0,
-            p99_us=self.percentile_ns(0.99) / 1000.0,
+            p1_us=self.percentile_us(0.01),
+            p50_us=self.percentile_us(0.5),
+            p99_us=self.percentile_us(0.99),
             max_us=self._largest_ns / 1000.0,
-            whole_millisecond_ratio=self._whole_milliseconds / count,
+            whole_millisecond_ratio=self._whole_milliseconds / self.count,
         )
 
 

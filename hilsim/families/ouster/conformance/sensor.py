@@ -160,7 +160,7 @@ class OusterCheck(SensorCheck):
         """Figures of the packets judged so far."""
         identity = self._identity
         metadata = None if identity is None else identity.metadata
-        spread = self._spacing.spread
+        spread = self._spacing.arrival.spread
         return OusterSummary(
             lidar_packets=self.lidar_packets,
             imu_packets=self._imu.packets,
@@ -178,9 +178,9 @@ class OusterCheck(SensorCheck):
             column_period_us=self._stamps.period_ns / 1000.0,
             column_spread_us=self._stamps.spread_ns / 1000.0,
             stamp_grid_ns=self._stamps.grid_ns,
-            gap_p1_us=spread.percentile_ns(0.01) / 1000.0,
-            gap_p50_us=spread.percentile_ns(0.5) / 1000.0,
-            gap_p99_us=spread.percentile_ns(0.99) / 1000.0,
-            host_drift_ppm=self._spacing.drift_ppm,
+            gap_p1_us=spread.percentile_us(0.01),
+            gap_p50_us=spread.percentile_us(0.5),
+            gap_p99_us=spread.percentile_us(0.99),
+            host_drift_ppm=self._spacing.arrival.drift_ppm()[0],
             headers=self._link.origin,
         )

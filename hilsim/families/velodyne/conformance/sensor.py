@@ -197,6 +197,7 @@ class VelodyneCheck(SensorCheck):
 
     def summary(self) -> VelodyneSummary:
         """Figures of the packets judged so far."""
+        spread = self._spacing.arrival.spread
         return VelodyneSummary(
             data_packets=self.data_packets,
             position_packets=self.position_packets,
@@ -219,9 +220,9 @@ class VelodyneCheck(SensorCheck):
             nmea_sentences=self._nmea.sentences,
             pps_states=tuple(sorted(self._position_topic.pps_states)),
             headers=self._data_headers.origin.value,
-            gap_p1_us=self._spacing.percentile_us(0.01),
-            gap_p50_us=self._spacing.percentile_us(0.5),
-            gap_p99_us=self._spacing.percentile_us(0.99),
-            gap_sd_us=self._spacing.gap_sd_us,
+            gap_p1_us=spread.percentile_us(0.01),
+            gap_p50_us=spread.percentile_us(0.5),
+            gap_p99_us=spread.percentile_us(0.99),
+            gap_sd_us=spread.sd_us,
             host_drift_ppm=self._spacing.drift_ppm,
         )
