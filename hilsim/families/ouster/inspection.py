@@ -15,6 +15,7 @@ from hilsim.analysis.inspection.part import FlowDetails, FlowInspection, Inspect
 from hilsim.analysis.inspection.result import DeviceClock, FlowSummary, Missing, Place
 from hilsim.analysis.inspection.stamps import StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
+from hilsim.analysis.scatter import Scatter
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
 from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, packet_size
 from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
@@ -165,7 +166,7 @@ class OusterLidarFlow(FlowInspection):
         self._columns = self._invalid = 0
         self._grid_ns = 0
         self._last_ns: int | None = None
-        self._periods = np.zeros(3)  # count, sum and sum of squares of the times between columns, us
+        self._periods = Scatter()  # of the times between columns, us
 
     def points(self, payloads: list[bytes]) -> npt.NDArray[Any] | Reason:
         """Points of packets, if the metadata are known."""
@@ -214,14 +215,13 @@ class OusterLidarFlow(FlowInspection):
             self._most_id = max(self._most_id, int(columns["measurement_id"][is_valid].max()))
         self._grid_ns = int(np.gcd.reduce(np.append(stamp_ns.ravel(), self._grid_ns)))
         period_us = np.diff(stamp_ns, axis=1).ravel() / 1000.0
-        self._periods += (period_us.size, period_us.sum(), (period_us**2).sum())
+        self._periods.add(period_us, np.ones(period_us.size, np.bool_))
 
     def summary(self) -> OusterLidar:
         """Figures of the flow, after at least one block."""
         found, metadata = self._identity, self._identity.metadata
         columns = columns_seen(self._most_id) if metadata is None else metadata.columns_per_frame
-        count, total_us, squares = self._periods.tolist()
-        mean_us = total_us / count
+        mean_us = self._periods.mean
         lost = self._order.lost(sent_packets(metadata))
         after = lost.after if isinstance(lost.after, Place) else None
         fits = fits_of(self._size, found.header)
@@ -246,7 +246,7 @@ class OusterLidarFlow(FlowInspection):
             invalid_columns=self._invalid,
             frame_rate_hz=1e6 / (mean_us * columns) if mean_us > 0 else float("nan"),
             column_period_us=mean_us,
-            column_period_sd_us=max(squares / count - mean_us**2, 0.0) ** 0.5,
+            column_period_sd_us=self._periods.sd,
             stamp_grid_ns=self._grid_ns,
             alert_flags=_by_frequency(self._alerts),
             missing=Missing(packets=lost.packets, runs=lost.runs, longest_run=lost.longest, longest_after=after),

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
-from hilsim.families.velodyne.protocol.models import STEP_TOLERANCE_US
+from hilsim.errors import CaptureError
+from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, Product, ReturnMode
+from hilsim.families.velodyne.protocol.models import MODELS, STEP_TOLERANCE_US, VLS_128, Model, identify_model, vls_128_variant
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
 from hilsim.units import TURN_CDEG
 
@@ -31,6 +32,32 @@ _NARROW_GAP_CDEG = 20
 def stacked_packets(payloads: Iterable[bytes]) -> npt.NDArray[Any]:
     """Join payloads of 1206 bytes each to ``DATA_PACKET_DTYPE[n]``, without checking flags."""
     return np.frombuffer(b"".join(payloads), dtype=DATA_PACKET_DTYPE)
+
+
+def measured_model(byte: int, product: int, step_us: float | None, name: str) -> tuple[Model, ReturnMode]:
+    """Model and return mode of packets, of which the figures of units are known.
+
+    Args:
+        byte: Return mode byte.
+        product: Product byte.
+        step_us: Median of the differences of neighbouring packets' stamps; None where too few are known.
+        name: Name of the stream in errors.
+
+    Raises:
+        CaptureError: the mode or the model is not known, or no unit of it was measured.
+    """
+    mode = ReturnMode.find(byte)
+    if mode is None:
+        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{byte:02x}")
+    if product == Product.VLS_128:
+        if mode.is_dual:
+            raise CaptureError(f"{name}: a VLS-128 must send one return of each firing, got dual mode, of which no unit was measured")
+        return vls_128_variant(step_us, is_dual=False), mode
+    model = identify_model(product, step_us, is_dual=mode.is_dual)
+    if model not in MODELS:
+        known = ", ".join(known.name for known in (*MODELS, VLS_128))
+        raise CaptureError(f"{name}: the model must be {known}, got product byte 0x{product:02x}")
+    return model, mode
 
 
 def stamp_steps_us(stamp_us: npt.NDArray[np.int64], before_us: int | None) -> npt.NDArray[np.int64]:

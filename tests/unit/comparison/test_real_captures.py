@@ -62,7 +62,7 @@ def test_two_units_at_600_rpm_differ_by_a_total_variation_of_0_037(statistics):
     assert rows["azimuth.total_variation"].distance == pytest.approx(0.037, abs=0.0005)
     assert rows["azimuth.total_variation"].verdict is Verdict.ALIKE
     for found in (a, b):
-        assert -0.49 <= found.azimuth.autocorrelation <= -0.47
+        assert -0.49 <= found.azimuth.scatter.autocorrelation() <= -0.47
         assert 0.78 <= found.azimuth.increments.sd <= 0.87
         assert found.azimuth.increments.mean == pytest.approx(39.795, abs=0.05)
     assert {name for name, row in rows.items() if row.verdict is Verdict.DIFFERS} == set()

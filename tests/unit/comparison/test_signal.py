@@ -164,8 +164,8 @@ def test_encoder_readings_have_lags_and_classes():
     found = gather(stream.datagrams(), name="x").azimuth
     step = np.diff(azimuth) - np.diff(azimuth).mean()
     for lag in (1, 2, 3):
-        assert found.autocorrelation_at(lag) == pytest.approx((step[lag:] * step[:-lag]).mean() / step.var(), abs=1e-3)
-    assert found.autocorrelation_at(2) > 0.4
+        assert found.scatter.autocorrelation(lag) == pytest.approx((step[lag:] * step[:-lag]).mean() / step.var(), abs=1e-3)
+    assert found.scatter.autocorrelation(2) > 0.4
     shares = np.bincount(azimuth % 36_000 % 5, minlength=5) / len(azimuth)
     assert (found.rarest_class_share, found.commonest_class_share) == (pytest.approx(shares.min()), pytest.approx(shares.max()))
 

@@ -19,7 +19,7 @@ def records(stream):
 
 def test_white_noise_of_the_angle_correlates_increments_by_minus_a_half():
     azimuth = statistics(vlp16(2000, noise=3.0)).azimuth
-    assert azimuth.autocorrelation == pytest.approx(-0.5, abs=0.01)
+    assert azimuth.scatter.autocorrelation() == pytest.approx(-0.5, abs=0.01)
     assert azimuth.increments.sd == pytest.approx(np.sqrt(2 * 3.0**2 + 2 / 12), rel=0.02)
     assert azimuth.rate_rpm == pytest.approx(600.0, abs=0.02)
 
@@ -29,7 +29,7 @@ def test_noise_of_the_rate_does_not_correlate_increments():
     steps = np.random.default_rng(3).integers(36, 45, 2000 * 12)
     stream.data["blocks"]["azimuth"] = (np.cumsum(steps) % 36000).reshape(2000, 12)
     azimuth = statistics(stream).azimuth
-    assert azimuth.autocorrelation == pytest.approx(0.0, abs=0.02)
+    assert azimuth.scatter.autocorrelation() == pytest.approx(0.0, abs=0.02)
     assert azimuth.increments.mean == pytest.approx(steps[1:].mean())
     assert azimuth.increments.total == 2000 * 12 - 1
 

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.analysis.scatter import Scatter
 from hilsim.families.ouster.comparison.blocks import LidarBlock
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
@@ -20,6 +21,7 @@ class ColumnStatistics:
 
     Attributes:
         steps: Steps between neighbouring columns in us, in bins of 2 ns.
+        scatter: Scatter of the steps about their nominal length, ns; white noise of the stamps correlates neighbours by -0.5.
         stamps: Number of stamps.
         on_grid: ``int64[2]``, number of stamps that are multiples of each of ``GRIDS_NS``.
         present: Number of columns of the window that were received with pixels.
@@ -33,10 +35,7 @@ class ColumnStatistics:
         self.present = 0
         self.without_pixels = 0
         self._first, self._last = metadata.window
-        self._pairs = 0
-        self._sums = np.zeros(3)  # of the earlier, of the later deviations from the nominal step, and of their products, ns
-        self._former: tuple[float, bool] = (0.0, False)
-        self._nominal_us = 1e6 / (metadata.columns_per_frame * metadata.rate_hz)
+        self.scatter = Scatter()
 
     def look(self, block: LidarBlock) -> None:
         """Add a block."""
@@ -44,7 +43,7 @@ class ColumnStatistics:
         step = np.diff(stamps, prepend=block.former_stamp_ns)
         follows = block.follows.ravel() & (stamps > 0) & (np.concatenate((np.array([block.former_stamp_ns]), stamps[:-1])) > 0)
         self.steps.add(step[follows] / 1000.0)
-        self._add_pairs(step - block.column_ns, follows)
+        self.scatter.add(step - block.column_ns, follows)
         known = stamps[stamps > 0]
         self.stamps += known.size
         self.on_grid += [np.count_nonzero(known % grid == 0) for grid in GRIDS_NS]
@@ -55,25 +54,6 @@ class ColumnStatistics:
     def _is_inside(self, column: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         after, before = column >= self._first, column <= self._last
         return after & before if self._first <= self._last else after | before
-
-    def _add_pairs(self, deviation: npt.NDArray[np.float64], follows: npt.NDArray[np.bool_]) -> None:
-        deviations = np.concatenate((np.array([self._former[0]]), deviation))
-        known = np.concatenate((np.array([self._former[1]]), follows))
-        both = known[1:] & known[:-1]
-        earlier, later = deviations[:-1][both], deviations[1:][both]
-        self._pairs += len(later)
-        self._sums += (earlier.sum(), later.sum(), earlier @ later)
-        self._former = float(deviation[-1]), bool(follows[-1])
-
-    @property
-    def autocorrelation(self) -> float:
-        """Correlation of neighbouring steps; -0.5 for white noise of the stamps, NaN if nothing varies."""
-        variance = (1000.0 * self.steps.sd) ** 2
-        if not self._pairs or not variance > 0.0:
-            return float("nan")
-        mean = 1000.0 * (self.steps.mean - self._nominal_us)
-        earlier, later, products = self._sums.tolist()
-        return float((products - mean * (earlier + later)) / self._pairs + mean * mean) / variance
 
 
 class FrameStatistics:

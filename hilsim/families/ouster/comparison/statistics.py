@@ -45,7 +45,7 @@ _COLUMNS = (
     number("columns.sd", lambda s: _steps(s).sd, "us", ".3f", _step_count),
     number("columns.smallest", lambda s: _steps(s).smallest, "us", ".2f", _step_count),
     number("columns.largest", lambda s: _steps(s).largest, "us", ".2f", _step_count),
-    number("columns.autocorrelation", lambda s: s.columns.autocorrelation, "", "+.3f", _step_count),
+    number("columns.autocorrelation", lambda s: s.columns.scatter.autocorrelation(), "", "+.3f", _step_count),
     wasserstein("columns.wasserstein", _steps, "us", ".3f", depends_on="unit"),
     *(_on_grid(place) for place in range(len(GRIDS_NS))),
     number("columns.missing", lambda s: 100.0 * s.missing_share, "%", ".3f", _stamp_count, depends_on="host"),

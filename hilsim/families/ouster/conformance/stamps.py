@@ -3,6 +3,7 @@
 import numpy as np
 
 from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.analysis.scatter import Scatter
 from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.firmware import Firmware
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
@@ -37,7 +38,7 @@ class StampsTopic:
         self.grid_ns = 0
         self._double_ns = 0
         self._packets = 0
-        self._steps = np.zeros(3)  # count, sum and sum of squares of the steps within packets
+        self.steps = Scatter()  # of the steps within packets, ns
         self._nominal_ns = float("nan")
         self._expected_grid_ns = 1
 
@@ -48,7 +49,7 @@ class StampsTopic:
         self._double_ns = int(np.spacing(float(stamp_ns.max())))
         self.grid_ns = int(np.gcd.reduce(np.append(stamp_ns.ravel(), self.grid_ns)))
         step = np.diff(stamp_ns, axis=1)
-        self._steps += (step.size, float(step.sum()), float((step.astype(np.float64) ** 2).sum()))
+        self.steps.add(step.ravel(), np.ones(step.size, np.bool_))
         self._look_at_order(block, log)
         expected = self._expected_grid_ns = grid_ns(metadata)
         off = stamp_ns % expected != 0
@@ -91,16 +92,6 @@ class StampsTopic:
             lambda row: block.place(row, block.column_byte(0)),
         )
 
-    @property
-    def period_ns(self) -> float:
-        """Mean time between columns of a packet; NaN before any."""
-        return float(self._steps[1] / self._steps[0]) if self._steps[0] else float("nan")
-
-    @property
-    def spread_ns(self) -> float:
-        """Standard deviation of that time."""
-        return max(float(self._steps[2] / self._steps[0]) - self.period_ns**2, 0.0) ** 0.5 if self._steps[0] else float("nan")
-
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole stream."""
         if not self._packets:
@@ -112,16 +103,14 @@ class StampsTopic:
             most = max(self._expected_grid_ns, _REV_6_NS)
             if self.grid_ns > most and self.grid_ns != self._double_ns:  # some firmware passes PTP time through a double
                 log.report(STAMP_COARSE, f"stamps must use a grid of {most} ns at most, got multiples of {self.grid_ns} ns only")
-            if self.spread_ns < _LEAST_SPREAD_NS:
-                log.report(
-                    COLUMN_CONSTANT, f"the time between columns must scatter by {_LEAST_SPREAD_NS:.0f} ns or more, got {self.spread_ns:.0f} ns"
-                )
+            if self.steps.sd < _LEAST_SPREAD_NS:
+                log.report(COLUMN_CONSTANT, f"the time between columns must scatter by {_LEAST_SPREAD_NS:.0f} ns or more, got {self.steps.sd:.0f} ns")
         if np.isnan(self._nominal_ns):
             return
         if self._packets < COLUMN_PERIOD.packets:
             log.skip(COLUMN_PERIOD, self._packets, COLUMN_PERIOD.packets, "lidar packets")
-        elif abs(self.period_ns / self._nominal_ns - 1.0) > _MOST_PERIOD_RATIO:
+        elif abs(self.steps.mean / self._nominal_ns - 1.0) > _MOST_PERIOD_RATIO:
             log.report(
                 COLUMN_PERIOD,
-                f"columns must come each {self._nominal_ns / 1000:.3f} us within {100 * _MOST_PERIOD_RATIO:g} %, got {self.period_ns / 1000:.3f} us in the mean",
+                f"columns must come each {self._nominal_ns / 1000:.3f} us within {100 * _MOST_PERIOD_RATIO:g} %, got {self.steps.mean / 1000:.3f} us in the mean",
             )

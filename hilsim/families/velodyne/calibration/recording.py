@@ -11,12 +11,12 @@ import numpy.typing as npt
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
-from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK, Product, ReturnMode
+from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK, ReturnMode
 from hilsim.families.velodyne.protocol.firing import build_record_firings
-from hilsim.families.velodyne.protocol.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
+from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
-from hilsim.families.velodyne.stream import packet_run, stacked_packets, whole_cycles
+from hilsim.families.velodyne.stream import measured_model, packet_run, stacked_packets, whole_cycles
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.units import TURN_CDEG
 
@@ -175,19 +175,7 @@ def _identified(packets: npt.NDArray[Any], name: str) -> tuple[Model, ReturnMode
         shown = ", ".join(f"0x{kind >> 8:02x} 0x{kind & 255:02x}" for kind in kinds)
         raise CaptureError(f"{name}: return mode and product byte must be the same in all packets, got {shown}")
     byte, product = divmod(int(kinds[0]), 256)
-    mode = ReturnMode.find(byte)
-    if mode is None:
-        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{byte:02x}")
-    step_us = float(np.median(np.diff(packets["timestamp"].astype(np.int64))))
-    if product == Product.VLS_128:
-        if mode.is_dual:
-            raise CaptureError(f"{name}: a VLS-128 must send one return of each firing, got dual mode, of which no unit was measured")
-        return vls_128_variant(step_us, is_dual=False), mode
-    model = identify_model(product, step_us, is_dual=mode.is_dual)
-    if model is None or model not in MODELS:
-        names = ", ".join(known.name for known in (*MODELS, VLS_128))
-        raise CaptureError(f"{name}: the model must be {names}, got product byte 0x{product:02x}")
-    return model, mode
+    return measured_model(byte, product, float(np.median(np.diff(packets["timestamp"].astype(np.int64)))), name)
 
 
 def _mac(datagrams: list[CapturedDatagram]) -> str:

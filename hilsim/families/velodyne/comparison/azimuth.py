@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.analysis.scatter import Scatter
 from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.protocol.data import BLOCKS
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG
@@ -20,6 +21,7 @@ class AzimuthStatistics:
 
     Attributes:
         increments: Increments in 0.01 deg.
+        scatter: Scatter of the increments: white noise of the angle correlates neighbours by -0.5, noise of the rate by positive values.
         slowest: Smallest mean increment of a turn, 0.01 deg; infinite before any.
         fastest: Largest mean increment of a turn, 0.01 deg; 0 before any.
         of_class: ``int64[5]``, number of groups whose azimuth, in 0.01 deg, has each remainder of a division by 5.
@@ -28,9 +30,7 @@ class AzimuthStatistics:
     def __init__(self) -> None:
         self.increments = Histogram(first=-GAP_CDEG, width=1.0, bins=2 * GAP_CDEG + 1)
         self.of_class = np.zeros(_CLASSES, dtype=np.int64)
-        self._pairs = np.zeros((LARGEST_LAG, 4), dtype=np.int64)  # by lag: number of pairs, sums of the earlier, of the later and of the products
-        self._step = np.zeros(0, dtype=np.int64)
-        self._joined = np.zeros(0, dtype=np.bool_)
+        self.scatter = Scatter(LARGEST_LAG)
         self._group_us = float("nan")
         self._turning = np.zeros(0, dtype=np.int64)  # increments of a turn that is not complete
         self.slowest = float("inf")
@@ -43,12 +43,7 @@ class AzimuthStatistics:
         self.increments.add_places(block.azimuth_step[block.is_joined] + GAP_CDEG)
         self.of_class += np.bincount((block.run.azimuth[:, :: BLOCKS // groups] % _CLASSES).ravel(), minlength=_CLASSES)
         self._note_rates(block.azimuth_step[block.is_joined])
-        known = len(self._step)
-        step = np.concatenate((self._step, block.azimuth_step.ravel()))
-        joined = np.concatenate((self._joined, block.is_joined.ravel()))
-        for lag in range(1, LARGEST_LAG + 1):
-            self._add_pairs(step, joined, lag, known)
-        self._step, self._joined = step[-LARGEST_LAG:], joined[-LARGEST_LAG:]
+        self.scatter.add(block.azimuth_step.ravel(), block.is_joined.ravel())
 
     def _note_rates(self, increments: npt.NDArray[np.int64]) -> None:
         """Find the mean of every whole turn; within a turn some units at 300 rpm swing by 5 %."""
@@ -60,15 +55,6 @@ class AzimuthStatistics:
             mean = float(turning[begin:end].mean())
             self.slowest, self.fastest = min(self.slowest, mean), max(self.fastest, mean)
         self._turning = turning[ends[-1] :]
-
-    def _add_pairs(self, step: npt.NDArray[np.int64], joined: npt.NDArray[np.bool_], lag: int, known: int) -> None:
-        """Add the pairs of increments ``lag`` groups apart without a pause between them, whose later one is not among the first ``known``."""
-        if len(step) <= lag:
-            return
-        both = np.array(np.lib.stride_tricks.sliding_window_view(joined, lag + 1).all(axis=-1), dtype=np.bool_)
-        both[: max(known - lag, 0)] = False
-        earlier, later = step[:-lag][both], step[lag:][both]
-        self._pairs[lag - 1] += (len(later), earlier.sum(), later.sum(), (earlier * later).sum())
 
     @property
     def rate_rpm(self) -> float:
@@ -84,20 +70,6 @@ class AzimuthStatistics:
     def fastest_rpm(self) -> float:
         """Rotation rate of the fastest turn; 0 before any."""
         return self.fastest / TURN_CDEG / self._group_us * 60e6
-
-    @property
-    def autocorrelation(self) -> float:
-        """Correlation of neighbouring increments: white noise of the angle gives -0.5, noise of the rate positive values; NaN if nothing varies."""
-        return self.autocorrelation_at(1)
-
-    def autocorrelation_at(self, lag: int) -> float:
-        """Correlation of increments 1 to 3 groups apart; white noise of the angle gives 0 from the second on, NaN if nothing varies."""
-        count, earlier, later, products = self._pairs[lag - 1].tolist()
-        variance = self.increments.sd**2
-        if not count or not variance > 0.0:
-            return float("nan")
-        mean = self.increments.mean
-        return float((products - mean * (earlier + later) + count * mean * mean) / count / variance)
 
     @property
     def rarest_class_share(self) -> float:

@@ -5,7 +5,9 @@ A firing is *settled* with its neighbour of the same laser if both have a return
 how a sensor treats a beam that meets two surfaces: a return from either, from between them (a *mixed* point), or none.
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -18,31 +20,21 @@ _MERGED_MM = 1200  # real units report two returns from here on (least separatio
 _MOST_BETWEEN = 2
 
 
+@dataclass(kw_only=True)
 class EdgeStatistics:
-    """Counts of edges and of firings that differ from both neighbours.
+    """Counts of edges and of firings that differ from both neighbours."""
 
-    Attributes:
-        returns: Number of returns.
-        edges: Number of edges.
-        with_empty: Number of edges with a firing without a return.
-        near: Number of edges with a gap of less than 1.2 m.
-        near_mixed: Number of near edges with a return 0.1 m or more away from either side, between them.
-        far: Number of edges with a gap of 1.2 m or more.
-        far_mixed: Number of far edges with such a return.
-        single: Number of firings without a return whose two neighbours on either side are settled, the inner two with each other too.
-        isolated: Number of returns whose neighbours on either side have none.
-    """
-
-    def __init__(self) -> None:
-        self.returns = 0
-        self.edges = 0
-        self.with_empty = 0
-        self.near = 0
-        self.near_mixed = 0
-        self.far = 0
-        self.far_mixed = 0
-        self.single = 0
-        self.isolated = 0
+    returns: Annotated[int, "Number of returns."] = 0
+    edges: Annotated[int, "Number of edges."] = 0
+    with_empty: Annotated[int, "Number of edges with a firing without a return."] = 0
+    near: Annotated[int, "Number of edges with a gap of less than 1.2 m."] = 0
+    near_mixed: Annotated[int, "Number of near edges with a return 0.1 m or more away from either side, between them."] = 0
+    far: Annotated[int, "Number of edges with a gap of 1.2 m or more."] = 0
+    far_mixed: Annotated[int, "Number of far edges with such a return."] = 0
+    single: Annotated[
+        int, "Number of firings without a return whose two neighbours on either side are settled, the inner two with each other too."
+    ] = 0
+    isolated: Annotated[int, "Number of returns whose neighbours on either side have none."] = 0
 
     def look(self, firings: Firings) -> None:
         """Add firings."""

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from hilsim.analysis.comparison.histogram import Histogram
 from hilsim.families.velodyne.comparison.blocks import PacketBlock
+from hilsim.families.velodyne.pairs import RANGE_BIN_MM, RANGE_BINS
 
-RANGE_BIN_MM = 2
-RANGE_BINS = 4 * 65_536 // RANGE_BIN_MM  # the coarsest unit is 4 mm
 _FEWEST_OF_LASER = 50
 
 

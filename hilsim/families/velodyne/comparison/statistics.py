@@ -8,9 +8,9 @@ import numpy as np
 
 from hilsim.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, total_variation, wasserstein
 from hilsim.analysis.comparison.statistics import NOISE, RANGES, RATE, REFLECTIVITY, SPACING
-from hilsim.families.velodyne.comparison.dual import DualStatistics
 from hilsim.families.velodyne.comparison.signal_statistics import SIGNAL
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
+from hilsim.families.velodyne.pairs import PairCounts
 
 _increments: Distribution = attrgetter("azimuth.increments")
 _increment_count: Count = attrgetter("azimuth.increments.total")
@@ -23,8 +23,8 @@ def _firing_count(stream: StreamStatistics) -> int:
     return int(stream.returns.firings.sum())
 
 
-def _pairs(stream: StreamStatistics) -> DualStatistics:
-    return stream.dual or DualStatistics()
+def _pairs(stream: StreamStatistics) -> PairCounts:
+    return stream.dual or PairCounts()
 
 
 def _of_pairs(name: str) -> Callable[[StreamStatistics], Any]:
@@ -54,9 +54,9 @@ _STREAM = (
 _AZIMUTH = (
     number("azimuth.mean", lambda s: s.azimuth.increments.mean, "", ".3f", _increment_count, depends_on="unit"),
     number("azimuth.sd", lambda s: s.azimuth.increments.sd, "", ".3f", _increment_count),
-    number("azimuth.autocorrelation", lambda s: s.azimuth.autocorrelation, "", "+.3f", _increment_count),
-    number("azimuth.autocorrelation_2", lambda s: s.azimuth.autocorrelation_at(2), "", "+.3f", _increment_count),
-    number("azimuth.autocorrelation_3", lambda s: s.azimuth.autocorrelation_at(3), "", "+.3f", _increment_count),
+    number("azimuth.autocorrelation", lambda s: s.azimuth.scatter.autocorrelation(), "", "+.3f", _increment_count),
+    number("azimuth.autocorrelation_2", lambda s: s.azimuth.scatter.autocorrelation(2), "", "+.3f", _increment_count),
+    number("azimuth.autocorrelation_3", lambda s: s.azimuth.scatter.autocorrelation(3), "", "+.3f", _increment_count),
     number("azimuth.mod_5_rarest", lambda s: 100 * s.azimuth.rarest_class_share, "%", ".2f", _increment_count),
     number("azimuth.mod_5_commonest", lambda s: 100 * s.azimuth.commonest_class_share, "%", ".2f", _increment_count),
     total_variation("azimuth.total_variation", _increments),

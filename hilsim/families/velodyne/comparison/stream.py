@@ -11,16 +11,16 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.comparison.azimuth import AzimuthStatistics
 from hilsim.families.velodyne.comparison.blocks import packet_block
-from hilsim.families.velodyne.comparison.dual import DualStatistics
 from hilsim.families.velodyne.comparison.edges import EdgeStatistics
 from hilsim.families.velodyne.comparison.firings import packet_firings
 from hilsim.families.velodyne.comparison.grid import GridStatistics
 from hilsim.families.velodyne.comparison.patches import PatchStatistics
 from hilsim.families.velodyne.comparison.returns import ReturnStatistics
 from hilsim.families.velodyne.comparison.stamps import StampStatistics
-from hilsim.families.velodyne.protocol.data import Product, ReturnMode
-from hilsim.families.velodyne.protocol.models import MODELS, VLS_128, Model, identify_model, vls_128_variant
-from hilsim.families.velodyne.stream import LastPacket, packet_run, stacked_packets
+from hilsim.families.velodyne.pairs import PairCounts
+from hilsim.families.velodyne.protocol.data import ReturnMode
+from hilsim.families.velodyne.protocol.models import Model
+from hilsim.families.velodyne.stream import LastPacket, measured_model, packet_run, stacked_packets
 
 BLOCK_PACKETS = 1024
 _MOST_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 % from turn to turn
@@ -43,7 +43,7 @@ class StreamStatistics(SensorStatistics):
     """
 
     family = "velodyne"
-    dual: DualStatistics | None
+    dual: PairCounts | None
 
     def __init__(self, source: str, model: Model, return_mode: ReturnMode, product: int) -> None:
         super().__init__(source)
@@ -57,7 +57,7 @@ class StreamStatistics(SensorStatistics):
         self.grid = GridStatistics(model.channels)
         self.patches = PatchStatistics()
         self.edges = EdgeStatistics()
-        self.dual = DualStatistics() if return_mode.is_dual else None
+        self.dual = PairCounts() if return_mode.is_dual else None
         self._before: LastPacket | None = None
         self._before_ns = 0
 
@@ -129,9 +129,10 @@ class StreamStatistics(SensorStatistics):
         before_ns = self._before_ns if self._before else int(host_ns[0])
         block = packet_block(run, host_ns, before_ns, self.model, is_dual=self.dual is not None)
         self._before, self._before_ns = run.last(), int(host_ns[-1])
-        for topic in (self.spacing, self.azimuth, self.stamps, self.returns, self.dual):
-            if topic is not None:
-                topic.look(block)
+        for topic in (self.spacing, self.azimuth, self.stamps, self.returns):
+            topic.look(block)
+        if self.dual is not None:
+            self.dual.look(block.records, self.model.distance_unit_mm)
         records = block.records[:, :: 2 if block.is_dual else 1].reshape(-1, self.model.channels)  # in dual mode of the last return
         joined = np.full((block.is_joined.size, len(records) // block.is_joined.size), fill_value=True)
         joined[:, 0] = block.is_joined.ravel()
@@ -146,17 +147,6 @@ def begin(datagrams: list[CapturedDatagram], source: str, _metadata: Any, name: 
     packets = stacked_packets(datagram.payload for datagram in datagrams)
     bytes_ = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
     byte, product = divmod(int(np.bincount(bytes_).argmax()), 256)
-    mode = ReturnMode.find(byte)
-    if mode is None:
-        raise CaptureError(f"{name}: the return mode must be {', '.join(f'0x{known:02x}' for known in ReturnMode)}, got 0x{byte:02x}")
     stamps = packets["timestamp"][bytes_ == byte * 256 + product].astype(np.int64)
-    step_us = float(np.median(np.diff(stamps))) if len(stamps) > 1 else None
-    if product == Product.VLS_128:
-        if mode.is_dual:
-            raise CaptureError(f"{name}: a VLS-128 must send one return of each firing, got dual mode, of which no unit was measured")
-        return StreamStatistics(source, vls_128_variant(step_us, is_dual=False), mode, product)
-    model = identify_model(product, step_us, is_dual=mode.is_dual)
-    if model is None:
-        known = ", ".join(known.name for known in (*MODELS, VLS_128))
-        raise CaptureError(f"{name}: the model must be {known}, got product byte 0x{product:02x}")
+    model, mode = measured_model(byte, product, float(np.median(np.diff(stamps))) if len(stamps) > 1 else None, name)
     return StreamStatistics(source, model, mode, product)

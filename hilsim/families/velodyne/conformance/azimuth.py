@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.analysis.scatter import Scatter
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
 from hilsim.units import TURN_CDEG
@@ -35,8 +36,7 @@ class AzimuthTopic:
         self.longest_pause_us = 0
         self._outside = 0
         self._equal, self._steps = 0, 0
-        self._sums = np.zeros(5)  # n, x and x^2 of increments; n and products of neighbouring increments
-        self._lag_sums = np.zeros(4)  # n, first, second, first * second
+        self.scatter = Scatter()  # of the increments inside packets
         self._divisor = 0
         self._period_s = 0.0
         self._wraps: list[tuple[int, int, int]] = []  # packet, block, first azimuth of a turn
@@ -80,9 +80,8 @@ class AzimuthTopic:
         if not inside.size:
             return
         self.increments += inside.size
-        self._sums[:3] += np.array((inside.size, inside.sum(), (inside * inside).sum()))
-        first, second = inside[:, :-1], inside[:, 1:]
-        self._lag_sums += np.array((first.size, first.sum(), second.sum(), (first * second).sum()))
+        apart = np.pad(inside, ((0, 0), (1, 0)))
+        self.scatter.add(apart.ravel(), np.broadcast_to(np.arange(apart.shape[1]) > 0, apart.shape).ravel())
         mean = inside.mean(axis=1, keepdims=True)
         self._outside += int(((inside < np.floor(mean)) | (inside > np.ceil(mean))).sum())
 
@@ -104,28 +103,9 @@ class AzimuthTopic:
         return self._pauses + self._is_open
 
     @property
-    def mean_increment_cdeg(self) -> float:
-        """Mean increment inside packets; NaN before any."""
-        return float(self._sums[1] / self._sums[0]) if self._sums[0] else float("nan")
-
-    @property
-    def increment_sd_cdeg(self) -> float:
-        """Standard deviation of the increments; NaN before any."""
-        if not self._sums[0]:
-            return float("nan")
-        return float(np.sqrt(max(0.0, self._sums[2] / self._sums[0] - self.mean_increment_cdeg**2)))
-
-    @property
-    def autocorrelation(self) -> float:
-        """Correlation of neighbouring increments; NaN if they do not vary."""
-        count, first, second, product = self._lag_sums
-        variance = self.increment_sd_cdeg**2
-        return float((product / count - first * second / count**2) / variance) if count and variance else float("nan")
-
-    @property
     def rate_rpm(self) -> float:
         """Revolutions a minute by azimuth and nominal firing clock; NaN before any increment."""
-        return self.mean_increment_cdeg / TURN_CDEG / self._period_s * 60.0 if self._period_s else float("nan")
+        return self.scatter.mean / TURN_CDEG / self._period_s * 60.0 if self._period_s else float("nan")
 
     def conclude(self, log: FindingLog, first_pass: int | None = None) -> None:
         """Judge the whole stream.
@@ -166,10 +146,10 @@ class AzimuthTopic:
             log.report(
                 RAMP,
                 f"azimuth must carry the encoder's noise, got an exact ramp: {100 * outside:.2f} % of the increments differ from the two values"
-                f" next to their mean of {self.mean_increment_cdeg:.2f}",
+                f" next to their mean of {self.scatter.mean:.2f}",
             )
-        elif not self.autocorrelation < -0.2:
-            log.report(NOISE, f"neighbouring increments must be correlated by about -0.5, got {self.autocorrelation:+.2f}")
+        elif not self.scatter.autocorrelation() < -0.2:
+            log.report(NOISE, f"neighbouring increments must be correlated by about -0.5, got {self.scatter.autocorrelation():+.2f}")
 
     def _conclude_wraps(self, log: FindingLog, first_pass: int | None) -> None:
         wraps = [(column, value) for index, column, value in self._wraps if first_pass is None or index < first_pass]
