@@ -1,0 +1,33 @@
+"""What each family gives for reading streams has the type that the engine describes."""
+
+import pytest
+
+from hilsim.analysis.calibration import CalibrationPart
+from hilsim.analysis.comparison.part import ComparisonPart
+from hilsim.analysis.conformance.part import ConformancePart
+from hilsim.analysis.inspection.part import InspectionPart
+from hilsim.analysis.picture.part import PicturePart
+from hilsim.registry import OWN, family_parts
+
+PARTS = {
+    "calibration": CalibrationPart,
+    "comparison": ComparisonPart,
+    "conformance": ConformancePart,
+    "inspection": InspectionPart,
+    "picture": PicturePart,
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_familys_part_is_what_the_engine_describes(name):
+    assert [module.PART for module in family_parts(name).values() if not isinstance(module.PART, PARTS[name])] == []
+
+
+@pytest.mark.parametrize("name", ["conformance", "inspection", "picture"])
+def test_streams_of_every_family_of_hilsims_own_can_be_read(name):
+    assert tuple(family_parts(name))[: len(OWN)] == OWN
+
+
+def test_no_two_families_inspect_packets_of_one_kind():
+    kinds = [kind for module in family_parts("inspection").values() for kind in module.PART.kinds]
+    assert len(set(kinds)) == len(kinds)
