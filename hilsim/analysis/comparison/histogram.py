@@ -88,11 +88,6 @@ class Histogram:
         return {"values": [round(value, 6) for value in self.centres[filled].tolist()], "counts": self.counts[filled].tolist()}
 
 
-def known_or_none(value: float) -> float | None:
-    """Value for JSON: None if it is unknown."""
-    return None if np.isnan(value) else value
-
-
 def total_variation(first: Histogram, other: Histogram) -> float:
     """Half the sum of the differences of shares, 0 (equal) to 1 (disjoint), of histograms with one grid; NaN if either is empty."""
     return 0.5 * float(np.abs(first.shares() - other.shares()).sum())

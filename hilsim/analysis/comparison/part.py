@@ -62,7 +62,7 @@ class SensorStatistics(ABC):
         """Distributions by name."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, with all distributions; None for unknown figures."""
+        """Plain values, with all distributions."""
         return {
             "sensor": self.source,
             "model": self.kind,

@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from hilsim.analysis.comparison.comparison import Comparison, Limit, Row, Verdict
-from hilsim.analysis.comparison.histogram import known_or_none
+from hilsim.analysis.plain import plain
 
 _TITLES = {
     "stream": "stream",
@@ -131,29 +131,31 @@ def _limit_text(limit: Limit) -> str:
 def to_json(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
     """Make the report as plain values, with all distributions; None for unknown figures."""
     a, b = ({"file": name, **stream.to_json()} for stream, name in zip((comparison.a, comparison.b), names, strict=True))
-    return {
-        "a": a,
-        "b": b,
-        "notes": comparison.notes(),
-        "passed": comparison.passed,
-        "differ": comparison.differing,
-        "of_unit": comparison.of_unit,
-        "not_looked_at": [{"name": name, "reason": reason} for name, reason in comparison.not_looked_at],
-        "not_measured": [{"name": name, "reason": reason} for name, reason in comparison.unmeasured],
-        "statistics": [_row_json(row) for row in comparison.rows],
-        "limits": [
-            {"name": limit.name, "limit": limit.limit, "distance": known_or_none(limit.distance), "is_kept": limit.is_kept}
-            for limit in comparison.limits
-        ],
-    }
+    values: dict[str, Any] = plain(
+        {
+            "a": a,
+            "b": b,
+            "notes": comparison.notes(),
+            "passed": comparison.passed,
+            "differ": comparison.differing,
+            "of_unit": comparison.of_unit,
+            "not_looked_at": [{"name": name, "reason": reason} for name, reason in comparison.not_looked_at],
+            "not_measured": [{"name": name, "reason": reason} for name, reason in comparison.unmeasured],
+            "statistics": [_row_json(row) for row in comparison.rows],
+            "limits": [
+                {"name": limit.name, "limit": limit.limit, "distance": limit.distance, "is_kept": limit.is_kept} for limit in comparison.limits
+            ],
+        }
+    )
+    return values
 
 
 def _row_json(row: Row) -> dict[str, Any]:
     return {
         "name": row.statistic.name,
-        "a": known_or_none(row.a),
-        "b": known_or_none(row.b),
-        "distance": known_or_none(row.distance),
+        "a": row.a,
+        "b": row.b,
+        "distance": row.distance,
         "unit": row.statistic.unit,
         "depends_on": row.statistic.depends_on or None,
         "verdict": row.verdict.value or None,

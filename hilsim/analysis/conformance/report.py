@@ -1,11 +1,11 @@
 """Report of a check as text and as JSON."""
 
-import math
 from dataclasses import asdict
 from typing import Any
 
 from hilsim.analysis.conformance.findings import Finding, Severity
 from hilsim.analysis.conformance.result import CheckResult, SensorResult
+from hilsim.analysis.plain import plain
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
@@ -70,7 +70,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "sensors": [
             {
                 "source": sensor.source,
-                "summary": {key: _plain(value) for key, value in asdict(sensor.summary).items()},
+                "summary": plain(asdict(sensor.summary)),
                 "findings": [_finding_json(finding) for finding in sensor.findings],
                 "counts": dict(sensor.counts),
                 "not_applied": [asdict(skipped) for skipped in sensor.not_applied],
@@ -78,12 +78,6 @@ def to_json(result: CheckResult) -> dict[str, Any]:
             for sensor in result.sensors
         ],
     }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _finding_json(finding: Finding) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from hilsim.analysis.inspection.lines import Line, Tone, at, captured_lines, counted, detail, pace_problem, problem, seconds, times
 from hilsim.analysis.inspection.part import InspectionPart
 from hilsim.analysis.inspection.result import CaptureSummary, FlowSummary, Gaps, SensorSummary
+from hilsim.analysis.plain import plain
 from hilsim.protocols.recognise import PacketKind
 from hilsim.registry import family_parts
 from hilsim.units import NS_PER_S
@@ -40,16 +41,8 @@ class CaptureFacts:
 
 def to_json(facts: CaptureFacts, summary: CaptureSummary) -> dict[str, Any]:
     """Make the report as plain values; None for unknown figures."""
-    plain: dict[str, Any] = _plain(asdict(facts) | asdict(summary))
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    values: dict[str, Any] = plain(asdict(facts) | asdict(summary))
+    return values
 
 
 def render_text(facts: CaptureFacts, summary: CaptureSummary) -> list[Line]:

@@ -85,3 +85,11 @@ def test_the_command_names_the_metadata_that_it_needs(tmp_path):
     assert isinstance(shown.exception, CaptureError)
     assert str(shown.exception).endswith("give the sensor's metadata (JSON)")
     assert not (tmp_path / "x.png").exists()
+
+
+@pytest.mark.extended
+def test_the_command_draws_a_sensor_of_a_rig(tmp_path):
+    shown = run("ouster", "-o", tmp_path / "x.png")
+    assert shown.exit_code == 0, shown.output
+    assert "OS-1-64, 1024x10, RNG19_RFL8_SIG16_NIR16, 65,536 pixels" in shown.output
+    assert "note" not in shown.output

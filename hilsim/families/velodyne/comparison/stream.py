@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hilsim.analysis.comparison.histogram import Histogram, known_or_none
+from hilsim.analysis.comparison.histogram import Histogram
 from hilsim.analysis.comparison.noise import CLASSES, NoiseStatistics
 from hilsim.analysis.comparison.part import SensorStatistics
 from hilsim.capture.datagram import CapturedDatagram
@@ -77,14 +77,14 @@ class StreamStatistics(SensorStatistics):
             "lasers": [
                 {
                     "firings": int(firings),
-                    "empty_share": known_or_none(float(share)),
-                    "baseline": known_or_none(float(baseline)),
+                    "empty_share": float(share),
+                    "baseline": float(baseline),
                     "empty_bytes": {str(byte): int(counts[byte]) for byte in np.flatnonzero(counts)},
                 }
                 for firings, share, baseline, counts in zip(returns.firings, returns.empty_shares, returns.baseline, returns.empty_bytes, strict=True)
             ],
             "noise": [
-                {"from_byte": start, "to_byte": stop - 1, "sigma_mm": known_or_none(float(sigma)), "windows": int(windows)}
+                {"from_byte": start, "to_byte": stop - 1, "sigma_mm": float(sigma), "windows": int(windows)}
                 for (start, stop), sigma, windows in zip(CLASSES, self.noise.sigma_mm, self.noise.windows, strict=True)
             ],
         }
