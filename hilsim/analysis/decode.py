@@ -4,6 +4,7 @@ Points are in the sensor frame of ``hilsim.geometry.frames`` (x right, y forward
 """
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,27 @@ def decode_emulated(payloads: npt.NDArray[np.uint8], setting: LidarSetting) -> n
     Raises:
         ValueError: packets of its family cannot be decoded here, or have another size.
     """
-    points = part_of(type(setting.family), "points")
-    if points is None:
+    decoded: npt.NDArray[Any] = own_part(setting, "points").decode_emulated(payloads, setting)
+    return decoded
+
+
+def own_part(setting: LidarSetting, name: str) -> ModuleType:
+    """Module ``name`` of a lidar's family, by which its points are read.
+
+    Raises:
+        ValueError: the family has none.
+    """
+    part = part_of(type(setting.family), name)
+    if part is None:
         raise ValueError(
             f"points of a {setting.spec.model} cannot be decoded: its family, {setting.family.name}, is a plug-in's with packets of its own"
         )
-    decoded: npt.NDArray[Any] = points.decode_emulated(payloads, setting)
-    return decoded
+    return part
+
+
+def paired(decoded: npt.NDArray[Any], place: npt.NDArray[np.intp], row_place: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Decoded points, and the row of ground truth of each, by the places of both within the packets, which rise."""
+    row = np.searchsorted(row_place, place)
+    if decoded.size != place.size or not np.array_equal(row_place[row[row < row_place.size]], place):
+        raise AssertionError(f"each of {decoded.size} points must have a row of ground truth, got {row_place.size} rows for {place.size} places")
+    return decoded, row

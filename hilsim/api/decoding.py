@@ -1,6 +1,6 @@
 """Decode packets of any source to points."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -8,27 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.api.packet import Packet, captured_packets, datagrams_of
-from hilsim.api.points import DECODED_DTYPE, DECODED_OUSTER_DTYPE, public_points
-from hilsim.capture.batches import gathered
+from hilsim.api.packet import Packet, captured_packets
+from hilsim.api.points import DECODED_DTYPE, public_points
+from hilsim.capture.metadata import given_metadata
 from hilsim.errors import CaptureError
-from hilsim.families.cepton.points import decode_cepton
-from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, given_metadata, required_metadata
-from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
-from hilsim.families.velodyne.points import decode_velodyne, geometry_of_packets
-from hilsim.families.velodyne.protocol.geometry import FiringGeometry
-from hilsim.families.velodyne.protocol.models import BY_NAME
-from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.registry import family_part, family_parts
+from hilsim.scans.part import PointDecoder, ScansPart
 
 _PACKETS_AT_ONCE = 1024
-_KINDS = (PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV, PacketKind.OUSTER_LIDAR)
 MetadataSource = str | Path | Sequence[str | Path]
 """Path of a metadata file of an Ouster sensor, or several."""
 
 
 def decode(
-    source: str | Path | Iterable[Packet | bytes], *, sensor: str | None = None, model: str = "", metadata: MetadataSource | OusterMetadata = ()
+    source: str | Path | Iterable[Packet | bytes], *, sensor: str | None = None, model: str = "", metadata: MetadataSource | Mapping[str, Any] = ()
 ) -> npt.NDArray[Any]:
     """Decode the points in a sensor's packets, from a capture or another source, of real and emulated sensors alike.
 
@@ -52,53 +46,62 @@ def decode(
             of an Ouster sensor.
         ValueError: the model does not exist.
     """
-    geometry = _named_geometry(model) if model else None
-    kind: PacketKind | None = None
+    name = _known(model)
+    if isinstance(source, str | Path):
+        path = Path(source)
+        source, metadata = captured_packets(path, sensor or ""), _metadata(metadata, path)
+    chosen = _Chosen(sensor, name, _metadata(metadata, None))
+    taken = chosen.packets(source)
     parts: list[npt.NDArray[Any]] = []
-    is_file = isinstance(source, str | Path)
-    packets = captured_packets(Path(source), sensor or "") if isinstance(source, str | Path) else source
-    chosen = _Chosen(sensor, _metadata(metadata, Path(str(source)) if is_file else None))
-    taken = chosen.packets(packets)
     while some := list(islice(taken, _PACKETS_AT_ONCE)):
-        kind = kind or recognise(some[0][1].payload)
-        of_kind = [(place, packet) for place, packet in some if recognise(packet.payload) is kind]
-        if kind is PacketKind.OUSTER_LIDAR:
-            decoded = chosen.decoder().points(stacked_payloads([packet.payload for _, packet in of_kind]))
-        elif kind is PacketKind.VELODYNE_DATA:
-            geometry = geometry or geometry_of_packets(stacked_packets(packet.payload for _, packet in of_kind))
-            decoded = decode_velodyne(gathered(list(datagrams_of(packet for _, packet in of_kind))), geometry)
-        else:
-            decoded = decode_cepton(gathered(list(datagrams_of(packet for _, packet in of_kind))))
-        points = public_points(decoded, DECODED_OUSTER_DTYPE if kind is PacketKind.OUSTER_LIDAR else DECODED_DTYPE)
-        points["packet"] = np.array([place for place, _ in of_kind], np.uint32)[decoded["packet"]]
+        decoded = chosen.decoder.points([payload for _, payload in some])
+        points = public_points(decoded, chosen.decoder.dtype)
+        points["packet"] = np.array([place for place, _ in some], np.uint32)[decoded["packet"]]
         parts.append(points)
     return np.concatenate(parts) if parts else np.empty(0, DECODED_DTYPE)
 
 
-def _metadata(given: MetadataSource | OusterMetadata, capture: Path | None) -> OusterMetadata:
-    if isinstance(given, OusterMetadata):
+def _metadata(given: MetadataSource | Mapping[str, Any], capture: Path | None) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
         return given
     paths = [given] if isinstance(given, str | Path) else given
-    return given_metadata(map(Path, paths), capture)
+    return given_metadata([Path(path) for path in paths], capture)
+
+
+def _known(model: str) -> str:
+    """Name of a model as its family has it.
+
+    Raises:
+        ValueError: no family has it.
+    """
+    names = [name for module in family_parts("scans").values() for name in module.PART.models]
+    known: dict[str, str] = {name.casefold(): name for name in names}
+    if model and model.casefold() not in known:
+        raise ValueError(f'model must be one of {", ".join(names)}, got "{model}"')
+    return known[model.casefold()] if model else ""
 
 
 class _Chosen:
-    """The packets of points of one sensor: the named one, or the only one."""
+    """The packets of points of one sensor: the named one, or the only one.
 
-    def __init__(self, sensor: str | None, metadata: OusterMetadata) -> None:
-        self._sensor = sensor
-        self._metadata = metadata
-        self._found: str | None = None
-        self._identity: Identity | None = None
-        self._decoder: OusterDecoder | None = None
+    Attributes:
+        decoder: Decoder of the sensor, from its first packet on.
+    """
 
-    def packets(self, packets: Iterable[Packet | bytes]) -> Iterator[tuple[int, Packet]]:
-        """Yield a sensor's packets of points, each with its index among all packets."""
+    decoder: PointDecoder
+
+    def __init__(self, sensor: str | None, model: str, metadata: Mapping[str, Any]) -> None:
+        self._sensor, self._model, self._metadata = sensor, model, metadata
+        self._kind: PacketKind | None = None
+        self._found = self._serial = ""
+
+    def packets(self, packets: Iterable[Packet | bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yield the payloads of a sensor's packets of points, each with its index among all packets."""
         for place, given in enumerate(packets):
             packet = _payload_alone(given, self._sensor) if isinstance(given, bytes) else given
             kind = recognise(packet.payload)
-            if kind in _KINDS and self._is_chosen(packet, kind):
-                yield place, packet
+            if kind.facts.is_decoded and self._is_chosen(packet, kind):
+                yield place, packet.payload
 
     def _is_chosen(self, packet: Packet, kind: PacketKind) -> bool:
         """Whether a packet is of the sensor.
@@ -106,37 +109,32 @@ class _Chosen:
         Raises:
             CaptureError: no sensor is named, and this is of another sensor than the first.
         """
-        identity = self._metadata.identify(packet.payload) if kind is PacketKind.OUSTER_LIDAR else None
-        serial = "" if identity is None else str(identity.serial)
+        part, metadata = _part(kind), self._metadata.get(kind.facts.family)
+        serial = part.serial(packet.payload, metadata)
         if self._sensor not in {None, packet.sensor, serial}:
             return False
         name = serial if self._sensor == serial and serial else packet.sensor
         self._found = self._found or name
         if name != self._found:
             raise CaptureError(f"sensor must be named if several sent points, got {self._found} and {name}")
-        if identity is None:
-            return True
-        self._identity = self._identity or identity
-        if identity.serial != self._identity.serial:
-            raise CaptureError(f"sensor must be a serial number if several sent points from one address, got {self._identity.serial} and {serial}")
-        if self._decoder is None:
-            self._decoder = OusterDecoder(required_metadata(identity, packet.payload, name))
-        return len(packet.payload) == self._decoder.layout.size
+        if self._kind is None:
+            self._kind, self._serial = kind, serial
+            self.decoder = part.decoder(packet.payload, name, self._model, metadata)
+        if kind is not self._kind:
+            return False
+        if serial != self._serial:
+            raise CaptureError(f"sensor must be a serial number if several sent points from one address, got {self._serial} and {serial}")
+        return self.decoder.takes(packet.payload)
 
-    def decoder(self) -> OusterDecoder:
-        """Decoder of the Ouster sensor, of which there was a packet."""
-        if self._decoder is None:
-            raise AssertionError("a packet of an Ouster sensor must have been chosen before")
-        return self._decoder
+
+def _part(kind: PacketKind) -> ScansPart:
+    module = family_part(kind.facts.family, "scans")
+    if module is None:
+        raise AssertionError(f"a family whose points are decoded must have scans, got {kind.facts.family} without")
+    part: ScansPart = module.PART
+    return part
 
 
 def _payload_alone(payload: bytes, sensor: str | None) -> Packet:
     """Packet of a payload without addresses."""
     return Packet(time_ns=0, sensor=sensor or "this sensor", stream="", source=("0.0.0.0", 0), destination=("0.0.0.0", 0), payload=payload)  # noqa: S104 - no address
-
-
-def _named_geometry(name: str) -> FiringGeometry:
-    known = {model.name.casefold(): model for model in BY_NAME.values()}
-    if name.casefold() not in known:
-        raise ValueError(f'model must be one of {", ".join(BY_NAME)}, got "{name}"')
-    return known[name.casefold()].geometry

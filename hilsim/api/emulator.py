@@ -13,12 +13,12 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.analysis.decode import own_part
 from hilsim.analysis.returns_map import place_points
 from hilsim.api.labelled import labelled_packets
 from hilsim.api.packet import Packet
 from hilsim.api.points import POINT_DTYPE, Scan
 from hilsim.api.rigs import RigSource, as_rig
-from hilsim.api.scan_starts import scan_starts
 from hilsim.api.stepping import Objects, Step, Timed, committed, packets_of, step_ns, stepped
 from hilsim.assembly.shapes import Shape, shapes_at
 from hilsim.config.rig import Rig
@@ -366,7 +366,7 @@ def _scans(lidar: LidarEmulator, start_ns: int, stop_ns: int, threads: int) -> I
     """Yield whole scans of a lidar that begin in a stretch."""
     first = max(lidar.first_data_packet(start_ns) - 1, 0)
     end = lidar.first_data_packet(stop_ns + _SCANS_AHEAD * lidar.setting.family.scan_ns)
-    starts, begun_ns = scan_starts(lidar), -1
+    starts, begun_ns = own_part(lidar.setting, "scans").PART.starts(lidar), -1
     held = np.empty(0, POINT_DTYPE)
     for packet, payloads, points in _batches(lidar, first, end + 1, threads):
         held = np.concatenate([held, points])

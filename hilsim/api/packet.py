@@ -7,7 +7,7 @@ from pathlib import Path
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sensor_names import SensorNames
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 
 Address = tuple[str, int]
 """IPv4 address and UDP port, as for sockets."""
@@ -41,17 +41,6 @@ class Packet:
     def frame(self) -> bytes:
         """Whole Ethernet frame; empty if the headers are unknown."""
         return self.headers + self.payload if self.headers else b""
-
-
-_STREAMS = {
-    PacketKind.VELODYNE_DATA: "data",
-    PacketKind.VELODYNE_POSITION: "position",
-    PacketKind.CEPTON_STDV: "points",
-    PacketKind.CEPTON_INFO: "info",
-    PacketKind.CEPTON_INFZ: "info",
-    PacketKind.OUSTER_LIDAR: "lidar",
-    PacketKind.OUSTER_IMU: "imu",
-}
 
 
 def read_capture(path: str | Path) -> Iterator[Packet]:
@@ -90,7 +79,7 @@ def packet_of(datagram: CapturedDatagram, names: SensorNames) -> Packet:
 
 def stream_of(payload: bytes) -> str:
     """Stream of a captured packet, by its contents."""
-    return _STREAMS.get(recognise(payload), "other")
+    return recognise(payload).facts.stream
 
 
 def datagrams_of(packets: Iterable[Packet]) -> Iterator[CapturedDatagram]:

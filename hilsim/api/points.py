@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from hilsim.scans.points import DECODED_DTYPE, DECODED_OUSTER_DTYPE, POINT_DTYPE, public_points
+from hilsim.scans.points import DECODED_DTYPE, POINT_DTYPE, public_points
 
-__all__ = ["DECODED_DTYPE", "DECODED_OUSTER_DTYPE", "POINT_DTYPE", "Scan", "public_points"]
+__all__ = ["DECODED_DTYPE", "POINT_DTYPE", "Scan", "public_points"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.analysis.conformance.findings import Severity
 from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.analysis.conformance.result import CheckResult
-from hilsim.analysis.metadata import given_metadata
 from hilsim.api.packet import Packet, datagrams_of
+from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 
 

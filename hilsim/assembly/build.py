@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -227,6 +227,18 @@ def sensor_flows(sensor: SensorSpec, setting: LidarSetting) -> SensorFlows:
     """Destinations of a sensor's packets."""
     layouts = setting.family.flows(sensor.network.data_port, sensor.network.position_port)
     return SensorFlows(*(SensorFlow(_flow(sensor, layout), layout.style) for layout in layouts))
+
+
+def rig_metadata(rig: Rig) -> dict[str, list[Any]]:
+    """Metadata of a rig's sensors as they begin, by family, of those that have some, with the ports that their packets go to."""
+    found: dict[str, list[Any]] = {}
+    for sensor, setting in zip(rig.spec.sensor, rig.lidars, strict=True):
+        data, position = (each.flow for each in sensor_flows(sensor, setting))
+        ports = {"data_port": data.destination_port, "position_port": position.destination_port}
+        metadata = setting.family.metadata(setting.stream, destination=data.destination, **ports)
+        if metadata is not None:
+            found.setdefault(setting.family.name, []).append(metadata)
+    return found
 
 
 def pose_at_start(platform: Platform) -> Pose:

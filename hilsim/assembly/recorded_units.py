@@ -19,12 +19,14 @@ from hilsim.config.sensor_profiles import parse_profile
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit, build_cepton_unit, build_velodyne_unit
 from hilsim.errors import CaptureError, ConfigError
+from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.velodyne.protocol.models import BY_NAME, Model
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import INSERTED_OBJECTS
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 from hilsim.replay.flows import find_rule
 from hilsim.replay.inserting.unit_noise import UnitStatistics, measure_cepton, measure_velodyne
 from hilsim.replay.specs import ReplaySpec
@@ -39,7 +41,7 @@ _STREAMS = 20_000
 _PROFILES = {"VLP-16": "vlp16", "Puck Hi-Res": "vlp16", "HDL-32E": "hdl32e"}
 _OTHER_PROFILE = "vlp16"
 _MEASURED_PACKETS = 4000
-_POINTS = {PacketKind.VELODYNE_DATA: Kind.VELODYNE, PacketKind.CEPTON_STDV: Kind.STDV}
+_POINTS = {VelodyneKind.DATA: Kind.VELODYNE, CeptonKind.STDV: Kind.STDV}
 
 
 def moving_world(objects: Sequence[SceneObject], live: LiveKeys = NO_LIVE_KEYS) -> EditableWorld:

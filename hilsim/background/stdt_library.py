@@ -21,7 +21,8 @@ import numpy.typing as npt
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.errors import CaptureError, HilsimError
 from hilsim.families.cepton.protocol.stdv import COUNT_MAX, POINT_DTYPE, POINT_UNIT_M, POINTS_MAX, STDV_PORT, PointFlag, encode_stdv_packet
-from hilsim.protocols.ethernet import BROADCAST_MAC, CEPTON_STYLE, HEADER_SIZE, header_template, write_headers
+from hilsim.families.cepton.recognition import CEPTON_STYLE
+from hilsim.protocols.ethernet import BROADCAST_MAC, HEADER_SIZE, header_template, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.sensor.response import cepton_reflectivity
 

@@ -8,14 +8,9 @@ import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays, sender_of
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.velodyne.protocol.data import DATA_PORT
-from hilsim.families.velodyne.protocol.position import POSITION_PORT
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
 
-_POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.VELODYNE_HDL_64E, PacketKind.CEPTON_STDV, PacketKind.CEPTON_STDT, PacketKind.OUSTER_LIDAR))
-_PORT_STEP = {PacketKind.VELODYNE_POSITION: POSITION_PORT - DATA_PORT, PacketKind.OUSTER_IMU: 1, PacketKind.CEPTON_INFO: 0, PacketKind.CEPTON_INFZ: 0}
-"""Usual distance from the port of a sensor's points to that of its other packets."""
 _MOST_NAMES = 4096
 _AHEAD = 256
 _Flow = tuple[str, int]
@@ -46,7 +41,7 @@ class SensorNames:
         rest = iter(datagrams)
         first = list(islice(rest, _AHEAD))
         for datagram in first:
-            if recognise(datagram.payload) in _POINTS:
+            if recognise(datagram.payload).facts.has_points:
                 self.of(datagram)
         yield from first
         yield from rest
@@ -73,14 +68,15 @@ class SensorNames:
     def _find(self, flow: _Flow, kind: PacketKind) -> str:
         source, port = flow
         known = self._of_source.get(source, {})
-        if kind in _POINTS and len(self._names) < _MOST_NAMES:
+        if kind.facts.has_points and len(self._names) < _MOST_NAMES:
             with_port = f"[{source}]:{port}" if ":" in source else f"{source}:{port}"
             name = with_port if known or with_port == self._chosen else source
             self._names[flow] = self._of_source.setdefault(source, known)[port] = name
             return name
-        if kind not in _PORT_STEP or len(known) < 2:
+        step = kind.facts.port_step
+        if step is None or len(known) < 2:
             return next(iter(known.values()), source)
         free = (each for each in known.values() if (kind, each) not in self._claimed)
-        name = self._names[flow] = known.get(port - _PORT_STEP[kind]) or next(free, next(iter(known.values())))
+        name = self._names[flow] = known.get(port - step) or next(free, next(iter(known.values())))
         self._claimed.add((kind, name))
         return name

@@ -12,7 +12,7 @@ from hilsim.analysis.comparison.part import SensorStatistics
 from hilsim.analysis.comparison.report import Tone, render_text, to_json
 from hilsim.analysis.comparison.streams import compare as compare_streams
 from hilsim.analysis.comparison.streams import gather, statistic_names
-from hilsim.analysis.metadata import given_metadata
+from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.terminal.progress import watched

@@ -11,7 +11,7 @@ from hilsim.analysis.inspection.inspector import inspect as inspect_datagrams
 from hilsim.analysis.inspection.lines import Tone
 from hilsim.analysis.inspection.report import CaptureFacts, render_text, to_json
 from hilsim.analysis.inspection.result import CaptureSummary
-from hilsim.analysis.metadata import given_metadata
+from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
 from hilsim.cli.outputs import metadata_option

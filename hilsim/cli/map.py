@@ -16,17 +16,17 @@ from hilsim.api.emulator import Emulator
 from hilsim.api.packet import captured_packets
 from hilsim.background.job import Motion, check_covered
 from hilsim.background.poses import load_motion
+from hilsim.capture.metadata import given_metadata
 from hilsim.config.places import SDF_SUFFIXES
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import fixed_track
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 from hilsim.vehicle.platform import build_platform
 
 _STEP_S = 0.5
 _PACKETS_AT_ONCE = 4096
 _RIG_S = 10.0
-_POINTS = {PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV}
 
 
 @click.command(name="map")
@@ -123,12 +123,13 @@ def _of_capture(path: Path, sensor: str, model: str, duration_s: float | None, m
     start_ns: int | None = None
     found = sensor
     has_points = False
+    metadata = given_metadata(capture=path)
     platform = build_platform(motion.track)
 
     def placed() -> npt.NDArray[np.float64]:
         if len(motion.track.time_ns) > 1:
             check_covered(motion, start_ns or 0, some[0].time_ns, some[-1].time_ns, str(path))
-        points = decode(some, sensor=found, model=model)
+        points = decode(some, sensor=found, model=model, metadata=metadata)
         captured_ns = np.array([packet.time_ns for packet in some], np.int64)
         last_ns = np.zeros(len(some), np.int64)
         np.maximum.at(last_ns, points["packet"], points["time"])
@@ -142,7 +143,7 @@ def _of_capture(path: Path, sensor: str, model: str, duration_s: float | None, m
         start_ns = packet.time_ns if start_ns is None else start_ns
         if duration_s is not None and packet.time_ns - start_ns > duration_s * 1e9:
             break
-        if recognise(packet.payload) not in _POINTS or (sensor and packet.sensor != sensor):
+        if not recognise(packet.payload).facts.is_decoded or (sensor and packet.sensor != sensor):
             continue
         found = found or packet.sensor
         if packet.sensor != found:
@@ -155,6 +156,4 @@ def _of_capture(path: Path, sensor: str, model: str, duration_s: float | None, m
     if some:
         yield placed()
     if not has_points:
-        raise CaptureError(
-            f"{path}: no Velodyne or Cepton STDV data packets{f' of {sensor}' if sensor else ''} found; hilsim inspect lists what a capture holds"
-        )
+        raise CaptureError(f"{path}: no packets of points{f' of {sensor}' if sensor else ''} found; hilsim inspect lists what a capture holds")

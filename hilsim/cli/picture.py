@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from hilsim.analysis.metadata import given_metadata
 from hilsim.analysis.picture.fan import FanScan
 from hilsim.analysis.picture.gathering import Gathered, no_points, scan_of_lidar
 from hilsim.analysis.picture.part import PictureScan
 from hilsim.analysis.picture.scales import check_picture_path
 from hilsim.capture.live import Listener
+from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import ImageFile, metadata_option

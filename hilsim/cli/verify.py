@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.metadata import given_metadata
 from hilsim.api.verification import VerifyReport
 from hilsim.api.verification import verify as verify_stream
 from hilsim.capture.busy_host import BusyHost
 from hilsim.capture.live import Listener
+from hilsim.capture.metadata import given_metadata
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import metadata_option
 from hilsim.errors import CaptureError, CommandFaultError

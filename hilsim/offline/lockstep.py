@@ -12,13 +12,12 @@ from typing import Literal
 
 import structlog
 
-from hilsim.assembly.build import sensor_flows
+from hilsim.assembly.build import rig_metadata, sensor_flows
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import flow_spec
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.errors import LinkError, require
 from hilsim.external.messages import DATAGRAM_SIZE
-from hilsim.families.ouster.metadata_of import ouster_metadata
 from hilsim.offline.lockstep_session import LockstepCounts, LockstepSession, Restart
 from hilsim.offline.record import FlowNumbers, network_stacks
 from hilsim.offline.spans import Merged, merged
@@ -68,7 +67,7 @@ class _Recorder:
         Raises:
             CaptureError: it cannot be created.
         """
-        self._sink = PcapSeriesSink(rig.spec.record, rig.directory, ouster_metadata(rig))
+        self._sink = PcapSeriesSink(rig.spec.record, rig.directory, rig_metadata(rig))
         self._sink.check()
         self._sink.open(())
         self._numbers = FlowNumbers(network_stacks(rig))

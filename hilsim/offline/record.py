@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hilsim.assembly.build import network_stack, sensor_flows
+from hilsim.assembly.build import network_stack, rig_metadata, sensor_flows
 from hilsim.assembly.recorded_units import has_overlay
+from hilsim.capture.metadata import write_beside
 from hilsim.capture.pcap import Stamps
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.errors import ConfigError
-from hilsim.families.ouster.metadata_files import write_beside
-from hilsim.families.ouster.metadata_of import ouster_metadata
 from hilsim.offline.part_file import written_whole
 from hilsim.offline.spans import Merged, build_offline, spans
 from hilsim.offline.truth_file import TruthFile
@@ -132,7 +131,7 @@ def record(
             written += int(batch.size.sum())
             done_ns = min(done_ns + step_ms * MILLISECOND_NS, duration_ns)
             progress(done_ns)
-    write_beside(path, ouster_metadata(rig))
+    write_beside(path, rig_metadata(rig))
     notes = (
         *(scenery.notes if scenery else ()),
         *(f"{name}: {source.note}" for name, source in sources if source.note),

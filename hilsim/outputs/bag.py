@@ -6,7 +6,7 @@ from typing import Any, Literal
 from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
 from hilsim.outputs.events import Event, SourceInfo
-from hilsim.outputs.ros import OUSTER_PACKET, VELODYNE_SCAN, Layout, RosMessages, Stamped
+from hilsim.outputs.ros import Layout, RosMessages, Stamped
 
 Storage = Literal["sqlite3", "mcap"]
 
@@ -69,10 +69,9 @@ class RosBag:
             self._put(stamped)
 
     def _put(self, stamped: Stamped) -> None:
-        if stamped.kind in {VELODYNE_SCAN, OUSTER_PACKET}:
-            if not self._with_packets:
-                return
-            self.packets += len(stamped.message.packets) if stamped.kind == VELODYNE_SCAN else 1
+        if stamped.packets and not self._with_packets:
+            return
+        self.packets += stamped.packets
         connection = self._connections.get(stamped.topic)
         if connection is None:
             qos = _static_qos() if stamped.is_static else ()

@@ -212,18 +212,18 @@ def completed(output: Output, path: Path) -> Iterator[Output]:
     output.close()
 
 
-def first_time_ns(points: npt.NDArray[Any], *, counts_hours: bool) -> int:
+def first_time_ns(points: npt.NDArray[Any], *, cycle_ns: int) -> int:
     """Time of the first firing of a scan's points; 0 without points.
 
     Args:
         points: Points of ``hilsim.scans.points``.
-        counts_hours: Whether their times begin again at 0 with each full hour, which may be within the scan.
+        cycle_ns: Time after which their times begin again at 0, which may be within the scan; 0: they do not.
     """
     times = points["time"]
     if not times.size:
         return 0
     first_ns = int(times.min())
-    if counts_hours and int(times.max()) - first_ns > HOUR_NS // 2:
+    if cycle_ns and int(times.max()) - first_ns > cycle_ns // 2:
         first_ns = int(times[times > first_ns + HOUR_NS // 2].min())
     return first_ns
 

@@ -84,9 +84,9 @@ class LiveEvents:
 
 def _output_scan(scan: Scan) -> OutputScan:
     points = scan.points
-    counts_hours = not points.size or int(points["time"].max()) < 2 * HOUR_NS
-    first_ns = first_time_ns(points, counts_hours=counts_hours)
-    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=counts_hours)
+    cycle_ns = HOUR_NS if not points.size or int(points["time"].max()) < 2 * HOUR_NS else 0
+    first_ns = first_time_ns(points, cycle_ns=cycle_ns)
+    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, cycle_ns=cycle_ns)
     made = output_points(points, first_ns, return_types(points))
     if scan.label is not None and scan.instance is not None:
         made["label"], made["instance"] = scan.label, scan.instance

@@ -12,15 +12,14 @@ from hilsim.api.packet import Packet, captured_packets
 from hilsim.capture.mcap import check_chunks, mcap_reader
 from hilsim.capture.pcap import PcapWriter
 from hilsim.errors import CaptureError, library_reads
-from hilsim.families.velodyne.protocol.data import DATA_PORT
 from hilsim.outputs.bag_storage import STORAGES, StoredMessage, lacks_index, storage_files, stored_messages
 from hilsim.outputs.events import Event
 from hilsim.outputs.foxglove_log import PACKET_SCHEMA
-from hilsim.outputs.ros import OUSTER_PACKET, VELODYNE_SCAN, ros_typestore
-from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing, mac_of, write_headers
+from hilsim.outputs.ros import RosPart, ros_parts, ros_typestore
+from hilsim.protocols.ethernet import HEADER_SIZE, build_framing, mac_of, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.protobuf import fields
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -28,12 +27,9 @@ else:
     from backports import zstd
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
-_STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 _SOURCE_MAC = "60:76:88:00:00:00"
 _BAG_SOURCE, _BAG_DESTINATION = "192.168.1.201", "255.255.255.255"
-"""Addresses of a Velodyne from the factory: messages of ROS contain none. Each further sensor of a bag gets the next address."""
-_BAG_KINDS = frozenset((VELODYNE_SCAN, OUSTER_PACKET))
-_OUSTER_PORTS = {"lidar": 7502, "imu": 7503}
+"""Addresses of packets from a bag, whose messages contain none. Each further sensor of a bag gets the next address."""
 _BAG_LIBRARIES = {"apsw": "Error", "sqlite3": "Error", "zstandard": "ZstdError"}
 """Libraries that versions of rosbags read with, and their exceptions."""
 
@@ -71,11 +67,12 @@ def _reader(path: Path, note: Callable[[str], object]) -> Iterator[Packet]:
 
 def _read_mcap(path: Path, note: Callable[[str], object]) -> Iterator[Packet]:
     bag: _BagPackets | None = None
+    kinds = _bag_kinds()
     with mcap_reader(path, "foxglove", note) as reader:
         for schema, channel, message in reader.iter_messages():
             if schema is None:
                 continue
-            if channel.message_encoding == "cdr" and schema.name in _BAG_KINDS:
+            if channel.message_encoding == "cdr" and schema.name in kinds:
                 bag = bag or _BagPackets(path)
                 yield from bag.stored(StoredMessage(channel.topic, schema.name, message.log_time, message.data))
             if schema.name != PACKET_SCHEMA:
@@ -103,7 +100,7 @@ def _read_storages(path: Path, note: Callable[[str], object]) -> Iterator[Packet
         note(f"{path}: metadata.yaml is missing: read by {', '.join(file.name for file in files)}")
     for file in files:
         for message in stored_messages(file, note):
-            if message.kind in _BAG_KINDS:
+            if message.kind in bag.parts:
                 yield from bag.stored(message)
 
 
@@ -121,7 +118,7 @@ def _read_bag(path: Path) -> Iterator[Packet]:
             with part.open("rb") as file:
                 check_chunks(part, file)
         with AnyReader([path], default_typestore=bag.store) as reader:
-            wanted = [each for each in reader.connections if each.msgtype in _BAG_KINDS]
+            wanted = [each for each in reader.connections if each.msgtype in bag.parts]
             for connection in sorted(wanted, key=lambda each: each.topic):
                 bag.sensor(connection.topic, connection.msgtype)
             for connection, time_ns, raw in reader.messages(wanted) if wanted else ():
@@ -133,12 +130,14 @@ class _BagPackets:
 
     def __init__(self, path: Path) -> None:
         self.store = ros_typestore()
+        self.parts = _bag_kinds()
         self._path = path
         self._sensors: dict[str, tuple[str, str]] = {}
 
     def sensor(self, topic: str, kind: str) -> tuple[str, str]:
-        """Name and address of a topic's sensor; an Ouster's two topics are one sensor's."""
-        key = topic.replace("imu_packets", "lidar_packets") if kind == OUSTER_PACKET else topic
+        """Name and address of a topic's sensor; the topics of its streams differ in their last part."""
+        first, *others = self.parts[kind].topics.values()
+        key = next((topic.removesuffix(other) + first for other in others if topic.endswith(other)), topic)
         if key not in self._sensors:
             name = key.strip("/").rpartition("/")[0] or kind.partition("_")[0]
             is_taken = any(name == other for other, _ in self._sensors.values())
@@ -158,20 +157,16 @@ class _BagPackets:
     def packets(self, topic: str, kind: str, time_ns: int, message: Any) -> Iterator[Packet]:
         """Packets of a message."""
         name, address = self.sensor(topic, kind)
-        if kind == OUSTER_PACKET:
-            stream = "imu" if topic.endswith("imu_packets") else "lidar"
-            ends = [(host, _OUSTER_PORTS[stream]) for host in (address, _BAG_DESTINATION)]
-            yield Packet(time_ns=time_ns, sensor=name, stream=stream, source=ends[0], destination=ends[1], payload=message.buf.tobytes())
-            return
-        for packet in message.packets:
-            yield Packet(
-                time_ns=packet.stamp.sec * 1_000_000_000 + packet.stamp.nanosec,
-                sensor=name,
-                stream="data",
-                source=(address, DATA_PORT),
-                destination=(_BAG_DESTINATION, DATA_PORT),
-                payload=packet.data.tobytes(),
-            )
+        part = self.parts[kind]
+        stream = next((stream for stream, end in part.topics.items() if topic.endswith(end)), next(iter(part.topics)))
+        port = part.ports[stream]
+        for stamp_ns, payload in part.packets(message, time_ns):
+            yield Packet(time_ns=stamp_ns, sensor=name, stream=stream, source=(address, port), destination=(_BAG_DESTINATION, port), payload=payload)
+
+
+def _bag_kinds() -> dict[str, RosPart]:
+    """Parts of families by the type of their drivers' messages."""
+    return {part.message: part for part in ros_parts().values()}
 
 
 def _bag_errors() -> tuple[type[Exception], ...]:
@@ -208,7 +203,7 @@ class PcapOutput:
         flow = FlowKey(packet.source[0], packet.source[1], packet.destination[0], packet.destination[1])
         count = self._counts[flow] = self._counts.get(flow, 0) + 1
         destination_mac = mac_of(flow.destination, broadcast=ip_address(flow.destination) == ip_address("255.255.255.255"))
-        framing = build_framing(_STYLES.get(recognise(packet.payload), PLAIN_STYLE), flow, source_mac=_SOURCE_MAC, destination_mac=destination_mac)
+        framing = build_framing(recognise(packet.payload).facts.style, flow, source_mac=_SOURCE_MAC, destination_mac=destination_mac)
         frame = np.zeros(HEADER_SIZE + len(packet.payload), np.uint8)
         frame[HEADER_SIZE:] = np.frombuffer(packet.payload, np.uint8)
         write_headers(framing.template, count if framing.counting_identification else 0, framing.udp_checksum, frame, len(packet.payload))

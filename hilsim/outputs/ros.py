@@ -5,7 +5,8 @@ Headers are stamped with the scan's first firing; ``time`` and ``time_stamp`` co
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -16,7 +17,8 @@ from hilsim.api.packet import Packet
 from hilsim.errors import ConfigError
 from hilsim.geometry.poses import Pose
 from hilsim.outputs.events import BodyPose, Event, Fix, OutputScan, SourceInfo
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
+from hilsim.registry import family_parts
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
@@ -45,10 +47,34 @@ _XYZIRCAEDT = np.dtype(
 )
 _XYZIRCDT = np.dtype([field for field in _XYZIRCAEDT.descr if field[0] not in {"azimuth", "elevation"}])
 _KINDS = {"<f4": _FLOAT32, "|u1": _UINT8, "<u2": _UINT16, "<u4": _UINT32}
-_PACKET = "builtin_interfaces/Time stamp\nuint8[1206] data\n"
-_SCAN = "std_msgs/Header header\nvelodyne_msgs/VelodynePacket[] packets\n"
-VELODYNE_SCAN, OUSTER_PACKET = "velodyne_msgs/msg/VelodyneScan", "ouster_sensor_msgs/msg/PacketMsg"
-"""Types of messages of packets, of the Velodyne and of the Ouster driver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RosPart:
+    """Messages of a family's driver that hold packets: the module ``ros`` of its folder has it as ``PART``.
+
+    Attributes:
+        message: Type of the messages.
+        types: Definitions of that type and of those that it consists of, by name.
+        topics: Last part of the topic of each stream's messages; the first one's is of the points.
+        ports: Ports of each stream's packets, which messages do not contain.
+        is_per_scan: Whether a message holds the packets of a scan, else one packet.
+        fields: Fields of a message by packets, as UTC in nanoseconds and payload: values, or functions of the maker of a message of a type.
+        packets: Packets in a message, by the time of its recording.
+    """
+
+    message: str
+    types: Mapping[str, str]
+    topics: Mapping[str, str]
+    ports: Mapping[str, int]
+    is_per_scan: bool
+    fields: Callable[[Callable[..., Any], Sequence[tuple[int, bytes]]], dict[str, Any]]
+    packets: Callable[[Any, int], Sequence[tuple[int, bytes]]]
+
+
+def ros_parts() -> dict[str, RosPart]:
+    """Parts by family, of the families whose drivers' messages hold packets."""
+    return {family: module.PART for family, module in family_parts("ros").items()}
 
 
 class Stamped(NamedTuple):
@@ -60,6 +86,7 @@ class Stamped(NamedTuple):
         stamp_ns: UTC.
         message: The message of ``rosbags``.
         is_static: Whether a late subscriber needs it too (latched).
+        packets: Number of packets in it.
     """
 
     topic: str
@@ -67,10 +94,11 @@ class Stamped(NamedTuple):
     stamp_ns: int
     message: Any
     is_static: bool = False
+    packets: int = 0
 
 
 def ros_typestore() -> "Typestore":
-    """Types of ROS 2, of velodyne_msgs and of ouster_sensor_msgs.
+    """Types of ROS 2, and of the messages of families' drivers.
 
     Raises:
         ConfigError: the package is missing.
@@ -80,8 +108,8 @@ def ros_typestore() -> "Typestore":
     except ImportError as error:
         raise ConfigError("ROS messages require the package rosbags (pip install 'hilsim-lidar[ros]')") from error
     store = get_typestore(Stores.ROS2_HUMBLE)
-    store.register(get_types_from_msg(_PACKET, "velodyne_msgs/msg/VelodynePacket") | get_types_from_msg(_SCAN, VELODYNE_SCAN))
-    store.register(get_types_from_msg("uint8[] buf\n", OUSTER_PACKET))
+    for part in ros_parts().values():
+        store.register({name: found for kind, text in part.types.items() for name, found in get_types_from_msg(text, kind).items()})
     return store
 
 
@@ -103,7 +131,9 @@ class RosMessages:
         self._types = self.store.types
         self._info, self._layout, self._with_laser_scans = info, layout, with_laser_scans
         self._placed: set[str] = set()
-        self._packets: dict[str, list[tuple[int, bytes]]] = {}
+        self._parts = ros_parts()
+        self._packets: dict[str, tuple[RosPart, list[tuple[int, bytes]]]] = {}
+        """Packets of each sensor's scan that is not complete."""
 
     def messages(self, event: Event) -> Iterator[Stamped]:
         """Messages of an event; packets are sent scan by scan, as the driver does."""
@@ -121,12 +151,13 @@ class RosMessages:
                 if self._with_laser_scans and event.points.size:
                     yield self._laser_scan(event)
             case Packet():
-                match recognise(event.payload):
-                    case PacketKind.VELODYNE_DATA:
-                        self._packets.setdefault(event.sensor, []).append((event.time_ns, event.payload))
-                    case PacketKind.OUSTER_LIDAR | PacketKind.OUSTER_IMU as kind:
-                        topic = f"/{topic_name(event.sensor)}/{'lidar' if kind is PacketKind.OUSTER_LIDAR else 'imu'}_packets"
-                        yield Stamped(topic, OUSTER_PACKET, event.time_ns, self._make(OUSTER_PACKET, buf=np.frombuffer(event.payload, np.uint8)))
+                facts = recognise(event.payload).facts
+                part = self._parts.get(facts.family)
+                if part is not None and facts.stream in part.topics:
+                    if part.is_per_scan:
+                        self._packets.setdefault(event.sensor, (part, []))[1].append((event.time_ns, event.payload))
+                    else:
+                        yield self._packed(part, event.sensor, facts.stream, [(event.time_ns, event.payload)])
             case BodyPose():
                 yield from self._body(event)
             case Fix():
@@ -135,19 +166,16 @@ class RosMessages:
     def whole_scans(self, sensor: str | None = None) -> Iterator[Stamped]:
         """Messages of the packets that have come, of one sensor or, at the end, of all."""
         for name in [sensor] if sensor is not None else list(self._packets):
-            packets = self._packets.pop(name, [])
-            if packets:
-                made = [
-                    self._make("velodyne_msgs/msg/VelodynePacket", stamp=self._time(time_ns), data=np.frombuffer(payload, np.uint8))
-                    for time_ns, payload in packets
-                ]
-                stamp_ns = packets[-1][0]
-                yield Stamped(
-                    f"/{topic_name(name)}/velodyne_packets",
-                    VELODYNE_SCAN,
-                    stamp_ns,
-                    self._make(VELODYNE_SCAN, header=self._header(stamp_ns, frame(name)), packets=made),
-                )
+            if name in self._packets:
+                part, packets = self._packets.pop(name)
+                yield self._packed(part, name, next(iter(part.topics)), packets)
+
+    def _packed(self, part: RosPart, sensor: str, stream: str, packets: list[tuple[int, bytes]]) -> Stamped:
+        """Message of a driver."""
+        stamp_ns = packets[-1][0]
+        header = {"header": self._header(stamp_ns, frame(sensor))} if part.is_per_scan else {}
+        message = self._make(part.message, **header, **part.fields(self._make, packets))
+        return Stamped(f"/{topic_name(sensor)}/{part.topics[stream]}", part.message, stamp_ns, message, packets=len(packets))
 
     def _make(self, kind: str, **fields: Any) -> Any:
         return self._types[kind](**fields)

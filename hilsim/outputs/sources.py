@@ -16,19 +16,16 @@ from hilsim.api.emulator import Emulator
 from hilsim.api.packet import Packet, captured_packets, datagrams_of
 from hilsim.api.points import Scan as RigScan
 from hilsim.capture.batches import gathered
+from hilsim.capture.metadata import NONE, given_metadata
 from hilsim.config.classes_table import ClassSpec
 from hilsim.config.rig import Rig
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
 from hilsim.errors import CaptureError
-from hilsim.families.ouster.metadata_files import OusterMetadata
-from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, ReturnMode
-from hilsim.families.velodyne.protocol.position import decode_position_packets
 from hilsim.geometry.frames import BODY_FROM_SENSOR
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import conjugate, multiply, rotation_vector
 from hilsim.outputs.classes import classes_of_rig
 from hilsim.outputs.events import (
-    HOUR_NS,
     LAST,
     SECOND,
     STRONGEST,
@@ -45,7 +42,9 @@ from hilsim.outputs.events import (
 from hilsim.outputs.formats import Shapes
 from hilsim.outputs.scene import too_large
 from hilsim.protocols.nmea_reading import read_sentence
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
+from hilsim.registry import family_part
+from hilsim.scans.part import ScansPart
 from hilsim.scans.scan import Scan, ScanPackets
 from hilsim.scans.streams import SensorStreams
 
@@ -56,16 +55,17 @@ _POSE_NS = 20_000_000
 _SHAPES_NS = 100_000_000
 """Time between the poses of a rig's moving objects."""
 _PACKETS_AT_ONCE = 1024
+_TYPES = {"unknown": UNKNOWN, "strongest": STRONGEST, "last": LAST, "second": SECOND}
+"""``return_type`` by name; the other return of a Velodyne's pair is the strongest or the second strongest."""
 _TYPES_BY_MODE = {
-    "unknown": np.array([UNKNOWN], np.uint8),
-    "strongest": np.array([STRONGEST], np.uint8),
-    "last": np.array([LAST], np.uint8),
-    "dual": np.array([LAST, SECOND], np.uint8),
-    "cepton_dual": np.array([STRONGEST, LAST], np.uint8),
-    "ouster_dual": np.array([STRONGEST, SECOND], np.uint8),
+    mode: np.array([_TYPES[name] for name in names], np.uint8)
+    for mode, names in (
+        ("unknown", ("unknown",)),
+        ("strongest", ("strongest",)),
+        ("last", ("last",)),
+        ("dual", ("last", "second")),
+    )
 }
-"""``return_type`` by a point's ``return``; the other return of a Velodyne's pair is the strongest or the second strongest, which its packet leaves open.
-An Ouster sensor's are in the order of its default, strongest first."""
 NO_CLASSES: Mapping[str, ClassSpec] = MappingProxyType({})
 SENSOR_FROM_ROS = Pose(orientation=conjugate(BODY_FROM_SENSOR))
 """A sensor's ROS axes (x forward, y left) in its sensor frame (x right, y forward)."""
@@ -201,7 +201,7 @@ def _rig_packets(emulator: Emulator, duration_s: float) -> Iterator[tuple[int, E
 
 
 def capture_events(
-    path: Path, *, sensor: str = "", duration_s: float | None = None, metadata: OusterMetadata | None = None
+    path: Path, *, sensor: str = "", duration_s: float | None = None, metadata: Mapping[str, Any] | None = None
 ) -> tuple[SourceInfo, Iterator[Event]]:
     """Events of a capture; its sensors are named by their addresses.
 
@@ -209,16 +209,16 @@ def capture_events(
         path: The capture.
         sensor: Address of the only sensor to take; empty: all.
         duration_s: Length to take from the first packet on; None: all.
-        metadata: Metadata of Ouster sensors; None: of the files beside the capture.
+        metadata: Metadata of sensors by family; None: of the files beside the capture.
 
     Raises:
         CaptureError: it cannot be read, or has no points; also while the events are taken.
     """
     info = SourceInfo(name=path.name)
-    return info, _capture_events(path, info, sensor, duration_s, metadata or OusterMetadata(capture=path))
+    return info, _capture_events(path, info, sensor, duration_s, given_metadata(capture=path) if metadata is None else metadata)
 
 
-def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float | None, metadata: OusterMetadata) -> Iterator[Event]:
+def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float | None, metadata: Mapping[str, Any]) -> Iterator[Event]:
     begin_ns: int | None = None
 
     def chosen() -> Iterator[Packet]:
@@ -237,18 +237,17 @@ def _capture_events(path: Path, info: SourceInfo, sensor: str, duration_s: float
     if not has_points:
         of = f" of {sensor}" if sensor else ""
         raise CaptureError(
-            f"{path}: no whole scan{of} in Velodyne or Cepton STDV data packets, or in Ouster lidar packets with metadata, found;"
-            " hilsim inspect lists what a capture holds"
+            f"{path}: no whole scan{of} found in packets of points that can be decoded, some of which need metadata (--metadata); hilsim inspect lists what a capture holds"
         )
 
 
-def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: OusterMetadata | None = None) -> Iterator[Event]:
+def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: Mapping[str, Any] = NONE) -> Iterator[Event]:
     """Packets, and the scans that are complete with them; each packet comes before the scans that it completes.
 
     Args:
         packets: Packets in the order of their sending; ``time_ns`` is UTC by the host's clock.
         info: Extended by the sensors that are found.
-        metadata: Metadata of Ouster sensors; None: there are none.
+        metadata: Metadata of sensors by family.
     """
     found: list[tuple[int, OutputScan]] = []
 
@@ -273,7 +272,7 @@ def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: OusterM
             while complete and complete[0][0] < packet.time_ns:
                 yield complete.popleft()[1]
             yield packet
-            if recognise(packet.payload) is PacketKind.VELODYNE_POSITION and (fix := _fix(packet)) is not None:
+            if (fix := _fix(packet)) is not None:
                 yield fix
         yield from (scan for _, scan in complete)
     streams.reset()  # counts the last turn, which nothing has ended
@@ -283,16 +282,10 @@ def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: OusterM
 
 def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
     points = scan.points
-    types = _TYPES_BY_MODE["strongest"]
-    if len(packets.payloads[0]) == DATA_PACKET_SIZE:
-        mode = ReturnMode.find(packets.payloads[0][1204])
-        types = _TYPES_BY_MODE["dual" if mode is not None and mode.is_dual else "last" if mode is ReturnMode.LAST else "strongest"]
-    elif points["return"].any():
-        is_ouster = recognise(packets.payloads[0]) is PacketKind.OUSTER_LIDAR
-        types = _TYPES_BY_MODE["ouster_dual" if is_ouster else "cepton_dual"]
-    counts_hours = len(packets.payloads[0]) == DATA_PACKET_SIZE
-    first_ns = first_time_ns(points, counts_hours=counts_hours)
-    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, counts_hours=counts_hours)
+    part = _part(packets.payloads[0])
+    types = np.array([_TYPES[name] for name in part.returns(packets.payloads[0])], np.uint8)
+    first_ns = first_time_ns(points, cycle_ns=part.stamp_cycle_ns)
+    stamp_ns, is_sensor_time = utc_ns(first_ns, scan.stamp_ns, cycle_ns=part.stamp_cycle_ns)
     return OutputScan(
         sensor=scan.sensor,
         number=scan.number,
@@ -303,30 +296,39 @@ def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
     )
 
 
+def _part(payload: bytes) -> ScansPart:
+    module = family_part(recognise(payload).facts.family, "scans")
+    if module is None:
+        raise AssertionError("a decoded packet must be of a family with scans")
+    part: ScansPart = module.PART
+    return part
+
+
 def return_types(points: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """``return_type`` of the points of a scan whose return mode is not known but by them."""
     types: npt.NDArray[np.uint8] = _TYPES_BY_MODE["dual" if points["return"].any() else "unknown"][points["return"]]
     return types
 
 
-def utc_ns(sensor_ns: int, host_ns: int, *, counts_hours: bool) -> tuple[int, bool]:
+def utc_ns(sensor_ns: int, host_ns: int, *, cycle_ns: int) -> tuple[int, bool]:
     """UTC of a sensor's stamp, and whether it is by the sensor's clock; by the host's, where that counts something else.
 
     Args:
         sensor_ns: Stamp, in nanoseconds.
         host_ns: UTC by the host's clock at about that time.
-        counts_hours: Whether stamps count from the full hour, as a Velodyne's.
+        cycle_ns: Time after which stamps begin again from 0, as a Velodyne's from each full hour; 0: they do not.
     """
     stamp_ns = sensor_ns
-    if counts_hours:
-        hour_ns = host_ns // HOUR_NS * HOUR_NS
-        stamp_ns = min((hour_ns + step * HOUR_NS + sensor_ns for step in (-1, 0, 1)), key=lambda each: abs(each - host_ns))
+    if cycle_ns:
+        begin_ns = host_ns // cycle_ns * cycle_ns
+        stamp_ns = min((begin_ns + step * cycle_ns + sensor_ns for step in (-1, 0, 1)), key=lambda each: abs(each - host_ns))
     return (stamp_ns, True) if abs(stamp_ns - host_ns) <= _NEAR_NS else (host_ns, False)
 
 
 def _fix(packet: Packet) -> Fix | None:
-    text = bytes(decode_position_packets(np.frombuffer(packet.payload, np.uint8)[np.newaxis])["nmea"][0]).rstrip(b"\0")
-    sentence = read_sentence(text.strip())
+    if recognise(packet.payload).facts.stream != "position" or (read := _part(packet.payload).sentence) is None:
+        return None
+    sentence = read_sentence(read(packet.payload).strip())
     if sentence is None or not sentence.is_valid or sentence.degrees is None:
         return None
     return Fix(sensor=packet.sensor, stamp_ns=packet.time_ns, latitude_deg=sentence.degrees[0], longitude_deg=sentence.degrees[1])

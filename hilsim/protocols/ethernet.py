@@ -86,13 +86,6 @@ class LinkStyle:
         require((1 <= self.ttl <= 255, f"ttl must be 1 to 255, got {self.ttl}"))
 
 
-VELODYNE_DATA_STYLE = LinkStyle(ttl=255, dont_fragment=True, counting_identification=False, udp_checksum=False)
-CEPTON_STYLE = LinkStyle(ttl=128, dont_fragment=False, counting_identification=True, udp_checksum=True)
-"""TTL as measured on the public capture of the generation before; the other fields of this generation are not known."""
-VELODYNE_POSITION_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
-OUSTER_LIDAR_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
-"""A Linux host's default, as public captures with true headers have it; large packets are fragments."""
-OUSTER_IMU_STYLE = LinkStyle(ttl=64, dont_fragment=True, counting_identification=True, udp_checksum=True)
 PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 """Style of programs with default sockets."""
 

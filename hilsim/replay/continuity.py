@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.families.cepton.protocol.stdv import SEQUENCE_OFFSET, read_stdv_header
 from hilsim.families.ouster.protocol.retiming import frame_of, with_frame_id
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track
 
@@ -167,7 +167,7 @@ class Continuity:
     def _joint(self, source: str, timeline: Timeline) -> tuple[int, float] | None:
         """A sensor's last stamp before a seam, and its cycle; None where no stamps must fit."""
         sensor, before_ns = timeline.sensors.get(source), self._points_ns.get(source)
-        is_cyclic = any(track.kind is PacketKind.VELODYNE_DATA and self._source(track) == source for track in self.tracks)
+        is_cyclic = any(track.kind is VelodyneKind.DATA and self._source(track) == source for track in self.tracks)
         if self._next_stamp_ns is None or source == self.master or not is_cyclic or sensor is None or before_ns is None or sensor.cycle_ns <= 0.0:
             return None
         return before_ns, sensor.cycle_ns

@@ -14,6 +14,8 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
+from hilsim.families.cepton.recognition import CeptonKind
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.limits import LOOP_PASS_S, LOOP_RATE_HZ, REPLAY_FLOWS, REPLAY_SPAN_NS, STAMP_NS
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.continuity import Continuity
@@ -280,9 +282,9 @@ class CaptureReader:
     def _continued(self, payload: bytes, track: int) -> bytes:
         """Packet with sequence number or frame id that continues from the former pass."""
         match self.tracks[track].kind:
-            case PacketKind.CEPTON_STDV:
+            case CeptonKind.STDV:
                 return self._continuity.renumbered(payload, track)
-            case PacketKind.OUSTER_LIDAR | PacketKind.OUSTER_IMU:
+            case OusterKind.LIDAR | OusterKind.IMU:
                 return self._continuity.reframed(payload, track)
             case _:
                 return payload

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
 from hilsim.families.ouster.protocol.retiming import stamp_place
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.recognise import PacketKind
 
 CLOSE_CDEG = 12
@@ -58,11 +60,11 @@ class CutCandidates:
 
     def look(self, frame: int, payload: bytes) -> None:
         """Add the sensor's next point packet, if the recording may be cut there."""
-        if self._kind is PacketKind.OUSTER_LIDAR:
+        if self._kind is OusterKind.LIDAR:
             at = stamp_place(payload) + 8
             self.packets.append(CutPacket(frame, 0, int.from_bytes(payload[at : at + 2], "little")))
             return
-        if self._kind is PacketKind.VELODYNE_DATA:
+        if self._kind is VelodyneKind.DATA:
             self.packets.append(CutPacket(frame, int.from_bytes(payload[2:4], "little"), 0))
             return
         header = read_stdv_header(payload)
@@ -99,7 +101,7 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
             farthest = np.flatnonzero(mismatch <= max(int(mismatch.min()), CLOSE_CDEG))[-1]
             cut = Cut(frame, int(stop[fitting[farthest], 0]), int(mismatch[farthest]))
             best = cut if best is None or _rank(cut) < _rank(best) else best
-    if best is not None and kind is PacketKind.VELODYNE_DATA and best.mismatch > max(_MOST_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):
+    if best is not None and kind is VelodyneKind.DATA and best.mismatch > max(_MOST_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):
         return None
     return best
 
@@ -110,7 +112,7 @@ def seam_note(kind: PacketKind, cut: Cut | None) -> str:
         return "no two places of it fit each other (a whole turn is needed), so it is looped with a visible seam"
     if cut.mismatch <= CLOSE_CDEG:
         return ""
-    leap = f"{cut.mismatch / 100:.2f} degrees" if kind is PacketKind.VELODYNE_DATA else f"{cut.mismatch} points of a frame"
+    leap = f"{cut.mismatch / 100:.2f} degrees" if kind is VelodyneKind.DATA else f"{cut.mismatch} points of a frame"
     return f"its best seam leaps by {leap} (a longer recording has better ones)"
 
 

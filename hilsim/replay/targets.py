@@ -4,17 +4,7 @@ from ipaddress import IPv4Address
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import ConfigError
-from hilsim.protocols.ethernet import (
-    BROADCAST_MAC,
-    PLAIN_STYLE,
-    VELODYNE_DATA_STYLE,
-    VELODYNE_POSITION_STYLE,
-    Framing,
-    LinkStyle,
-    build_framing,
-    mac_of,
-    parse_mac,
-)
+from hilsim.protocols.ethernet import BROADCAST_MAC, Framing, LinkStyle, build_framing, mac_of, parse_mac
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.flows import Endpoints, LoopbackSources, find_rule, parse_endpoints
@@ -25,9 +15,6 @@ _HEADERS = 28  # bytes of IPv4 and UDP headers
 _IPV4_WITHOUT_OPTIONS = 0x45
 _UNKNOWN_MAC = "60:76:88:00:00:01"
 _BROADCAST = parse_mac(BROADCAST_MAC)
-_BESIDE = frozenset((PacketKind.VELODYNE_POSITION, PacketKind.OUSTER_IMU))
-"""Kinds of packets that have another port than the points."""
-_STYLES = {PacketKind.VELODYNE_DATA: VELODYNE_DATA_STYLE, PacketKind.VELODYNE_POSITION: VELODYNE_POSITION_STYLE}
 
 
 def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: LoopbackSources) -> FlowKey:
@@ -39,7 +26,7 @@ def find_target(spec: ReplaySpec, flow: FlowKey, kind: PacketKind, sources: Loop
     rule = find_rule(spec.flow, flow)
     rerouted = parse_endpoints(rule.send) if rule else Endpoints()
     destination = rerouted.destination or (flow.destination if spec.destination == "recorded" else spec.destination)
-    set_port = 0 if kind in _BESIDE else spec.destination_port
+    set_port = 0 if kind.facts.port_step else spec.destination_port
     if destination == "255.255.255.255" and not spec.broadcast:
         raise ConfigError(
             f"replay {spec.name}: broadcast must be true to send {flow} to 255.255.255.255 as it was recorded: every host on the network gets it"
@@ -63,7 +50,7 @@ def link_style(first: CapturedDatagram, kind: PacketKind) -> LinkStyle:
     """Header style of a flow's recorded packets; that of the sensor, if the capture does not contain the sensor's own headers."""
     link = first.link
     if link is None or len(link) < _HEADERS or link[-_HEADERS] != _IPV4_WITHOUT_OPTIONS or first.source.startswith("127.") or ":" in first.source:
-        return _STYLES.get(kind, PLAIN_STYLE)
+        return kind.facts.style
     ip = link[-_HEADERS:]
     return LinkStyle(
         ttl=max(ip[8], 1), dont_fragment=bool(ip[6] & 0x40), counting_identification=ip[4:6] != b"\0\0", udp_checksum=link[-2:] != b"\0\0"

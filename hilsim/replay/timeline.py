@@ -14,7 +14,10 @@ import numpy.typing as npt
 
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
+from hilsim.families.cepton.recognition import CeptonKind
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.velodyne.protocol.models import MODELS
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.specs import Pace
@@ -25,14 +28,14 @@ Times = npt.NDArray[np.int64]
 
 _FOR_EVER = 1 << 62
 _CLOCKED = {
-    PacketKind.VELODYNE_DATA: HOUR_NS,
-    PacketKind.VELODYNE_POSITION: HOUR_NS,
-    PacketKind.CEPTON_STDV: _FOR_EVER,
-    PacketKind.OUSTER_LIDAR: _FOR_EVER,
-    PacketKind.OUSTER_IMU: _FOR_EVER,
+    VelodyneKind.DATA: HOUR_NS,
+    VelodyneKind.POSITION: HOUR_NS,
+    CeptonKind.STDV: _FOR_EVER,
+    OusterKind.LIDAR: _FOR_EVER,
+    OusterKind.IMU: _FOR_EVER,
 }
 """Kinds whose stamps are understood, with the modulus of their count."""
-POINTS = frozenset((PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV, PacketKind.OUSTER_LIDAR))
+POINTS = frozenset((VelodyneKind.DATA, CeptonKind.STDV, OusterKind.LIDAR))
 
 LEAD_IN_NS = 2_000_000
 """Time from the time line's beginning to the first packet of a pass by the host's clock, because the instant of a stamp is some milliseconds before sending."""
@@ -271,7 +274,7 @@ class Timeline:
         if sensor.cycle_ns == 0.0 and is_points.sum() > 1:
             sensor.cycle_ns = _regular_step(np.diff(device[is_points]))
         if sensor.shift_ns is None:
-            is_imu = np.array([self._flows[flow].kind is PacketKind.OUSTER_IMU for flow in flows])
+            is_imu = np.array([self._flows[flow].kind is OusterKind.IMU for flow in flows])
             sensor.behind_ns = _behind_ns(line[rows] - device, is_points, is_imu, sensor.latency_ns)
             sensor.shift_ns = _earliest(line[rows][reference] - device[reference]) - sensor.latency_ns
             sensor.since_ns = int(device[0])
@@ -332,7 +335,7 @@ class Timeline:
         for row, number in enumerate(recorded.flow.tolist()):
             flow = self._flows[number]
             sensor = self.sensors.get(self._source(flow))
-            if flow.kind is PacketKind.VELODYNE_DATA and sensor is not None and sensor.cycle_ns > 0.0:
+            if flow.kind is VelodyneKind.DATA and sensor is not None and sensor.cycle_ns > 0.0:
                 cycle_ns = _nominal_cycle_ns(sensor.cycle_ns)
                 due[row] = self._next_even_ns(flow, cycle_ns, _SENDING_NS + round(cycle_ns))
                 sensor.points_line_ns, sensor.points_due_ns, sensor.points_seen = int(line[row]), int(due[row]), True
@@ -340,7 +343,7 @@ class Timeline:
                 due[row] = self._next_even_ns(flow, 1e9 / self._rate_hz, 0)
             elif sensor is not None and sensor.points_seen:
                 due[row] = sensor.points_due_ns + min(max(int(line[row]) - sensor.points_line_ns, 0), round(sensor.cycle_ns))
-            elif flow.kind is PacketKind.VELODYNE_POSITION:
+            elif flow.kind is VelodyneKind.POSITION:
                 due[row] = 0
             else:
                 raise CaptureError(f'pace "nominal" needs rate_hz: the rate of packets of {self._source(flow)} ({flow.kind}) is not known')

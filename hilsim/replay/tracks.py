@@ -5,20 +5,23 @@ from dataclasses import dataclass
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.emulator.retime import Retiming
 from hilsim.families.cepton.protocol.info import read_info_packet
+from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.ouster.protocol.retiming import stamp_place
+from hilsim.families.ouster.recognition import OusterKind
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.timeline import NO_STAMP, POINTS
 
 _RETIMINGS = {
-    PacketKind.VELODYNE_DATA: Retiming.VELODYNE_DATA,
-    PacketKind.VELODYNE_POSITION: Retiming.VELODYNE_POSITION,
-    PacketKind.CEPTON_STDV: Retiming.CEPTON_STDV,
-    PacketKind.OUSTER_LIDAR: Retiming.OUSTER_LIDAR,
-    PacketKind.OUSTER_IMU: Retiming.OUSTER_IMU,
+    VelodyneKind.DATA: Retiming.VELODYNE_DATA,
+    VelodyneKind.POSITION: Retiming.VELODYNE_POSITION,
+    CeptonKind.STDV: Retiming.CEPTON_STDV,
+    OusterKind.LIDAR: Retiming.OUSTER_LIDAR,
+    OusterKind.IMU: Retiming.OUSTER_IMU,
 }
-_OUSTER = frozenset((PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU))
-_STAMP_PLACES = {PacketKind.VELODYNE_DATA: (1200, 1204), PacketKind.VELODYNE_POSITION: (198, 202), PacketKind.CEPTON_STDV: (8, 16)}
+_OUSTER = frozenset((OusterKind.LIDAR, OusterKind.IMU))
+_STAMP_PLACES = {VelodyneKind.DATA: (1200, 1204), VelodyneKind.POSITION: (198, 202), CeptonKind.STDV: (8, 16)}
 
 _LATEST_NS = 1 << 62
 """Latest valid stamp, in the year 2116."""
@@ -46,12 +49,12 @@ class Track:
     @property
     def takes_objects(self) -> bool:
         """Whether objects can be put into the packets' points."""
-        return self.is_points and self.kind is not PacketKind.OUSTER_LIDAR
+        return self.is_points and self.kind is not OusterKind.LIDAR
 
     @property
     def retiming(self) -> Retiming:
         """Fields that can be rewritten in the packets; in sensor information only in the measured layout."""
-        if self.kind is PacketKind.CEPTON_INFZ and read_info_packet(self.first.payload) is not None:
+        if self.kind is CeptonKind.INFZ and read_info_packet(self.first.payload) is not None:
             return Retiming.CEPTON_INFO
         return _RETIMINGS.get(self.kind, Retiming.NOTHING)
 

@@ -27,10 +27,6 @@ DECODED_DTYPE = np.dtype([*_MEASURED, ("range", "<f4"), ("azimuth", "<f4"), ("pa
 """A point of ``decode``: as above, but ``time`` is by the sensor's own stamps; ``range`` in metres, ``azimuth`` in degrees clockwise from forward,
 ``packet`` the index of its packet among the given ones."""
 
-DECODED_OUSTER_DTYPE = np.dtype([*DECODED_DTYPE.descr, ("signal", "<u2"), ("near_ir", "<u2"), ("column", "<u2")])
-"""A point of ``decode`` of an Ouster sensor: as above, and ``signal`` and ``near_ir`` in photons (0 in profiles without) and ``column``, the measurement id.
-``intensity`` is the reflectivity; ``return`` is 0 for the first and 1 for the second return of the sensor's ``return_order``."""
-
 _DECODERS_NAMES = {"time": "time_ns", "return": "return_number"}
 
 

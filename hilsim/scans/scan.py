@@ -1,6 +1,6 @@
 """A scan of a sensor, and the packets that it was decoded from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -47,3 +47,14 @@ class ScanPackets(NamedTuple):
     first: int
     payloads: Sequence[bytes]
     stamp_ns: npt.NDArray[np.int64]
+
+
+PoseOf = Callable[[str, int], tuple[tuple[float, float, float], tuple[float, float, float, float]]]
+"""Function that gives the position and orientation of a sensor at a UTC instant."""
+Publish = Callable[[Scan, ScanPackets], None]
+"""Function that takes the next scan of a sensor."""
+
+
+def no_pose(_sensor: str, _stamp_ns: int) -> tuple[tuple[float, float, float], tuple[float, float, float, float]]:
+    """Pose of a sensor of which none is known."""
+    return (0.0, 0.0, 0.0), IDENTITY_WXYZ

@@ -1,8 +1,8 @@
 """Packets of one sensor to scans: recognition, decoding, division into turns."""
 
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,17 +11,11 @@ import structlog
 from hilsim.analysis.decode import POINT_DTYPE
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
-from hilsim.families.cepton.points import decode_cepton
-from hilsim.families.velodyne.points import decode_velodyne, geometry_of_packets
-from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
-from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.scans.losses import Losses
+from hilsim.scans.part import PointDecoder, payload_of
 from hilsim.scans.points import DECODED_DTYPE, public_points
-from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
-from hilsim.scans.turns import HeadTurns, ImageScans
-
-if TYPE_CHECKING:
-    from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.scans.scan import PoseOf, Publish, Scan, ScanPackets, no_pose
+from hilsim.scans.turns import Numbered
 
 log = structlog.get_logger("hilsim")
 
@@ -32,20 +26,37 @@ _LONGEST_TURN_NS = 1_000_000_000
 """A scan ends by then, also where the head does not turn."""
 _GAP_NS = 300_000_000
 """Time without a packet behind which another turn begins: longer than a turn at 300 rpm."""
-_FLAGS = (0xEE, 0xDD, 0xCC, 0xBB)
-_STDV = np.frombuffer(b"STDV", np.uint8)
-_HOUR_NS = 3_600_000_000_000
 _NEVER = 1 << 62
 
-PoseOf = Callable[[str, int], tuple[tuple[float, float, float], tuple[float, float, float, float]]]
-"""Function that gives the position and orientation of a sensor at a UTC instant."""
-Publish = Callable[[Scan, ScanPackets], None]
-"""Function that takes the next scan of a sensor."""
+
+class Turns(Protocol):
+    """Number of the scan of each point.
+
+    Attributes:
+        whole_from: First scan that was seen from its beginning.
+    """
+
+    whole_from: int
+
+    def begin_again(self) -> None:
+        """Continue with another scan behind a gap of time."""
+
+    def number(self, azimuth_cdeg: npt.NDArray[np.int64], packet: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> Numbered:
+        """Number the next packets and their points; arguments as in ``HeadTurns.number``."""
 
 
-def no_pose(_sensor: str, _stamp_ns: int) -> tuple[tuple[float, float, float], tuple[float, float, float, float]]:
-    """Pose of a sensor of which none is known."""
-    return (0.0, 0.0, 0.0), IDENTITY_WXYZ
+class StreamDecoder(PointDecoder, Protocol):
+    """Decoder of the packets of a sensor whose scans are divided by their points."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the model that sends the packets is known."""
+
+    def new_turns(self) -> Turns:
+        """What numbers the scans of the sensor."""
+
+    def stamps(self, payloads: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+        """Stamps of packets, ``int64[n]`` in nanoseconds, and the azimuth of each one's beginning, 0.01 degrees; None without a head that turns."""
 
 
 class _Held(NamedTuple):
@@ -64,17 +75,15 @@ class SensorStream:
         packets: Number of data packets decoded so far.
     """
 
-    def __init__(self, sensor: str, publish: Publish, pose: PoseOf = no_pose) -> None:
-        """Create a decoder for ``sensor`` that gives complete scans to ``publish``, with poses by ``pose``."""
+    def __init__(self, sensor: str, decoder: StreamDecoder, publish: Publish, pose: PoseOf = no_pose) -> None:
+        """Give complete scans of ``sensor`` to ``publish``, with poses by ``pose``."""
         self.sensor = sensor
         self.losses = Losses()
         self.packets = 0
-        self._publish, self._pose = publish, pose
-        self._is_velodyne: bool | None = None
-        self._geometry: FiringGeometry | None = None
+        self._decoder, self._publish, self._pose = decoder, publish, pose
         self._waiting: list[tuple[bytes, int]] = []
         self._before: tuple[bytes, int] | None = None
-        self._turns: HeadTurns | ImageScans = HeadTurns()
+        self._turns = decoder.new_turns()
         self._held = _Held(np.empty(0, POINT_DTYPE), np.empty(0, np.int64))
         self._payloads: deque[tuple[bytes, int, int]] = deque()
         """Payload, UTC of sending and turn of the packets of incomplete scans."""
@@ -82,49 +91,30 @@ class SensorStream:
         self._scans = 0
         self._is_given_up = False
 
-    def add(self, batch: DatagramArrays, chosen: npt.NDArray[np.intp]) -> None:
-        """Decode the sensor's next datagrams, those of some rows of a batch."""
-        rows = chosen[self._is_data(batch, chosen)]
-        self.losses.other_packets += chosen.size - rows.size
-        start, size = batch.start[rows].tolist(), batch.size[rows].tolist()
-        payloads = [batch.data[at : at + length].tobytes() for at, length in zip(start, size, strict=True)]
-        self._waiting += zip(payloads, batch.host_stamp_ns[rows].tolist(), strict=True)
-        if self._waiting and (self._geometry is not None or self._is_velodyne is False or self._knows_model()):
+    def add(self, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:
+        """Decode the sensor's next packets of points, those of some rows of a batch."""
+        self._waiting += zip([payload_of(batch, row) for row in rows.tolist()], batch.host_stamp_ns[rows].tolist(), strict=True)
+        if self._waiting and (self._decoder.is_sure or self._knows_model()):
             some, self._waiting = self._waiting, []
             for part in _parts(some, None if self._before is None else self._before[1]):
                 self._decode(part)
+
+    def is_by(self, _payload: bytes, _metadata: Any) -> bool:
+        """Any packet of the sensor is decoded here."""
+        return True
 
     def reset(self) -> None:
         """Forget the packets of incomplete scans, as after a seek."""
         self._waiting.clear()
         self._begin_again()
 
-    def _is_data(self, batch: DatagramArrays, chosen: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Whether each datagram is a data packet of the stream's family; the first data packet determines that."""
-        size, start = batch.size[chosen], batch.start[chosen]
-        enough = size >= _STDV.size
-        head = batch.data[np.where(enough, start, 0)[:, None] + np.arange(4)] if batch.data.size >= 4 else np.zeros((size.size, 4), np.uint8)
-        velodyne = (size == DATA_PACKET_SIZE) & (head[:, 0] == 0xFF) & np.isin(head[:, 1], _FLAGS)
-        cepton = enough & (head == _STDV).all(axis=1)
-        for row in np.flatnonzero(velodyne | cepton).tolist() if self._is_velodyne is None else ():
-            kind = recognise(batch.data[start[row] : start[row] + size[row]].tobytes())
-            if kind in {PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV}:
-                self._is_velodyne = kind is PacketKind.VELODYNE_DATA
-                self._turns = HeadTurns() if self._is_velodyne else ImageScans()
-                break
-        else:
-            if self._is_velodyne is None:
-                return np.zeros(size.size, np.bool_)
-        return np.asarray(velodyne if self._is_velodyne else cepton)
-
     def _knows_model(self) -> bool:
-        """Recognise the model of a Velodyne, when there are enough packets."""
+        """Recognise the model, when there are enough packets."""
         if len(self._waiting) < _FEWEST_PACKETS or self._is_given_up:
             self._drop_unknown()
             return False
-        packets = np.frombuffer(b"".join(payload for payload, _ in self._waiting), DATA_PACKET_DTYPE)
         try:
-            self._geometry = geometry_of_packets(packets)
+            self._decoder.points([payload for payload, _ in self._waiting])
         except CaptureError as error:
             if len(self._waiting) >= _GIVEN_UP_PACKETS:
                 self._is_given_up = True
@@ -144,8 +134,7 @@ class SensorStream:
             self._begin_again()
         leading = [] if self._before is None else [self._before]
         payloads = [payload for payload, _ in (*leading, *some)]
-        batch = _joined(payloads)
-        decoded = decode_cepton(batch) if self._geometry is None else decode_velodyne(batch, self._geometry)
+        decoded = self._decoder.points(payloads)
         begin = int(np.searchsorted(decoded["packet"], len(leading)))  # they come packet by packet
         decoded = decoded[begin:]
         packet = decoded["packet"].astype(np.int64) - len(leading)
@@ -165,14 +154,9 @@ class SensorStream:
     def _count(self, payloads: list[bytes], leading: int) -> npt.NDArray[np.int64]:
         """Count missing packets; returns the first azimuth of each new packet."""
         self.losses.packets += len(payloads) - leading
-        if self._geometry is None:
-            stamp_ns = np.array([int.from_bytes(payload[8:16], "little") * 1000 for payload in payloads], np.int64)
-            self.losses.count(stamp_ns, None)
-            return np.zeros(len(payloads) - leading, np.int64)
-        packets = np.frombuffer(b"".join(payloads), DATA_PACKET_DTYPE)
-        azimuth = packets["blocks"]["azimuth"][:, 0].astype(np.int64)
-        self.losses.count(packets["timestamp"].astype(np.int64) * 1000, azimuth)
-        return azimuth[leading:]
+        stamp_ns, azimuth = self._decoder.stamps(payloads)
+        self.losses.count(stamp_ns, azimuth)
+        return np.zeros(len(payloads) - leading, np.int64) if azimuth is None else azimuth[leading:]
 
     def _give(self, complete: int) -> None:
         """Publish the scans before a turn, and remove them from what is held."""
@@ -234,9 +218,3 @@ def _parts(packets: list[tuple[bytes, int]], before_ns: int | None) -> list[list
     step = np.diff(stamp_ns, prepend=stamp_ns[0] if before_ns is None else before_ns)
     cuts = [place for place in np.flatnonzero((step > _GAP_NS) | (step < 0)).tolist() if place > 0]
     return [packets[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(packets)], strict=True)]
-
-
-def _joined(payloads: list[bytes]) -> DatagramArrays:
-    size = np.array([len(payload) for payload in payloads], np.int64)
-    none = np.zeros(size.size, np.int64)
-    return DatagramArrays(np.frombuffer(b"".join(payloads), np.uint8), np.cumsum(size) - size, size, none, none)

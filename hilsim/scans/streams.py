@@ -1,19 +1,18 @@
 """Decoders of several sensors, by name."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays
-from hilsim.families.ouster.metadata_files import Identity, OusterMetadata
-from hilsim.families.ouster.protocol.recognition import FORMS, is_lidar_packet
-from hilsim.families.ouster.scans import OusterStream
+from hilsim.capture.metadata import NONE
 from hilsim.limits import VIEWED_SENSORS
+from hilsim.registry import family_parts
 from hilsim.scans.losses import Losses
-from hilsim.scans.stream import PoseOf, Publish, SensorStream, no_pose
-
-_OUSTER_SIZES = np.array(sorted(FORMS))
+from hilsim.scans.part import ScansPart, Stream, payload_of
+from hilsim.scans.scan import PoseOf, Publish, no_pose
 
 
 class SensorStreams:
@@ -23,85 +22,67 @@ class SensorStreams:
         ignored: Datagrams of sensors beyond the most that are decoded.
     """
 
-    def __init__(self, publish: Publish, introduce: Callable[[str], None], pose: PoseOf = no_pose, metadata: OusterMetadata | None = None) -> None:
+    def __init__(self, publish: Publish, introduce: Callable[[str], None], pose: PoseOf = no_pose, metadata: Mapping[str, Any] = NONE) -> None:
         """Create no decoder yet.
 
         Args:
             publish: Function that takes complete scans.
             introduce: Function that takes the name of each new sensor.
             pose: Function that gives poses of sensors.
-            metadata: Metadata of Ouster sensors; None: there are none.
+            metadata: Metadata of sensors by family.
         """
         self.ignored = 0
-        self._publish, self._introduce, self._pose = publish, introduce, pose
-        self._metadata = metadata or OusterMetadata()
-        self._streams: dict[str, SensorStream | OusterStream] = {}
-        self._names: dict[tuple[str, int], str] = {}
+        self._publish, self._introduce, self._pose, self._metadata = publish, introduce, pose, metadata
+        self._parts: dict[str, ScansPart] = {family: module.PART for family, module in family_parts("scans").items()}
+        self._streams: dict[str, Stream] = {}
+        self._names: dict[tuple[str, str, int], str] = {}
+        self._others: dict[str, int] = {}
+        """Packets of another kind by sensor, before its first packet of points."""
 
     def add(self, sensor: str, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:
-        """Decode the next datagrams of a sensor; a second Ouster sensor behind one address is named by address and serial number.
+        """Decode the next datagrams of a sensor; a second sensor behind one address and port is named by address and serial number.
 
         Raises:
-            CaptureError: metadata of Ouster sensors beside a capture are invalid.
+            CaptureError: metadata beside a capture are invalid.
         """
-        by_size = np.isin(batch.size[rows], _OUSTER_SIZES)
-        if by_size.any():
-            rows = self._add_ouster(sensor, batch, rows, by_size)
-        if not rows.size:
-            return
-        stream = self._streams.get(sensor)
-        if stream is None:
-            if len(self._streams) >= VIEWED_SENSORS.bound:
-                self.ignored += rows.size
+        for family, part in self._parts.items():
+            if not rows.size:
                 return
-            stream = SensorStream(sensor, self._publish, self._pose)
-            self._streams = {**self._streams, sensor: stream}
-        self._feed(stream, batch, rows)
+            serials = part.serials(batch, rows, self._metadata.get(family))
+            for serial in np.unique(serials[serials >= 0]).tolist():
+                own = rows[serials == serial]
+                stream = self._stream(sensor, family, serial, payload_of(batch, int(own[0])))
+                if stream is None:
+                    self.ignored += own.size
+                else:
+                    self._feed(stream, batch, own)
+            rows = rows[serials < 0]
+        if sensor in self._streams:
+            self._streams[sensor].losses.other_packets += rows.size
+        else:
+            self._others[sensor] = self._others.get(sensor, 0) + rows.size
 
-    def _feed(self, stream: SensorStream | OusterStream, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:
+    def _feed(self, stream: Stream, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:
         before = stream.packets
         stream.add(batch, rows)
         if stream.packets and not before:
             self._introduce(stream.sensor)
 
-    def _add_ouster(self, sensor: str, batch: DatagramArrays, rows: npt.NDArray[np.intp], by_size: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-        """Decode Ouster's lidar packets; returns the other rows."""
-        found: dict[int, list[int]] = {}
-        firsts: dict[int, tuple[Identity, bytes]] = {}
-        is_ouster = np.zeros(rows.size, np.bool_)
-        for place in np.flatnonzero(by_size).tolist():
-            row = int(rows[place])
-            payload = batch.data[batch.start[row] : batch.start[row] + batch.size[row]].tobytes()
-            if is_lidar_packet(payload):
-                identity = self._metadata.identify(payload)
-                is_ouster[place] = True
-                found.setdefault(identity.serial, []).append(row)
-                firsts.setdefault(identity.serial, (identity, payload))
-        for serial, own in found.items():
-            stream = self._ouster(sensor, serial, *firsts[serial])
-            if stream is None:
-                self.ignored += len(own)
-            else:
-                self._feed(stream, batch, np.array(own, np.intp))
-        return rows[~is_ouster]
-
-    def _ouster(self, sensor: str, serial: int, identity: Identity, first: bytes) -> OusterStream | None:
-        """Decoder of one Ouster sensor; None beyond the most that are decoded."""
-        name = self._names.get((sensor, serial))
+    def _stream(self, sensor: str, family: str, serial: int, payload: bytes) -> Stream | None:
+        """Decoder of one sensor by a packet; None beyond the most that are decoded."""
+        name = self._names.get((sensor, family, serial))
+        if name is None and len(self._streams) >= VIEWED_SENSORS.bound:
+            return None
+        metadata = self._metadata.get(family)
         if name is None:
-            if len(self._streams) >= VIEWED_SENSORS.bound:
-                return None
-            name = sensor if sensor not in self._streams else f"{sensor}-{serial}"
-            self._names[sensor, serial] = name
-            self._streams = {**self._streams, name: OusterStream(name, identity, first, self._publish, self._pose)}
-        stream = self._streams[name]
-        if isinstance(stream, OusterStream) and stream.metadata != identity.metadata:  # it was initialised anew, or its metadata have come
-            stream = OusterStream(name, identity, first, self._publish, self._pose)
-            self._streams = {**self._streams, name: stream}
-        return stream if isinstance(stream, OusterStream) else None
+            name = self._names[sensor, family, serial] = sensor if sensor not in self._streams else f"{sensor}-{serial}"
+        if name not in self._streams or not self._streams[name].is_by(payload, metadata):
+            self._streams = {**self._streams, name: self._parts[family].begin(name, payload, self._publish, self._pose, metadata)}
+            self._streams[name].losses.other_packets += self._others.pop(name, 0)
+        return self._streams[name]
 
-    def use_metadata(self, metadata: OusterMetadata) -> None:
-        """Read Ouster packets by these metadata from now on."""
+    def use_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Read packets by these metadata, by family, from now on."""
         self._metadata = metadata
 
     def reset(self) -> None:

@@ -1,11 +1,10 @@
-"""Number of the scan of each point, from the azimuths of a turning head, or from the parity of a swept image."""
+"""Number of the scan of each point, from the azimuths of a turning head."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.cepton.protocol.stdv import FRAME_PARITY
 from hilsim.units import TURN_CDEG
 
 _BACK_CDEG = 100
@@ -70,38 +69,6 @@ class HeadTurns:
         self._turned_cdeg, self._azimuth_cdeg = int(turned[-1]), int(azimuth_cdeg[-1])
         point_turn = np.floor((turned[packet] + within) / TURN_CDEG).astype(np.int64)
         return Numbered(point_turn, turned // TURN_CDEG, int((turned[-1] - _BEHIND_CDEG) // TURN_CDEG))
-
-
-class ImageScans:
-    """Scans of an image, of which each has another parity than the one before.
-
-    Attributes:
-        whole_from: First scan that was seen from its beginning.
-    """
-
-    def __init__(self) -> None:
-        self.whole_from = 1
-        self._number = 0
-        self._parity: int | None = None
-
-    def begin_again(self) -> None:
-        """Continue with another scan behind a gap of time."""
-        self._number += 1
-        self.whole_from = self._number + 1
-        self._parity = None
-
-    def number(self, azimuth_cdeg: npt.NDArray[np.int64], packet: npt.NDArray[np.int64], points: npt.NDArray[Any]) -> Numbered:
-        """Number the next packets and their points; arguments as in ``HeadTurns.number``, of which only the number of azimuths matters."""
-        count = azimuth_cdeg.size
-        if not points.size:
-            return Numbered(np.zeros(0, np.int64), np.full(count, self._number), self._number)
-        parity = (points["flags"] & FRAME_PARITY).astype(np.int64)
-        before = int(parity[0]) if self._parity is None else self._parity
-        turn = self._number + np.cumsum(np.diff(parity, prepend=before) != 0)
-        self._number, self._parity = int(turn[-1]), int(parity[-1])
-        packet_turn = np.full(count, turn[0])
-        packet_turn[packet[::-1]] = turn[::-1]  # the first point of each packet is written last
-        return Numbered(turn, np.maximum.accumulate(packet_turn), self._number)
 
 
 def _forward(step_cdeg: npt.NDArray[Any], back_cdeg: int = _BACK_CDEG) -> npt.NDArray[Any]:

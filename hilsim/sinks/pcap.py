@@ -2,19 +2,18 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.capture.metadata import NONE, metadata_beside, write_beside
 from hilsim.capture.pcap import PcapWriter, Stamps
 from hilsim.errors import CaptureError, require
-from hilsim.families.ouster.metadata_files import metadata_beside, write_beside
-from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.network_stack import NetworkStacks
 
@@ -119,8 +118,8 @@ class PcapSeriesSink:
         written: Datagrams stored in files.
     """
 
-    def __init__(self, spec: RecordSpec, directory: Path, metadata: Sequence[SensorMetadata] = ()) -> None:
-        """Files by ``spec``, relative to ``directory``, each with the ``metadata`` of Ouster sensors beside it; nothing is made before ``open``."""
+    def __init__(self, spec: RecordSpec, directory: Path, metadata: Mapping[str, Sequence[Any]] = NONE) -> None:
+        """Files by ``spec``, relative to ``directory``, each with the ``metadata`` of sensors, by family, beside it; nothing is made before ``open``."""
         self._metadata = metadata
         self.path = self._named = directory / spec.file
         self.written = 0
@@ -230,7 +229,7 @@ class PcapSeriesSink:
         self._begin()
         if self._spec.keep:
             for _, path in self._existing()[: -self._spec.keep]:
-                beside = metadata_beside(path) if self._metadata else ()
+                beside = metadata_beside(path, self._metadata)
                 try:
                     for file in (path, *beside):
                         file.unlink()

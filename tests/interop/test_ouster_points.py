@@ -11,7 +11,8 @@ from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.profiles import PROFILES
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.families.ouster.recognition import OusterKind
+from hilsim.protocols.recognise import recognise
 from tests.interop.ouster_judge import judge
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import lidar_payloads
@@ -56,6 +57,6 @@ def test_points_of_every_profile_are_where_the_sdk_has_them(name):
 def test_points_of_real_captures_are_where_the_sdk_has_them(capture, name):
     path = capture(f"ouster/{name}.pcap")
     (metadata,) = OusterMetadata(capture=path).sensors
-    payloads = stacked_payloads([each.payload for each in CaptureFile(path) if recognise(each.payload) is PacketKind.OUSTER_LIDAR])
+    payloads = stacked_payloads([each.payload for each in CaptureFile(path) if recognise(each.payload) is OusterKind.LIDAR])
     assert_alike(OusterDecoder(metadata), payloads, path.with_suffix(".json").read_text())
     assert hilsim.decode(path).size == OusterDecoder(metadata).points(payloads).size

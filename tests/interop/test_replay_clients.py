@@ -11,7 +11,8 @@ import pytest
 from velodyne_decoder import Config, Model, read_pcap
 
 from hilsim.capture.pcap import PcapWriter
-from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, build_framing, write_headers
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE
+from hilsim.protocols.ethernet import HEADER_SIZE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from tests.system.replaying import Arrivals, replay, rerouted
 

@@ -8,8 +8,9 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.comparison.blocks import PacketBlock, packet_block
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.families.velodyne.stream import packet_run, stacked_packets
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 
 STRETCH_PACKETS = 48
 """Packets of a stretch: whole windows of 6, 12 and 24 packets."""
@@ -107,7 +108,7 @@ def sample_capture(datagrams: Iterable[CapturedDatagram], *, name: str) -> Captu
 
 def _noted(datagrams: Iterable[CapturedDatagram], stretches: _Stretches) -> Iterator[CapturedDatagram]:
     for datagram in datagrams:
-        if recognise(datagram.payload) is PacketKind.VELODYNE_DATA:
+        if recognise(datagram.payload) is VelodyneKind.DATA:
             stretches.add(datagram.payload)
         yield datagram
 

@@ -16,7 +16,7 @@ from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.limits import INSPECT_FLOWS
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import OtherKind, PacketKind, recognise
 from hilsim.registry import family_parts
 
 _BLOCK_PACKETS = 512
@@ -179,7 +179,7 @@ class Inspector:
 
     def _open(self, key: _Key, first: CapturedDatagram) -> _Flow | None:
         kind = key[1]
-        is_known = kind is not PacketKind.OTHER
+        is_known = kind is not OtherKind.OTHER
         if (self._recognised if is_known else len(self._flows) - self._recognised) >= _MOST_FLOWS:
             return None
         self._recognised += is_known
@@ -191,7 +191,7 @@ class Inspector:
     def summary(self) -> CaptureSummary:
         """Summary of the datagrams so far."""
         flows = [flow.summary() for flow in self._flows.values()]
-        sources = dict.fromkeys(flow.source for flow in flows if flow.kind is not PacketKind.OTHER)
+        sources = dict.fromkeys(flow.source for flow in flows if flow.kind is not OtherKind.OTHER)
         return CaptureSummary(
             datagrams=self._datagrams,
             payload_bytes=self._payload_bytes,

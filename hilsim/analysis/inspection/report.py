@@ -12,7 +12,7 @@ from hilsim.analysis.inspection.lines import Line, Tone, at, captured_lines, cou
 from hilsim.analysis.inspection.part import InspectionPart
 from hilsim.analysis.inspection.result import CaptureSummary, FlowSummary, Gaps, SensorSummary
 from hilsim.analysis.plain import plain
-from hilsim.protocols.recognise import PacketKind
+from hilsim.protocols.recognise import OtherKind
 from hilsim.registry import family_parts
 from hilsim.units import NS_PER_S
 
@@ -85,14 +85,14 @@ def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
     titles += [part.title for part, flows in by_part if flows]
     yield Line(f"{sensor.source}  {'; '.join(title for title in dict.fromkeys(titles) if title)}".rstrip(), Tone.SENSOR)
     for flow in sensor.flows:
-        if flow.kind is not PacketKind.OTHER:
+        if flow.kind is not OtherKind.OTHER:
             yield Line(_flow_row(flow))
             yield from _detail_lines(flow)
     if sensor.ground is not None:
         yield Line(f"  {sensor.ground}")
     for part, flows in by_part:
         yield from part.lines(flows)
-    yield from _other_flow_lines([flow for flow in sensor.flows if flow.kind is PacketKind.OTHER], most=_MOST_OTHERS_OF_SENSOR)
+    yield from _other_flow_lines([flow for flow in sensor.flows if flow.kind is OtherKind.OTHER], most=_MOST_OTHERS_OF_SENSOR)
 
 
 def _flow_row(flow: FlowSummary, *, source: str = "") -> str:

@@ -26,7 +26,8 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     """
     from hilsim.outputs.events import SourceInfo, completed  # noqa: PLC0415 - slow to import
     from hilsim.outputs.packets import read_packets  # noqa: PLC0415
-    from hilsim.protocols.recognise import PacketKind, recognise  # noqa: PLC0415
+    from hilsim.outputs.ros import ros_parts  # noqa: PLC0415
+    from hilsim.protocols.recognise import recognise  # noqa: PLC0415
 
     if not target.absolute().parent.is_dir():
         raise ConfigError(f"{target}: the folder {target.absolute().parent} must exist")
@@ -35,7 +36,7 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     begun_s = time.monotonic()
     info = SourceInfo(name=source.name)
     output = _output(target, info)
-    in_ros = {PacketKind.VELODYNE_DATA, PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU}
+    in_ros = {(family, stream) for family, part in ros_parts().items() for stream in part.topics}
     is_bag = target.suffix not in {_CAPTURE, ".mcap"}
     copied = left_out = 0
     addresses: dict[str, str] = {}
@@ -44,7 +45,8 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
     try:
         with completed(output, target):
             for packet in packets:
-                if is_bag and recognise(packet.payload) not in in_ros:
+                facts = recognise(packet.payload).facts
+                if is_bag and (facts.family, facts.stream) not in in_ros:
                     left_out += 1
                     continue
                 output.write(packet)
@@ -71,7 +73,7 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
         click.echo(f"sensors: {', '.join(f'{name} at {address}' if name != address else name for name, address in addresses.items())}")
     if left_out:
         notes.append(
-            f"{left_out:,} packets are neither data packets of a Velodyne nor packets of an Ouster sensor: their drivers' messages have no others"
+            f"{left_out:,} packets are of kinds that no driver's messages hold: those of a Velodyne hold its data, those of an Ouster all of its packets"
         )
     for note in notes:
         click.echo(f"note: {note}", err=True)

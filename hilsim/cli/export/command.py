@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from hilsim.capture.metadata import given_metadata
 from hilsim.cli.outputs import metadata_option
 from hilsim.cli.rigs import changes, loaded, setting
 from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.errors import ConfigError
-from hilsim.families.ouster.metadata_files import given_metadata
 from hilsim.outputs.formats import CLOUDS, FORMATS, SHAPES, Shapes
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
+from hilsim.assembly.build import rig_metadata
 from hilsim.config.rig import Rig
 from hilsim.config.sinks import PCAP_SINK, SinkSetting, sink_kind
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
@@ -11,7 +12,6 @@ from hilsim.daemon.sinks.follower import Follower
 from hilsim.daemon.sinks.foreign import ForeignSink
 from hilsim.daemon.sinks.live import LivePackets
 from hilsim.errors import ConfigError
-from hilsim.families.ouster.metadata_of import ouster_metadata
 from hilsim.protocols.ethernet import Framing
 from hilsim.sinks.base import Sink
 from hilsim.sinks.pcap import PcapSeriesSink
@@ -37,7 +37,7 @@ class SinkKind(NamedTuple):
 def pcap_sinks(rig: Rig) -> NamedSinks:
     """Make the sinks of ``[record]``, which write PCAP files."""
     if rig.spec.record.file:
-        yield PCAP_SINK, PcapSeriesSink(rig.spec.record, rig.directory, ouster_metadata(rig))
+        yield PCAP_SINK, PcapSeriesSink(rig.spec.record, rig.directory, rig_metadata(rig))
 
 
 def plugin_sinks(rig: Rig) -> NamedSinks:

@@ -17,7 +17,7 @@ from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.recognise import PacketKind
+from hilsim.protocols.recognise import OtherKind, PacketKind
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import begin_times_ns, parts_notes
 from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
@@ -37,14 +37,6 @@ _UNKNOWN_RATE_HZ = 100.0
 _LARGEST_DATAGRAM = 65_535
 _JOIN_NS = 100_000_000
 """Delay of a replay that is added while packets flow."""
-_LABELS = {
-    PacketKind.VELODYNE_DATA: "data",
-    PacketKind.VELODYNE_POSITION: "position",
-    PacketKind.CEPTON_STDV: "points",
-    PacketKind.CEPTON_STDT: "points",
-    PacketKind.CEPTON_INFO: "info",
-    PacketKind.CEPTON_INFZ: "info",
-}
 
 
 class Replays(Part):
@@ -272,7 +264,7 @@ class Replays(Part):
     def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
         """Name of a flow: ``<replay>/<flow>``, or ``<replay>/<source>/<flow>`` if the capture has several sources."""
         sensor = playing.spec.name if len(playing.replay_source.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
-        label = _LABELS.get(kind, f"port-{flow.destination_port}")
+        label = f"port-{flow.destination_port}" if kind is OtherKind.OTHER else kind.facts.stream
         taken = set(self.context.rows.values())
         names = [f"{sensor}/{label}", f"{sensor}/{label}-{flow.destination_port}", f"{sensor}/{label}-{flow.source_port}-{flow.destination_port}"]
         return next((name for name in names if name not in taken), f"{sensor}/{flow}")

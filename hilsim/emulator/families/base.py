@@ -106,6 +106,17 @@ class LidarFamily(ABC, Generic[SpecT]):
         data, position = self.flows(data_port, position_port)
         return {"data_port": data.destination_port, "position_port": position.destination_port}
 
+    def metadata(self, stream: int, *, destination: str, data_port: int | None, position_port: int | None) -> Any:  # noqa: ARG002 - of interest to some families
+        """Metadata that the sensor gives of itself, by which its packets are read; None where packets alone are enough.
+
+        Args:
+            stream: Number of the sensor within its rig.
+            destination: Address that its packets go to.
+            data_port: Port of data packets; None: the model's.
+            position_port: Port of its other packets; None: the model's.
+        """
+        return None
+
     @property
     @abstractmethod
     def pace(self) -> str:

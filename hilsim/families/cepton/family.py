@@ -13,8 +13,8 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.families.cepton.packets import CeptonPlan
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.cepton.protocol.stdv import POINTS_MAX, STDV_PORT, packet_size, points_max
+from hilsim.families.cepton.recognition import CEPTON_STYLE
 from hilsim.families.cepton.specs import CeptonSetting, CeptonSpec
-from hilsim.protocols.ethernet import CEPTON_STYLE
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice

@@ -15,7 +15,7 @@ from hilsim.analysis.inspection.stamps import MissingLog, StampLog
 from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, StdvHeader, read_stdv_header
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.cepton.recognition import CeptonKind
 
 _SEQUENCES = 1 << 32
 _NO_SEQUENCE = -1
@@ -152,17 +152,17 @@ class StdvFlow(FlowInspection):
         )
 
 
-_UNKNOWN = frozenset((PacketKind.CEPTON_STDT, PacketKind.CEPTON_INFO))
+_UNKNOWN = frozenset((CeptonKind.STDT, CeptonKind.INFO))
 
 
 def _format_lines(flows: Sequence[FlowSummary]) -> Iterator[Line]:
     """Yield lines on formats that are not public."""
     kinds = {flow.kind for flow in flows}
-    if PacketKind.CEPTON_INFZ in kinds:
+    if CeptonKind.INFZ in kinds:
         yield detail(
             "format", "of INFZ is not public, only measured: of its bytes a replay changes none but what is to be added to points' times for UTC"
         )
-    verbatim = dict.fromkeys(flow.kind.split()[1] for flow in flows if flow.kind in _UNKNOWN)
+    verbatim = dict.fromkeys(str(flow.kind).split()[1] for flow in flows if flow.kind in _UNKNOWN)
     if verbatim:
         yield detail("format", f"of {' and '.join(verbatim)} is not public: replayed byte for byte, paced by capture times")
     if "STDT" in verbatim and "INFO" not in verbatim:
@@ -170,8 +170,8 @@ def _format_lines(flows: Sequence[FlowSummary]) -> Iterator[Line]:
 
 
 PART = InspectionPart(
-    kinds=_UNKNOWN | {PacketKind.CEPTON_STDV, PacketKind.CEPTON_INFZ},
-    flow=lambda kind, _payload, _metadata: StdvFlow() if kind is PacketKind.CEPTON_STDV else None,
+    kinds=_UNKNOWN | {CeptonKind.STDV, CeptonKind.INFZ},
+    flow=lambda kind, _payload, _metadata: StdvFlow() if kind is CeptonKind.STDV else None,
     title="Cepton",
     lines=_format_lines,
 )

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import POINT_DTYPE, batch_of
+from hilsim.analysis.decode import POINT_DTYPE, batch_of, paired
 from hilsim.capture.batches import DatagramArrays, read_only
 from hilsim.compilation.jit import constant, kernel
+from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
-from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, point_at, points_of, stamp_us_at
+from hilsim.emulator.truth import Truth
+from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, POINTS_MAX, PointFlag, decode_stdv_points, point_at, points_of, stamp_us_at
 from hilsim.units import CDEG_PER_RAD, TURN_CDEG
 
 _NO_RETURN, _SECOND_RETURN = constant(PointFlag.NO_RETURN), constant(PointFlag.SECOND_RETURN)
@@ -37,6 +39,16 @@ def decode_cepton(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = 
 def decode_emulated(payloads: npt.NDArray[np.uint8], _setting: LidarSetting) -> npt.NDArray[Any]:
     """Decode the packets ``uint8[n, size]`` of one emulated sensor, as ``decode_cepton`` does."""
     return decode_cepton(batch_of(payloads))
+
+
+def points_with_rows(
+    lidar: LidarEmulator, first: int, payloads: npt.NDArray[np.uint8], truth: Truth
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Decoded points of rendered packets from ``first`` on, and the row of ground truth of each."""
+    flags = [decode_stdv_points(payload.tobytes())["flags"] for payload in payloads]
+    places = [packet * POINTS_MAX + np.flatnonzero(flag & PointFlag.NO_RETURN == 0) for packet, flag in enumerate(flags)]
+    row_place = (truth.packet - first) * POINTS_MAX + truth.record
+    return paired(decode_emulated(payloads, lidar.setting), np.concatenate([np.zeros(0, np.intp), *places]), row_place)
 
 
 @kernel

@@ -16,9 +16,9 @@ from hilsim.families.ouster.protocol.geometry import MM_PER_M, offset_transform
 from hilsim.families.ouster.protocol.imu import IMU_PACKET_SIZE
 from hilsim.families.ouster.protocol.metadata import LIDAR_MODES, SensorMetadata, default_settings, mode_numbers
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, PROFILES
+from hilsim.families.ouster.recognition import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
 from hilsim.families.ouster.setting import COLUMN_PPB, TURN_MDEG, OusterSetting
 from hilsim.families.ouster.specs import OusterSpec
-from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
 from hilsim.scene.background import AzimuthGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice

@@ -22,6 +22,7 @@ from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
 from hilsim.families.ouster.protocol.headers import VALID_STATUS
 from hilsim.families.ouster.protocol.imu import IMU_DTYPE, IMU_PACKET_SIZE, MEASUREMENT_DTYPE, MEASUREMENT_SIZE, NMEA_SIZE
 from hilsim.families.ouster.protocol.recognition import describe_fits, fits_of
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import Heads, PacketOrder, Run, columns_seen, cut_head, read_heads, sent_packets
 from hilsim.protocols.recognise import PacketKind
 
@@ -332,12 +333,12 @@ _NO_METADATA = OusterMetadata()
 
 
 def _flow(kind: PacketKind, first: bytes, metadata: OusterMetadata | None) -> FlowInspection:
-    return OusterLidarFlow(first, (metadata or _NO_METADATA).identify(first)) if kind is PacketKind.OUSTER_LIDAR else OusterImuFlow(first)
+    return OusterLidarFlow(first, (metadata or _NO_METADATA).identify(first)) if kind is OusterKind.LIDAR else OusterImuFlow(first)
 
 
 def _number(kind: PacketKind, payload: bytes, metadata: OusterMetadata | None) -> tuple[int, int]:
     """Size of a packet, and the serial number of a lidar packet."""
-    return len(payload), (metadata or _NO_METADATA).identify(payload).serial if kind is PacketKind.OUSTER_LIDAR else 0
+    return len(payload), (metadata or _NO_METADATA).identify(payload).serial if kind is OusterKind.LIDAR else 0
 
 
-PART = InspectionPart(kinds=frozenset((PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU)), flow=_flow, number=_number)
+PART = InspectionPart(kinds=frozenset((OusterKind.LIDAR, OusterKind.IMU)), flow=_flow, number=_number)

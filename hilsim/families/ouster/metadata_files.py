@@ -195,3 +195,8 @@ def given_metadata(paths: Iterable[Path], capture: Path | None = None) -> Ouster
     if faults:
         raise CaptureError("\n".join(faults))
     return OusterMetadata(sensors, capture=capture)
+
+
+def known_metadata(sensors: Sequence[SensorMetadata]) -> OusterMetadata:
+    """Metadata of sensors that are known without a file."""
+    return OusterMetadata(sensors)

@@ -3,6 +3,7 @@
 Ouster's own sensor frame has x forward and y left: its coordinates are ``(y, -x, z)`` of these, as the coordinates of ROS drivers.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -10,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.analysis.decode import POINT_DTYPE
+from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
+from hilsim.emulator.truth import Truth
 from hilsim.errors import require
 from hilsim.families.ouster.family import OusterFamily
 from hilsim.families.ouster.protocol.geometry import MM_PER_M, column_angles_rad, points_m
@@ -130,7 +133,7 @@ class OusterDecoder:
         return points
 
 
-def stacked_payloads(payloads: list[bytes]) -> npt.NDArray[np.uint8]:
+def stacked_payloads(payloads: Sequence[bytes]) -> npt.NDArray[np.uint8]:
     """Join payloads of one size to ``uint8[n, size]``."""
     return np.frombuffer(b"".join(payloads), np.uint8).reshape(len(payloads), -1)
 
@@ -139,6 +142,27 @@ def decode_emulated(payloads: npt.NDArray[np.uint8], setting: LidarSetting) -> n
     """Decode the lidar packets ``uint8[n, size]`` of one emulated sensor, as ``OusterDecoder`` does."""
     decoder = emulated_decoder(setting)
     return decoder.points(np.ascontiguousarray(payloads[:, : decoder.layout.size]))
+
+
+def points_with_rows(
+    lidar: LidarEmulator, first: int, payloads: npt.NDArray[np.uint8], truth: Truth
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Decoded points of rendered packets from ``first`` on, and the row of ground truth of each: both are in the order of columns, beams and returns.
+
+    Packets may have other forms after a change.
+    """
+    found = [decode_emulated(payloads[:0], lidar.setting)]
+    begin = 0
+    while begin < len(payloads):
+        present, stop = lidar.at_packet(first + begin), begin + 1
+        while stop < len(payloads) and lidar.at_packet(first + stop) is present:
+            stop += 1
+        found.append(decode_emulated(payloads[begin:stop], present.setting))
+        begin = stop
+    decoded = np.concatenate(found)
+    if decoded.size != truth.packet.size:
+        raise AssertionError(f"each of {decoded.size} points must have a row of ground truth, got {truth.packet.size} rows")
+    return decoded, np.arange(decoded.size)
 
 
 def emulated_decoder(setting: LidarSetting) -> OusterDecoder:

@@ -1,23 +1,34 @@
 """Lidar packets of one Ouster sensor to scans: a frame is a scan."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import structlog
 
 from hilsim.capture.batches import DatagramArrays
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.schedule import first_sequence_of
 from hilsim.errors import CaptureError
-from hilsim.families.ouster.metadata_files import Identity, required_metadata
+from hilsim.families.ouster.metadata_files import OusterMetadata, required_metadata
 from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
+from hilsim.families.ouster.protocol.recognition import FORMS, is_lidar_packet
 from hilsim.families.ouster.stream import PacketOrder, cut_head, read_heads, sent_packets
 from hilsim.scans.losses import Losses
+from hilsim.scans.part import ScansPart, payload_of
 from hilsim.scans.points import DECODED_DTYPE, public_points
-from hilsim.scans.scan import Scan, ScanPackets
-from hilsim.scans.stream import PoseOf, Publish, no_pose
+from hilsim.scans.scan import PoseOf, Publish, Scan, ScanPackets
+from hilsim.sensor.clock import rig_from_device
 
 log = structlog.get_logger("hilsim")
 
+
+DECODED_OUSTER_DTYPE = np.dtype([*DECODED_DTYPE.descr, ("signal", "<u2"), ("near_ir", "<u2"), ("column", "<u2")])
+"""A point of ``decode`` of an Ouster sensor: as above, and ``signal`` and ``near_ir`` in photons (0 in profiles without) and ``column``, the measurement id.
+``intensity`` is the reflectivity; ``return`` is 0 for the first and 1 for the second return of the sensor's ``return_order``."""
+_SIZES = np.array(sorted(FORMS))
+_NO_METADATA = OusterMetadata()
 _GAP_NS = 1_000_000_000
 """Time without a packet behind which a frame is given up: longer than a turn of any mode."""
 
@@ -44,8 +55,9 @@ class OusterStream:
         metadata: Metadata of the sensor; None if there are none.
     """
 
-    def __init__(self, sensor: str, identity: Identity, first: bytes, publish: Publish, pose: PoseOf = no_pose) -> None:
+    def __init__(self, sensor: str, first: bytes, publish: Publish, pose: PoseOf, metadata: OusterMetadata) -> None:
         """Create a decoder of packets like the ``first``; without metadata a warning is logged, and its packets are counted only."""
+        identity = metadata.identify(first)
         self.sensor, self.metadata = sensor, identity.metadata
         self.losses = Losses()
         self.packets = 0
@@ -68,8 +80,7 @@ class OusterStream:
         if self._decoder is None:
             self.losses.other_packets += rows.size
             return
-        start, size = batch.start[rows].tolist(), batch.size[rows].tolist()
-        payloads = [batch.data[at : at + length].tobytes() for at, length in zip(start, size, strict=True)]
+        payloads = [payload_of(batch, row) for row in rows.tolist()]
         fitting = [number for number, payload in enumerate(payloads) if len(payload) == self._decoder.layout.size]
         self.losses.other_packets += len(payloads) - len(fitting)
         if not fitting:
@@ -81,6 +92,10 @@ class OusterStream:
         columns = run.frame.tolist(), run.packet.tolist(), run.is_break.tolist()
         for number, frame, packet, is_break in zip(fitting, *columns, strict=True):
             self._take(_Held(payloads[number], stamps[number]), frame, packet, is_break=is_break)
+
+    def is_by(self, payload: bytes, metadata: OusterMetadata | None) -> bool:
+        """Whether the sensor has the same metadata still: not when it was initialised anew, or its metadata have come."""
+        return self.metadata == (metadata or _NO_METADATA).identify(payload).metadata
 
     def reset(self) -> None:
         """Forget the packets of an incomplete frame, as after a seek."""
@@ -133,3 +148,54 @@ class OusterStream:
             wxyz=wxyz,
         )
         self._publish(scan, ScanPackets(first, [each.payload for each in held], stamp_ns))
+
+
+class _Decoder:
+    """Decoder of one sensor; see ``hilsim.scans.part.PointDecoder``."""
+
+    dtype = DECODED_OUSTER_DTYPE
+
+    def __init__(self, first: bytes, where: str, metadata: OusterMetadata) -> None:
+        self._decoder = OusterDecoder(required_metadata(metadata.identify(first), first, where))
+
+    def takes(self, payload: bytes) -> bool:
+        return len(payload) == self._decoder.layout.size
+
+    def points(self, payloads: Sequence[bytes]) -> npt.NDArray[Any]:
+        return self._decoder.points(stacked_payloads(payloads))
+
+
+def _serials(batch: DatagramArrays, rows: npt.NDArray[np.intp], metadata: OusterMetadata | None) -> npt.NDArray[np.int64]:
+    found = np.full(rows.size, -1, np.int64)
+    for place in np.flatnonzero(np.isin(batch.size[rows], _SIZES)).tolist():
+        payload = payload_of(batch, int(rows[place]))
+        if is_lidar_packet(payload):
+            found[place] = (metadata or _NO_METADATA).identify(payload).serial
+    return found
+
+
+class _FrameStarts:
+    """Finder of an Ouster's frames, each of which begins with the first packet of a turn that is sent."""
+
+    def __init__(self, lidar: LidarEmulator) -> None:
+        self._lidar = lidar
+
+    def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
+        found = []
+        for packet in range(first_packet, first_packet + len(payloads)):
+            plan = self._lidar.at_packet(packet).plan
+            first = int(first_sequence_of(plan, packet))
+            within = (first - plan.own.frame_sequence) % plan.own.columns_per_frame
+            if within == plan.own.slots[0] * plan.sequences_per_packet:
+                found.append(int(rig_from_device(plan.clock, first * plan.sequence_ns)))
+        return found
+
+
+PART = ScansPart(
+    serials=_serials,
+    serial=lambda payload, metadata: str((metadata or _NO_METADATA).identify(payload).serial),
+    begin=lambda sensor, first, publish, pose, metadata: OusterStream(sensor, first, publish, pose, metadata or _NO_METADATA),
+    decoder=lambda first, where, _model, metadata: _Decoder(first, where, metadata or _NO_METADATA),
+    starts=_FrameStarts,
+    returns=lambda _payload: ("strongest", "second"),
+)

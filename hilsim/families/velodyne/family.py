@@ -14,9 +14,9 @@ from hilsim.families.velodyne.packets import VelodynePlan
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, ReturnMode, factory_bytes
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.families.velodyne.unit import of_unit
-from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock, stamp_us
 from hilsim.sensor.decimation import build_decimation

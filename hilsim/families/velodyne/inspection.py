@@ -25,6 +25,7 @@ from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE, ReturnM
 from hilsim.families.velodyne.protocol.models import BY_NAME, BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE, PPS_WORDS
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.families.velodyne.stream import (
     CLOCK_DOUBT_RATIO,
     LastPacket,
@@ -337,7 +338,7 @@ def _sentence_utc(sentence: bytes) -> str | None:
 
 
 _FLOWS: dict[PacketKind, type[VelodyneDataFlow | VelodynePositionFlow]] = {
-    PacketKind.VELODYNE_DATA: VelodyneDataFlow,
-    PacketKind.VELODYNE_POSITION: VelodynePositionFlow,
+    VelodyneKind.DATA: VelodyneDataFlow,
+    VelodyneKind.POSITION: VelodynePositionFlow,
 }
 PART = InspectionPart(kinds=frozenset(_FLOWS), flow=lambda kind, _payload, _metadata: _FLOWS[kind]())

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import POINT_DTYPE, batch_of
+from hilsim.analysis.decode import POINT_DTYPE, batch_of, paired
 from hilsim.capture.batches import DatagramArrays, read_only
 from hilsim.compilation.jit import constant, kernel, signed
+from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
+from hilsim.emulator.truth import Truth
 from hilsim.errors import CaptureError, require
-from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE, ReturnMode
+from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_DTYPE, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE, ReturnMode
 from hilsim.families.velodyne.protocol.firing import (
     RecordFirings,
     block_azimuth_cdeg,
@@ -107,6 +109,19 @@ def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt
 def decode_emulated(payloads: npt.NDArray[np.uint8], setting: LidarSetting) -> npt.NDArray[Any]:
     """Decode the data packets ``uint8[n, size]`` of one emulated sensor, as ``decode_velodyne`` does."""
     return decode_velodyne(batch_of(payloads), cast("VelodyneSpec", setting.spec).geometry)
+
+
+def points_with_rows(
+    lidar: LidarEmulator, first: int, payloads: npt.NDArray[np.uint8], truth: Truth
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Decoded points of rendered packets from ``first`` on, and the row of ground truth of each."""
+    packets = payloads.view(DATA_PACKET_DTYPE).reshape(-1)
+    records = packets["blocks"]["channels"].reshape(-1, BLOCKS, RECORDS_PER_BLOCK)
+    makes_point = records["distance"] > 0
+    is_dual = RETURNS_BY_MODE_BYTE[packets["return_mode"]] > 1
+    makes_point[is_dual, 1::2] &= records[is_dual, 1::2] != records[is_dual, ::2]  # a copy in a pair's second block gives none
+    row_place = ((truth.packet - first) * BLOCKS + truth.block) * RECORDS_PER_BLOCK + truth.record
+    return paired(decode_emulated(payloads, lidar.setting), np.flatnonzero(makes_point), row_place)
 
 
 @kernel

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import structlog
 
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
+from hilsim.capture.metadata import given_metadata
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError, HilsimError, require
-from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.geometry.poses import Pose
 from hilsim.scans.streams import SensorStreams
@@ -65,7 +65,7 @@ class CaptureFeed(StoredFeed):
         self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
         self._mounts = mounts or {}
-        self._streams = SensorStreams(self._store.add, self._store.add_sensor, self._pose, OusterMetadata(capture=self._path))
+        self._streams = SensorStreams(self._store.add, self._store.add_sensor, self._pose, given_metadata(capture=self._path))
         self._names = SensorNames()
         self._changing = threading.Condition()
         self._is_playing = True

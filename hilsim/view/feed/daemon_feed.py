@@ -15,9 +15,9 @@ import structlog
 
 from hilsim.assembly.shapes import Shape
 from hilsim.capture.batches import DatagramArrays, PcapPieces
+from hilsim.capture.metadata import known_metadata
 from hilsim.daemon.remote.packet_client import PacketSource, open_packets
 from hilsim.errors import ConfigError, HilsimError, require
-from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.limits import PACKET_STREAM_BYTES
 from hilsim.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
 from hilsim.scans.streams import SensorStreams
@@ -323,7 +323,7 @@ class DaemonFeed(StoredFeed):
                 except HilsimError as error:
                     self.notes["rig"] = str(error)
                 else:
-                    self._streams.use_metadata(OusterMetadata(self._mirror.ouster_sensors()))
+                    self._streams.use_metadata(known_metadata(self._mirror.metadata()))
                     if self._mirror.reason:
                         self.notes["rig"] = self._mirror.reason
             return self._mirror

@@ -18,8 +18,6 @@ from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Cause, Truth, packets_with_truth
 from hilsim.errors import HilsimError
-from hilsim.families.ouster.family import OusterFamily
-from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.geometry.poses import Pose
 from hilsim.offline.spans import OfflineRig, build_offline
 from hilsim.vehicle.platform import platform_state
@@ -117,19 +115,16 @@ class RigMirror:
         number = self.number(sensor)
         return None if number is None else body @ self.rig.lidars[number].setup.body_from_sensor
 
-    def ouster_sensors(self) -> list[SensorMetadata]:
-        """Metadata of the rig's Ouster sensors, as they begin and as each change makes them."""
-        settings = [
-            present
-            for setting in self.rig.lidars
-            for lidar in (self._lidar(setting.name),)
-            for present in (setting, *(() if lidar is None else (each.lidar.setting for each in lidar.later)))
-        ]
-        return [
-            present.family.metadata(present.stream, destination="", data_port=None, position_port=None)
-            for present in settings
-            if isinstance(present.family, OusterFamily)
-        ]
+    def metadata(self) -> dict[str, list[Any]]:
+        """Metadata of the rig's sensors by family, as they begin and as each change makes them."""
+        found: dict[str, list[Any]] = {}
+        for setting in self.rig.lidars:
+            lidar = self._lidar(setting.name)
+            for present in (setting, *(() if lidar is None else (each.lidar.setting for each in lidar.later))):
+                metadata = present.family.metadata(present.stream, destination="", data_port=None, position_port=None)
+                if metadata is not None:
+                    found.setdefault(present.family.name, []).append(metadata)
+        return found
 
     def object_name(self, object_id: int) -> str | None:
         """Name of an object of the scene; None for what is none."""

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 import hilsim
 from hilsim.api.packet import read_capture
-from hilsim.api.points import DECODED_OUSTER_DTYPE
 from hilsim.cli.export.command import export
 from hilsim.errors import CaptureError
+from hilsim.families.ouster.scans import DECODED_OUSTER_DTYPE
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 
@@ -76,4 +76,4 @@ def test_export_without_metadata_says_what_it_needs(tmp_path):
     alone = write_capture(tmp_path / "alone.pcap", stream(SENSOR, 1))
     shown = CliRunner().invoke(export, [str(alone), "-o", str(tmp_path / "scans"), "--format", "npz"])
     assert isinstance(shown.exception, CaptureError)
-    assert "Ouster lidar packets with metadata" in str(shown.exception)
+    assert "need metadata (--metadata)" in str(shown.exception)

@@ -9,7 +9,8 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
 from hilsim.families.ouster.metadata_files import OusterMetadata, given_metadata, load_metadata, metadata_beside, write_beside
 from hilsim.families.ouster.protocol.metadata import metadata_document
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.families.ouster.recognition import OusterKind
+from hilsim.protocols.recognise import recognise
 from tests.ouster_sensors import sensor
 from tests.unit.protocols.ouster.test_recognition import lidar_packet
 
@@ -110,9 +111,7 @@ def test_two_sensors_of_one_capture_are_distinguished_behind_their_fragments(cap
     path = capture("ouster/same_ports_nonlegacy.pcap")
     metadata = OusterMetadata(capture=path)
     found = {
-        datagram.source: metadata.identify(datagram.payload)
-        for datagram in CaptureFile(path)
-        if recognise(datagram.payload) is PacketKind.OUSTER_LIDAR
+        datagram.source: metadata.identify(datagram.payload) for datagram in CaptureFile(path) if recognise(datagram.payload) is OusterKind.LIDAR
     }
     assert {source: (each.serial, each.is_sure, each.metadata.lidar_profile) for source, each in found.items()} == {
         "169.254.238.111": (122239000672, True, "RNG19_RFL8_SIG16_NIR16_DUAL"),

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hilsim.analysis.comparison.comparison import Verdict
 from hilsim.analysis.comparison.streams import compare as compare_streams
 from hilsim.analysis.comparison.streams import gather
-from hilsim.analysis.metadata import given_metadata
+from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.compare import compare
 from hilsim.errors import CaptureError

@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 from hilsim.capture.pcap import CaptureFile
 from hilsim.daemon.sinks import follower
 from hilsim.daemon.sinks.follower import Follower, queue_slots
-from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, build_framing
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.transmit.ring import push

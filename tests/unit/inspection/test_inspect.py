@@ -13,7 +13,8 @@ from hilsim.analysis.inspection.statistics import ClockLine, Spread
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.cepton.inspection import StdvPoints
 from hilsim.families.velodyne.inspection import VelodyneData, VelodynePosition
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.velodyne.recognition import VelodyneKind
+from hilsim.protocols.recognise import OtherKind
 from tests.unit.conformance.streams import position_packets, vlp16
 
 FIELDS = ("host_stamp_ns", "source", "source_port", "destination", "destination_port", "payload", "link", "is_ethernet", "frame")
@@ -46,7 +47,7 @@ def only_data(datagrams):
 
 def data_flow(datagrams):
     """The one flow of Velodyne data in these datagrams."""
-    (flow,) = [flow for sensor in inspect(datagrams).sensors for flow in sensor.flows if flow.kind is PacketKind.VELODYNE_DATA]
+    (flow,) = [flow for sensor in inspect(datagrams).sensors for flow in sensor.flows if flow.kind is VelodyneKind.DATA]
     assert isinstance(flow.details, VelodyneData)
     return flow
 
@@ -199,13 +200,13 @@ def test_unrecognised_packets_are_reported_by_size_and_first_bytes():
     summary = inspect(lines)
     (flow,) = summary.other_flows
     assert summary.sensors == ()
-    assert (flow.kind, flow.smallest_bytes, flow.largest_bytes, flow.details) == (PacketKind.OTHER, 7, 10, None)
+    assert (flow.kind, flow.smallest_bytes, flow.largest_bytes, flow.details) == (OtherKind.OTHER, 7, 10, None)
     assert flow.first_bytes == "01 02 68 65 6c 6c 6f"
 
 
 def test_other_traffic_of_a_sensor_is_listed_with_the_sensor(packets):
     (sensor,) = inspect([*packets, datagram(b"status", port=9000)]).sensors
-    assert [flow.kind for flow in sensor.flows] == [PacketKind.VELODYNE_DATA, PacketKind.OTHER]
+    assert [flow.kind for flow in sensor.flows] == [VelodyneKind.DATA, OtherKind.OTHER]
 
 
 def test_beyond_many_flows_datagrams_are_only_counted_and_sensors_still_found(packets):

@@ -8,7 +8,8 @@ import velodyne_decoder
 from hilsim.analysis.conformance.checker import check
 from hilsim.analysis.inspection.inspector import inspect
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.cepton.recognition import CeptonKind
+from hilsim.families.velodyne.recognition import VelodyneKind
 
 VELODYNE = {
     "vlp16_strongest_gps.pcap": ("10.0.0.100", "VLP-16", 0x37, 599.1, 293, 57),
@@ -29,7 +30,7 @@ def flows(capture):
         (sensor,) = summary.sensors
         assert summary.other_flows == ()
         kinds = {flow.kind: flow for flow in sensor.flows}
-        return sensor.source, kinds[PacketKind.VELODYNE_DATA], kinds.get(PacketKind.VELODYNE_POSITION)
+        return sensor.source, kinds[VelodyneKind.DATA], kinds.get(VelodyneKind.POSITION)
 
     return find
 
@@ -107,7 +108,7 @@ def test_sentences_with_a_date_span_a_second_in_the_hdl32e_capture(flows):
 def test_both_cepton_sensors_are_listed_with_points_and_info(capture):
     summary = inspect(CaptureFile(capture("cepton_hr80_two_sensors.pcap")))
     listed = {sensor.source: {flow.kind: flow.packets for flow in sensor.flows} for sensor in summary.sensors}
-    both = {PacketKind.CEPTON_STDT: 1508, PacketKind.CEPTON_INFO: 1}
+    both = {CeptonKind.STDT: 1508, CeptonKind.INFO: 1}
     assert listed == {"192.168.32.87": both, "192.168.48.101": both}
     points = summary.sensors[0].flows[0]
     assert points.rate_hz == pytest.approx(976.6, abs=0.1)

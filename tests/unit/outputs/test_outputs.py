@@ -21,6 +21,7 @@ from hilsim.api.packet import Packet, read_capture
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
 from hilsim.errors import CaptureError, ConfigError
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.geometry.poses import Pose
 from hilsim.outputs.bag import PacketBag, RosBag
 from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
@@ -31,7 +32,6 @@ from hilsim.outputs.nuscenes import NuscenesFolder
 from hilsim.outputs.packets import read_packets
 from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
-from hilsim.protocols.recognise import PacketKind
 from hilsim.scene.street.street import StreetLabel
 from tests.fuzz.corpus import ros2_bags
 from tests.support import write_rig
@@ -265,10 +265,10 @@ def test_a_scan_across_the_full_hour_begins_before_it():
     hour_ns = 3_600_000_000_000
     points = np.zeros(4, [(name, "<f4") for name in "xyz"] + [("intensity", "u1"), ("ring", "<u2"), ("time", "<i8")])
     points["time"] = [hour_ns - 40_000_000, hour_ns - 1_000_000, 1_000_000, 30_000_000]
-    first_ns = first_time_ns(points, counts_hours=True)
-    assert utc_ns(first_ns, 1000 * hour_ns + 50_000_000, counts_hours=True) == (1000 * hour_ns - 40_000_000, True)
+    first_ns = first_time_ns(points, cycle_ns=hour_ns)
+    assert utc_ns(first_ns, 1000 * hour_ns + 50_000_000, cycle_ns=hour_ns) == (1000 * hour_ns - 40_000_000, True)
     assert output_points(points, first_ns, np.zeros(1, np.uint8))["offset_ns"].tolist() == [0, 39_000_000, 41_000_000, 70_000_000]
-    assert first_time_ns(points, counts_hours=False) == 1_000_000
+    assert first_time_ns(points, cycle_ns=0) == 1_000_000
 
 
 def test_labels_of_the_street_become_the_classes_of_published_data_sets():
@@ -557,7 +557,7 @@ def test_a_bag_of_a_capture_has_a_turn_a_message_and_all_stamps_by_the_packets_c
 
 
 def test_packets_of_an_ouster_are_its_drivers_messages_and_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("hilsim.outputs.ros.recognise", {b"l": PacketKind.OUSTER_LIDAR, b"i": PacketKind.OUSTER_IMU}.get)
+    monkeypatch.setattr("hilsim.outputs.ros.recognise", {b"l": OusterKind.LIDAR, b"i": OusterKind.IMU}.get)
     bag = RosBag(tmp_path / "bag", SourceInfo(name="a"))
     for payload, stream in ((b"l", "lidar"), (b"i", "imu")):
         address = ("127.0.0.1", 7502)
@@ -593,7 +593,7 @@ def test_a_capture_becomes_what_its_rig_becomes(folder, capture, scans):
     ids=["counts from power-up", "in the hour", "of the hour before"],
 )
 def test_the_hour_of_a_velodynes_stamp_is_the_nearest_and_a_clock_that_does_not_count_utc_is_left_out(sensor_ns, host_ns, expected):
-    found = utc_ns(sensor_ns, host_ns, counts_hours=True)
+    found = utc_ns(sensor_ns, host_ns, cycle_ns=3_600_000_000_000)
     assert found[1] == expected[1]
     assert found[0] == (expected[0] if expected[1] else host_ns)
 

@@ -6,7 +6,8 @@ import dpkt
 import numpy as np
 import pytest
 
-from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle, header_template, parse_mac, write_headers
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.protocols.ethernet import HEADER_SIZE, LinkStyle, header_template, parse_mac, write_headers
 from hilsim.protocols.flow_key import FlowKey
 
 

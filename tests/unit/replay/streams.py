@@ -7,7 +7,8 @@ import numpy as np
 
 from hilsim.capture.pcap import PcapWriter
 from hilsim.families.velodyne.protocol.data import Product, ReturnMode, encode_data_packet, factory_bytes
-from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, build_framing, write_headers
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE
+from hilsim.protocols.ethernet import build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.replay.timeline import Recorded
 

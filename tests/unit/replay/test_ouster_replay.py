@@ -12,9 +12,10 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.convert.command import convert
 from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import cut_head, read_heads
 from hilsim.protocols.ethernet import HEADER_SIZE
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec
@@ -54,7 +55,7 @@ def verdict(datagrams, *metadata, but=()):
 
 
 def heads_of(datagrams, metadata):
-    cut = [cut_head(each.payload) for each in datagrams if recognise(each.payload) is PacketKind.OUSTER_LIDAR]
+    cut = [cut_head(each.payload) for each in datagrams if recognise(each.payload) is OusterKind.LIDAR]
     return read_heads(cut, metadata.profile.header)
 
 
@@ -96,7 +97,7 @@ def test_only_times_frame_ids_and_the_crc_differ_from_the_recording(tmp_path):
     datagrams = stream(SINGLE, 2)
     sent = replayed(write_capture(tmp_path / "x.pcap", datagrams, SINGLE))
     recorded = {each.payload[:4] + each.payload[40:42]: each.payload for each in datagrams if each.destination_port == 7502}
-    lidar = [each.payload for each in sent if recognise(each.payload) is PacketKind.OUSTER_LIDAR]
+    lidar = [each.payload for each in sent if recognise(each.payload) is OusterKind.LIDAR]
     assert len(lidar) == len(recorded)
     may_differ = np.zeros(3328, bool)
     for column in range(16):

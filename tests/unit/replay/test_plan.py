@@ -4,7 +4,8 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.velodyne.recognition import VelodyneKind
+from hilsim.protocols.recognise import OtherKind
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.plan import LARGEST_BYTES, look_over, parts_notes, plan_cut
 from hilsim.replay.seam import CLOSE_CDEG
@@ -31,9 +32,9 @@ def two_sensors(tmp_path):
 def test_the_flows_that_are_replayed_are_known_with_kinds_rates_and_first_packets(two_sensors):
     overview = look_over(two_sensors, spec_of(flow=(FlowRule(match="192.168.1.201"), FlowRule(match=":5000"))))
     assert {flow: dict(kinds) for flow, kinds in overview.kinds.items()} == {
-        SENSOR: {PacketKind.VELODYNE_DATA: 1507},
-        POSITION: {PacketKind.VELODYNE_POSITION: 20},
-        CAMERA: {PacketKind.OTHER: 20},
+        SENSOR: {VelodyneKind.DATA: 1507},
+        POSITION: {VelodyneKind.POSITION: 20},
+        CAMERA: {OtherKind.OTHER: 20},
     }
     assert overview.first_ns == BASE_NS + CYCLE_NS + 100_000
     assert overview.rate_hz[SENSOR] == pytest.approx(1e9 / CYCLE_NS)
@@ -45,8 +46,8 @@ def test_the_flows_that_are_replayed_are_known_with_kinds_rates_and_first_packet
 
 def test_the_sensor_that_decides_the_cut_is_the_busiest_or_the_requested_one(two_sensors):
     overview = look_over(two_sensors, spec_of())
-    assert overview.find_master("") == ("192.168.1.201", PacketKind.VELODYNE_DATA)
-    assert overview.find_master("192.168.1.202") == ("192.168.1.202", PacketKind.VELODYNE_DATA)
+    assert overview.find_master("") == ("192.168.1.201", VelodyneKind.DATA)
+    assert overview.find_master("192.168.1.202") == ("192.168.1.202", VelodyneKind.DATA)
     assert overview.find_master("192.168.1.50") == ("", None)
     assert look_over(two_sensors, spec_of(flow=(FlowRule(match=":5000"),))).find_master("") == ("", None)
 
@@ -101,7 +102,7 @@ def azimuth_of(path, frame):
 
 @pytest.mark.parametrize(("source", "farthest_cdeg"), [("192.168.1.201", CLOSE_CDEG), ("192.168.1.202", 60)])
 def test_a_cut_joins_two_packets_of_the_chosen_sensor_that_point_the_same_way(two_sensors, source, farthest_cdeg):
-    cut = plan_cut(two_sensors, spec_of(), look_over(two_sensors, spec_of()).first_ns, source, PacketKind.VELODYNE_DATA)
+    cut = plan_cut(two_sensors, spec_of(), look_over(two_sensors, spec_of()).first_ns, source, VelodyneKind.DATA)
     apart = azimuth_of(two_sensors, cut.stop_frame) - azimuth_of(two_sensors, cut.start_frame)
     assert abs((apart + 18_000) % 36_000 - 18_000) == cut.mismatch <= farthest_cdeg
 
@@ -109,7 +110,7 @@ def test_a_cut_joins_two_packets_of_the_chosen_sensor_that_point_the_same_way(tw
 def test_a_cut_stays_within_the_part_that_is_replayed(two_sensors):
     settings = {"start_s": 0.6, "duration_s": 0.7}
     first_ns = look_over(two_sensors, spec_of()).first_ns
-    cut = plan_cut(two_sensors, spec_of(**settings), first_ns, "192.168.1.201", PacketKind.VELODYNE_DATA)
+    cut = plan_cut(two_sensors, spec_of(**settings), first_ns, "192.168.1.201", VelodyneKind.DATA)
 
     stamps = {datagram.frame: (datagram.host_stamp_ns - first_ns) / 1e9 for datagram in CaptureFile(two_sensors)}
     assert 0.6 <= stamps[cut.start_frame] < stamps[cut.stop_frame] < 1.3
@@ -117,7 +118,7 @@ def test_a_cut_stays_within_the_part_that_is_replayed(two_sensors):
 
 def test_a_part_shorter_than_a_turn_has_no_cut(two_sensors):
     first_ns = look_over(two_sensors, spec_of()).first_ns
-    assert plan_cut(two_sensors, spec_of(start_s=0.2, duration_s=0.08), first_ns, "192.168.1.201", PacketKind.VELODYNE_DATA) is None
+    assert plan_cut(two_sensors, spec_of(start_s=0.2, duration_s=0.08), first_ns, "192.168.1.201", VelodyneKind.DATA) is None
 
 
 @pytest.mark.parametrize("name", ["vlp16_strongest_1200rpm.pcap", "hdl32e_strongest.pcap"])

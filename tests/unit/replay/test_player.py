@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.retime import Retiming, StampClock
-from hilsim.protocols.ethernet import PAYLOAD_ONLY, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, build_framing
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.protocols.ethernet import PAYLOAD_ONLY, build_framing
 from hilsim.replay.player import AHEAD_NS, Player, Word, put_run
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings

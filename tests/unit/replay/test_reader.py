@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.plan import look_over, plan_cut
 from hilsim.replay.reader import CaptureReader
@@ -369,4 +369,4 @@ def test_a_real_capture_plays_every_payload_once_and_in_order(any_capture):
     reader = reader_of(path)
     rows = cues_of(reader)
     assert [payload for payload in payloads_of(rows) if len(payload) == 1206] == recorded
-    assert {track.kind for track in reader.tracks} == {PacketKind.VELODYNE_DATA, PacketKind.VELODYNE_POSITION}
+    assert {track.kind for track in reader.tracks} == {VelodyneKind.DATA, VelodyneKind.POSITION}

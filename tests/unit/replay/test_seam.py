@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.cepton.recognition import CeptonKind
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.replay.seam import CLOSE_CDEG, MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut, seam_note
 from tests.depth import examples
 from tests.unit.replay.streams import data_packet, stdv_packet
 
-VELODYNE, CEPTON = PacketKind.VELODYNE_DATA, PacketKind.CEPTON_STDV
+VELODYNE, CEPTON = VelodyneKind.DATA, CeptonKind.STDV
 STEP_CDEG = 477.75744
 """Of a VLP-16 at 600 rpm, from packet to packet."""
 
@@ -147,9 +148,9 @@ def test_the_chosen_cut_is_the_best_of_all_pairs(packets, kind):
 @pytest.mark.parametrize(
     ("kind", "mismatch", "note"),
     [
-        (PacketKind.VELODYNE_DATA, 224, "its best seam leaps by 2.24 degrees (a longer recording has better ones)"),
-        (PacketKind.CEPTON_STDV, 30, "its best seam leaps by 30 points of a frame (a longer recording has better ones)"),
-        (PacketKind.VELODYNE_DATA, CLOSE_CDEG, ""),
+        (VelodyneKind.DATA, 224, "its best seam leaps by 2.24 degrees (a longer recording has better ones)"),
+        (CeptonKind.STDV, 30, "its best seam leaps by 30 points of a frame (a longer recording has better ones)"),
+        (VelodyneKind.DATA, CLOSE_CDEG, ""),
     ],
 )
 def test_a_seam_that_leaps_is_reported_by_how_much(kind, mismatch, note):

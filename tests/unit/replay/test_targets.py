@@ -6,16 +6,17 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import ConfigError
-from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, VelodyneKind
+from hilsim.protocols.ethernet import LinkStyle
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.recognise import PacketKind
+from hilsim.protocols.recognise import OtherKind
 from hilsim.replay.flows import FlowRule, LoopbackSources
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
 from hilsim.transmit.specs import FrameSocketSpec
 from tests.unit.replay.streams import CAMERA, POSITION, SENSOR, Recording
 
-DATA, OTHER = PacketKind.VELODYNE_DATA, PacketKind.OTHER
+DATA, OTHER = VelodyneKind.DATA, OtherKind.OTHER
 BROADCAST_SENSOR = SENSOR._replace(destination="255.255.255.255")
 
 
@@ -60,7 +61,7 @@ def test_the_recorded_destination_can_be_kept():
 
 def test_a_destination_port_is_for_everything_but_position_packets():
     assert target_of(destination_port=5555).destination_port == 5555
-    assert target_of(POSITION, PacketKind.VELODYNE_POSITION, destination_port=5555).destination_port == 8308
+    assert target_of(POSITION, VelodyneKind.POSITION, destination_port=5555).destination_port == 8308
 
 
 def test_a_rule_replaces_what_it_names_and_leaves_the_rest():
@@ -104,7 +105,7 @@ def test_where_the_capture_does_not_show_a_sensors_headers_they_are_as_its_kind_
         recorded(SENSOR._replace(source="127.0.0.5")),
     ):
         assert link_style(unseen, DATA) == VELODYNE_DATA_STYLE
-        assert link_style(unseen, PacketKind.VELODYNE_POSITION) == VELODYNE_POSITION_STYLE
+        assert link_style(unseen, VelodyneKind.POSITION) == VELODYNE_POSITION_STYLE
         assert link_style(unseen, OTHER).ttl == 64
 
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from hilsim.emulator.schedule import data_deadline_ns, packet_start_ns
 from hilsim.errors import CaptureError
-from hilsim.protocols.recognise import PacketKind
+from hilsim.families.cepton.recognition import CeptonKind
+from hilsim.families.velodyne.recognition import VelodyneKind
+from hilsim.protocols.recognise import OtherKind
 from hilsim.replay.timeline import LEAD_IN_NS, NO_STAMP, Recorded, Timeline, whole_cycles_ns
 from tests.depth import examples
 from tests.unit.emulator.test_segments import lidar
@@ -28,7 +30,7 @@ from tests.unit.replay.streams import (
     with_pause,
 )
 
-DATA, OTHER = PacketKind.VELODYNE_DATA, PacketKind.OTHER
+DATA, OTHER = VelodyneKind.DATA, OtherKind.OTHER
 AS_REGULAR_AS_STAMPS_NS = 2000
 MS = 1_000_000
 
@@ -133,7 +135,7 @@ def test_a_packet_with_firings_before_and_after_the_gap_of_the_view_is_no_leap(r
     recorded, _ = in_file_order(data, others)
     timeline = Timeline("device")
     timeline.add_flow(SENSOR, DATA)
-    timeline.add_flow(POSITION, PacketKind.VELODYNE_POSITION)
+    timeline.add_flow(POSITION, VelodyneKind.POSITION)
     due, stamp = placed_by(timeline, recorded)
     own = recorded.flow == 0
     assert timeline.clock_leaps == 0
@@ -261,7 +263,7 @@ def test_position_packets_stay_between_the_data_packets_on_the_same_clock():
     recorded, _ = in_file_order(data, position)
     timeline = Timeline("device")
     timeline.add_flow(SENSOR, DATA)
-    timeline.add_flow(POSITION, PacketKind.VELODYNE_POSITION)
+    timeline.add_flow(POSITION, VelodyneKind.POSITION)
     due, stamp = placed_by(timeline, recorded)
     of_data, of_position = recorded.flow == 0, recorded.flow == 1
     assert irregularity_ns(due[of_data], data).max() < AS_REGULAR_AS_STAMPS_NS
@@ -278,8 +280,8 @@ def test_packets_without_stamps_keep_their_place_in_their_flow_though_the_host_n
     recorded, _ = in_file_order(points, information)
     recorded = recorded._replace(capture_ns=with_pause(recorded.capture_ns, 1000, 150 * MS))
     timeline = Timeline("device")
-    timeline.add_flow(CEPTON, PacketKind.CEPTON_STDV)
-    timeline.add_flow(CEPTON, PacketKind.CEPTON_INFO)
+    timeline.add_flow(CEPTON, CeptonKind.STDV)
+    timeline.add_flow(CEPTON, CeptonKind.INFO)
     due, _ = placed_by(timeline, recorded)
     assert np.diff(due).min() >= 0
     assert irregularity_ns(due[recorded.flow == 0], points).max() < 50_000  # at the end of a run the next point packet is not known yet
@@ -355,7 +357,7 @@ def test_at_pace_nominal_stamps_that_stand_still_ask_for_a_rate_too():
 )
 def test_whatever_the_times_are_nothing_falls_within_a_flow_and_nothing_is_lost(packets, pace, run):
     timeline = Timeline(pace, 1000.0)
-    flows = [(SENSOR, DATA), (POSITION, PacketKind.VELODYNE_POSITION), (CAMERA, OTHER), (OTHER_SENSOR, DATA)]
+    flows = [(SENSOR, DATA), (POSITION, VelodyneKind.POSITION), (CAMERA, OTHER), (OTHER_SENSOR, DATA)]
     for recorded, kind in flows:
         timeline.add_flow(recorded, kind)
     flow = np.array([number for _, number, _ in packets], np.int64)

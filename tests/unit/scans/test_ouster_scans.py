@@ -16,7 +16,7 @@ SENSOR = sensor(channels=16, mode="512x10")
 
 def scans_of(datagrams, *metadata, batch=7):
     found, names = [], []
-    streams = SensorStreams(lambda scan, packets: found.append((scan, packets)), names.append, metadata=OusterMetadata(metadata))
+    streams = SensorStreams(lambda scan, packets: found.append((scan, packets)), names.append, metadata={"ouster": OusterMetadata(metadata)})
     for first in range(0, len(datagrams), batch):
         some = gathered(datagrams[first : first + batch])
         streams.add("10.5.5.86", some, np.arange(some.start.size))
@@ -77,7 +77,7 @@ def test_metadata_that_come_later_and_those_of_a_sensor_initialised_anew_are_use
     found, names = [], []
     streams = SensorStreams(lambda scan, _: found.append(scan), names.append)
     for datagrams, known in ((stream(SENSOR, 1), ()), (stream(SENSOR, 2), (SENSOR,)), (stream(anew, 2), (SENSOR, anew))):
-        streams.use_metadata(OusterMetadata(known))
+        streams.use_metadata({"ouster": OusterMetadata(known)})
         batch = gathered(datagrams)
         streams.add("roof", batch, np.arange(batch.start.size))
         found.append(None)

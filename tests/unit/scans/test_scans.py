@@ -9,8 +9,8 @@ import hilsim
 from hilsim.api.packet import datagrams_of, read_capture
 from hilsim.capture.batches import gathered
 from hilsim.capture.pcap import CaptureFile
-from hilsim.scans.scan import IDENTITY_WXYZ
-from hilsim.scans.stream import SensorStream
+from hilsim.scans.scan import IDENTITY_WXYZ, no_pose
+from hilsim.scans.streams import SensorStreams
 from hilsim.view.feed.store import ScanStore
 
 RIGS = {
@@ -38,14 +38,14 @@ def recorded():
 
 
 def scans_of(packets, *, at_once=50, pose=None):
-    """Scans of packets that come some at a time, and the stream."""
+    """Scans of packets that come some at a time, and the counts of their sensor."""
     found = []
-    stream = SensorStream("roof", lambda scan, packets: found.append((scan, packets)), **({} if pose is None else {"pose": pose}))
+    streams = SensorStreams(lambda scan, packets: found.append((scan, packets)), lambda _: None, no_pose if pose is None else pose)
     datagrams = list(datagrams_of(packets))
     for begin in range(0, len(datagrams), at_once):
         some = gathered(datagrams[begin : begin + at_once])
-        stream.add(some, np.arange(some.size.size))
-    return found, stream
+        streams.add("roof", some, np.arange(some.size.size))
+    return found, streams.losses().get("roof")
 
 
 def in_order(points):
@@ -57,7 +57,7 @@ def in_order(points):
 @pytest.mark.parametrize("table", CASES)
 def test_scans_have_each_point_of_the_decoder_once(recorded, table, at_once):
     packets = recorded(table)
-    found, stream = scans_of(packets, at_once=at_once)
+    found, losses = scans_of(packets, at_once=at_once)
     points = np.concatenate([scan.points for scan, _ in found])
     decoded = hilsim.decode(packets)
     assert points.dtype == hilsim.decode(packets[:10]).dtype
@@ -67,7 +67,7 @@ def test_scans_have_each_point_of_the_decoder_once(recorded, table, at_once):
     assert in_order(points[np.isin(points["packet"], whole)]) == in_order(decoded[np.isin(decoded["packet"], whole)])
     assert [scan.number for scan, _ in found] == list(range(len(found)))
     assert len(found) >= 5
-    assert (stream.losses.packets, stream.losses.lost, stream.losses.gaps, stream.losses.other_packets) == (len(packets), 0, 0, 0)
+    assert (losses.packets, losses.lost, losses.gaps, losses.other_packets) == (len(packets), 0, 0, 0)
 
 
 @pytest.mark.parametrize("table", CASES)
@@ -87,19 +87,19 @@ def test_a_turn_is_from_azimuth_0_to_360(recorded):
 
 def test_missing_packets_are_counted_and_a_long_gap_cuts_a_scan(recorded):
     packets = recorded(RIGS["VLP-16"])
-    found, stream = scans_of(packets[:100] + packets[103:200] + packets[201:])
-    assert (stream.losses.lost, stream.losses.gaps, stream.losses.cut_scans) == (4, 2, 0)
+    found, losses = scans_of(packets[:100] + packets[103:200] + packets[201:])
+    assert (losses.lost, losses.gaps, losses.cut_scans) == (4, 2, 0)
     later = packets[:100] + packets[400:]
-    found, stream = scans_of(later)
-    assert stream.losses.cut_scans == 2  # the turn before the gap, and the one behind it
+    found, losses = scans_of(later)
+    assert losses.cut_scans == 2  # the turn before the gap, and the one behind it
     assert all(scan.points["packet"].max() < 100 or scan.points["packet"].min() >= 100 for scan, _ in found)
 
 
 def test_the_part_of_a_turn_without_firings_is_no_loss(recorded):
     packets = recorded(RIGS["VLP-16"])
     azimuth = [int.from_bytes(packet.payload[2:4], "little") for packet in packets]
-    _, stream = scans_of([packet for packet, each in zip(packets, azimuth, strict=True) if not 9000 <= each < 20_000])
-    assert stream.losses.lost == 0
+    _, losses = scans_of([packet for packet, each in zip(packets, azimuth, strict=True) if not 9000 <= each < 20_000])
+    assert losses.lost == 0
 
 
 def test_a_head_that_does_not_turn_gives_scans_of_a_second(recorded):
@@ -120,8 +120,8 @@ def test_other_packets_are_counted_and_left_out(recorded):
     strange = [
         type(packet)(**{**_fields(packet), "payload": payload}) for packet, payload in zip(packets, [b"", b"x", bytes(1206), b"STDV"], strict=False)
     ]
-    found, stream = scans_of(strange + packets)
-    assert stream.losses.other_packets == 4
+    found, losses = scans_of(strange + packets)
+    assert losses.other_packets == 4
     assert len(found) == len(scans_of(packets)[0])
 
 
@@ -159,9 +159,9 @@ def test_a_store_removes_the_oldest_scans(recorded):
 def test_a_capture_of_a_real_sensor_is_decoded_alike(capture):
     path = Path(capture("vlp32c_strongest_fov.pcap"))
     source = next(iter(CaptureFile(path))).source
-    found, stream = scans_of([packet for packet in read_capture(path) if packet.sensor == source])
+    found, losses = scans_of([packet for packet in read_capture(path) if packet.sensor == source])
     assert len(found) >= 3
-    assert stream.losses.lost == 0
+    assert losses.lost == 0
     points = found[1][0].points
     decoded = hilsim.decode([packet for packet in read_capture(path) if packet.sensor == source])
     inner = np.unique(points["packet"])[12:-12]

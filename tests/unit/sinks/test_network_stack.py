@@ -14,8 +14,10 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.rig import load_rig
 from hilsim.families.ouster.metadata_files import given_metadata
 from hilsim.families.ouster.protocol.metadata import metadata_document
+from hilsim.families.ouster.recognition import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE
 from hilsim.offline.record import record
-from hilsim.protocols.ethernet import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE, VELODYNE_DATA_STYLE, build_framing, write_headers
+from hilsim.protocols.ethernet import build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.network_stack import NetworkStacks

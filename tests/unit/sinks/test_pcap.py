@@ -9,7 +9,8 @@ import pytest
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.errors import CaptureError
-from hilsim.protocols.ethernet import VELODYNE_DATA_STYLE, build_framing
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE
+from hilsim.protocols.ethernet import build_framing
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.sinks.pcap import PcapFileSink, PcapSeriesSink, RecordSpec

@@ -5,12 +5,13 @@ from hilsim.families.ouster.comparison.comparison import compare
 from hilsim.families.ouster.comparison.draw import draw_panels
 from hilsim.families.ouster.comparison.statistics import STATISTICS
 from hilsim.families.ouster.comparison.stream import BLOCK_PACKETS, begin
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.families.ouster.recognition import OusterKind
+from hilsim.protocols.recognise import recognise
 
 PART = ComparisonPart(
     statistics=STATISTICS,
     packets="Ouster lidar packets of one sensor",
-    is_data=lambda payload: recognise(payload) is PacketKind.OUSTER_LIDAR,
+    is_data=lambda payload: recognise(payload) is OusterKind.LIDAR,
     first_packets=1,
     block_packets=BLOCK_PACKETS,
     begin=begin,

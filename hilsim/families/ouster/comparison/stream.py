@@ -20,8 +20,9 @@ from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_la
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
 from hilsim.families.ouster.protocol.recognition import read_header_field
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import Heads, PacketOrder, sent_packets
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 
 BLOCK_PACKETS = 32  # packets a turn of the smallest mode: a block has no packet of two turns
 _LINE = re.compile(r"OS-?\d-\d+")
@@ -80,7 +81,7 @@ class OusterStatistics(SensorStatistics):
 
     def look_beside(self, datagram: CapturedDatagram) -> None:
         """Add an IMU packet; those before the sensor's first lidar packet are no loss for a rate."""
-        if recognise(datagram.payload) is PacketKind.OUSTER_IMU:
+        if recognise(datagram.payload) is OusterKind.IMU:
             self.imu.look(datagram.payload)
 
     def look(self, datagrams: list[CapturedDatagram]) -> None:

@@ -4,18 +4,19 @@ from hilsim.analysis.conformance.part import Claim, ConformancePart
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.conformance.sensor import OusterCheck
 from hilsim.families.ouster.metadata_files import OusterMetadata
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.families.ouster.recognition import OusterKind
+from hilsim.protocols.recognise import recognise
 
 _NO_METADATA = OusterMetadata()
 
 
 def _claim(datagram: CapturedDatagram) -> Claim:
-    return Claim.SURE if recognise(datagram.payload) in {PacketKind.OUSTER_LIDAR, PacketKind.OUSTER_IMU} else Claim.NONE
+    return Claim.SURE if recognise(datagram.payload) in {OusterKind.LIDAR, OusterKind.IMU} else Claim.NONE
 
 
 def _number(payload: bytes, metadata: OusterMetadata | None) -> int | None:
     """Serial number of a lidar packet's sensor; None of an IMU packet, which names none in older firmware."""
-    if recognise(payload) is not PacketKind.OUSTER_LIDAR:
+    if recognise(payload) is not OusterKind.LIDAR:
         return None
     identity = (metadata or _NO_METADATA).identify(payload)
     return identity.serial if identity.metadata is None else int(identity.metadata.serial)

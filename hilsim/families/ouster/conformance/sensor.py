@@ -16,8 +16,9 @@ from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, pack
 from hilsim.families.ouster.protocol.lidar import LidarLayout, lidar_layout
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.protocol.recognition import FORMS, describe_fits
+from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import Lost, PacketOrder, sent_packets
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 
 METADATA = Rule(id="ouster.metadata", severity=Severity.WARNING)
 SIZE = Rule(id="ouster.size", severity=Severity.ERROR)
@@ -65,9 +66,9 @@ class OusterCheck(SensorCheck):
             CaptureError: metadata beside the capture are invalid.
         """
         match recognise(datagram.payload):
-            case PacketKind.OUSTER_LIDAR:
+            case OusterKind.LIDAR:
                 self._add_lidar(datagram)
-            case PacketKind.OUSTER_IMU:
+            case OusterKind.IMU:
                 self._add_imu(datagram)
             case _:
                 self._add_other(datagram)

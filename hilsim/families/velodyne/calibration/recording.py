@@ -16,8 +16,9 @@ from hilsim.families.velodyne.protocol.firing import build_record_firings
 from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
+from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.families.velodyne.stream import measured_model, packet_run, stacked_packets, whole_cycles
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.protocols.recognise import recognise
 from hilsim.units import TURN_CDEG
 
 MOST_PACKETS = 60_000
@@ -124,14 +125,14 @@ def read_recording(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: 
     names = SensorNames(sensor)
     for datagram in datagrams:
         kind, source = recognise(datagram.payload), names.of(datagram)
-        if kind is PacketKind.VELODYNE_DATA:
+        if kind is VelodyneKind.DATA:
             senders[source] += 1
             chosen = sensor or next(iter(senders))
             if source == chosen and len(data) < MOST_PACKETS:
                 data.append(datagram)
             elif source == chosen:
                 is_whole = False
-        elif kind is PacketKind.VELODYNE_POSITION and is_whole:
+        elif kind is VelodyneKind.POSITION and is_whole:
             position.append(datagram)
     _check_senders(senders, sensor, name)
     if len(data) < FEWEST_PACKETS:

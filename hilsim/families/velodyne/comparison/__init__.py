@@ -5,12 +5,13 @@ from hilsim.families.velodyne.comparison.comparison import compare
 from hilsim.families.velodyne.comparison.draw import draw_panels
 from hilsim.families.velodyne.comparison.statistics import STATISTICS
 from hilsim.families.velodyne.comparison.stream import BLOCK_PACKETS, begin
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.families.velodyne.recognition import VelodyneKind
+from hilsim.protocols.recognise import recognise
 
 PART = ComparisonPart(
     statistics=STATISTICS,
     packets="Velodyne data packets of one sensor and mode",
-    is_data=lambda payload: recognise(payload) is PacketKind.VELODYNE_DATA,
+    is_data=lambda payload: recognise(payload) is VelodyneKind.DATA,
     first_packets=BLOCK_PACKETS,
     block_packets=BLOCK_PACKETS,
     begin=begin,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.velodyne.protocol.data import Product, ReturnMode
 from hilsim.families.velodyne.protocol.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, Model, identify_model, vls_128_variant
-from hilsim.protocols.recognise import is_first_hdl_64e
+from hilsim.families.velodyne.recognition import is_first_hdl_64e
 
 
 def _listed(modes: Iterable[ReturnMode]) -> str:

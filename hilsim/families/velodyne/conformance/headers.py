@@ -16,7 +16,8 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.protocol.data import DATA_PORT
 from hilsim.families.velodyne.protocol.models import HDL_32E, Model
 from hilsim.families.velodyne.protocol.position import POSITION_PORT
-from hilsim.protocols.ethernet import HEADER_SIZE, VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, LinkStyle
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.protocols.ethernet import HEADER_SIZE, LinkStyle
 
 OWN = Rule(id="header.own", severity=Severity.NOTE)
 MAC = Rule(id="header.mac", severity=Severity.WARNING, packets=2)

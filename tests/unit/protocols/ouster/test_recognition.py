@@ -11,7 +11,8 @@ from hilsim.families.ouster.protocol.lidar import lidar_layout
 from hilsim.families.ouster.protocol.pixels import allocate_pixels
 from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from hilsim.families.ouster.protocol.recognition import CHANNELS, FORMS, describe_fits, fits_of, header_kind, read_header_field
-from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.families.ouster.recognition import OusterKind
+from hilsim.protocols.recognise import OtherKind, recognise
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, sensor
 
 CASES = [(name, channels) for name in PROFILES for channels in CHANNELS]
@@ -43,7 +44,7 @@ def measurements_packet(header=HeaderKind.STANDARD, count=8):
 @pytest.mark.parametrize(("name", "channels"), CASES)
 def test_lidar_packets_of_every_profile_are_recognised_with_their_header(name, channels):
     payload = lidar_packet(name, channels)
-    assert recognise(payload) is PacketKind.OUSTER_LIDAR
+    assert recognise(payload) is OusterKind.LIDAR
     kind = header_kind(payload)
     assert kind is PROFILES[name].header
     assert (name, channels) in fits_of(len(payload), kind)
@@ -53,12 +54,12 @@ def test_lidar_packets_of_every_profile_are_recognised_with_their_header(name, c
 
 def test_both_headers_of_firmware_3_2_are_recognised():
     payload = lidar_packet(version="3.2.0", header=HeaderKind.FUSA)
-    assert (recognise(payload), header_kind(payload)) == (PacketKind.OUSTER_LIDAR, HeaderKind.FUSA)
+    assert (recognise(payload), header_kind(payload)) == (OusterKind.LIDAR, HeaderKind.FUSA)
     assert fits_of(len(payload), HeaderKind.FUSA) == (("RNG19_RFL8_SIG16_NIR16", 32),)
 
 
 def test_imu_packets_of_both_forms_are_recognised():
-    assert [recognise(each) for each in (imu_packet(), measurements_packet(), measurements_packet(HeaderKind.FUSA))] == [PacketKind.OUSTER_IMU] * 3
+    assert [recognise(each) for each in (imu_packet(), measurements_packet(), measurements_packet(HeaderKind.FUSA))] == [OusterKind.IMU] * 3
 
 
 @pytest.mark.parametrize("column", range(16))
@@ -66,7 +67,7 @@ def test_a_lidar_packet_with_one_wrong_measurement_id_is_still_recognised(column
     payload = bytearray(lidar_packet())
     at = 32 + column * FORMS[len(payload)].column_size + 8
     payload[at : at + 2] = b"\xff\xff"
-    assert recognise(bytes(payload)) is PacketKind.OUSTER_LIDAR
+    assert recognise(bytes(payload)) is OusterKind.LIDAR
 
 
 def _changed(payload, at, value):
@@ -89,7 +90,7 @@ def _changed(payload, at, value):
     ids=["NTP", "zeros", "times apart", "huge value", "type of IMU", "zeros of a known size", "a byte short", "zone packet", "unknown status"],
 )
 def test_similar_packets_are_not_recognised_as_ouster(payload):
-    assert recognise(payload) is PacketKind.OTHER
+    assert recognise(payload) is OtherKind.OTHER
 
 
 def test_sizes_are_those_of_the_layouts():
