@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from hilsim.assembly.build import Scenery
@@ -42,6 +42,7 @@ from hilsim.scene.specs import material_hint
 from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.weather import WeatherSpec
+from hilsim.sensor.setup import ChangeableSettings
 from hilsim.sensor.specs import PulseState
 from hilsim.vehicle.multirotor import build_multirotor
 
@@ -280,9 +281,10 @@ class RigState:
 
 
 _NOTHING = build_world([])
-_HEARD_KEYS = ("rotation_rate_rpm", "phase_lock_deg", "phase_lock", "laser", "ouster")
+_OWN_KEYS = tuple(each.name for each in fields(ChangeableSettings))
+_HEARD_KEYS = ("rotation_rate_rpm", "phase_lock_deg", "phase_lock", "laser", *_OWN_KEYS)
 """Keys of a change of a sensor that change when or where its pulses go."""
-_SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg", "phase_lock_deg", "ouster")
+_SENSOR_KEYS = ("window", "rotation_rate_rpm", "return_mode", "field_of_view_deg", "phase_lock_deg", *_OWN_KEYS)
 
 
 def changing_lidars(rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator], script: Script) -> tuple[tuple[LidarEmulator, ...], RigState]:

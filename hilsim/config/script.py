@@ -5,7 +5,7 @@ A script is a TOML file with a ``[[change]]`` table per change, or a file of JSO
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -14,13 +14,12 @@ from pydantic import Discriminator
 from hilsim.config.parse import adapter_of, collect_faults, parse_table
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError, require
-from hilsim.families.ouster.setting import OusterSetting
 from hilsim.limits import SCRIPT_BYTES, SCRIPT_CHANGES
 from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, finite
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
-from hilsim.sensor.setup import ReturnModeName
+from hilsim.sensor.setup import ChangeableSettings, ReturnModeName
 from hilsim.sensor.specs import PulseWord
 from hilsim.vehicle.wind import WindSpec
 
@@ -183,8 +182,11 @@ class WeatherChange(ChangeSpec):
     weather: WeatherSpec
 
 
+_SETTINGS = ("window", "laser", "rotation_rate_rpm", "return_mode", "field_of_view_deg", "phase_lock", "phase_lock_deg")
+
+
 @dataclass(frozen=True, kw_only=True)
-class SensorChange(ChangeSpec):
+class SensorChange(ChangeableSettings, ChangeSpec):  # type: ignore[misc] # some of its keys are the families'
     """Change settings of a sensor; those that are not given stay as they are.
 
     Attributes:
@@ -196,7 +198,6 @@ class SensorChange(ChangeSpec):
         field_of_view_deg: First and last azimuth that are produced, of a sensor with a turning head, from the next packet on.
         phase_lock: Whether its phase is locked, at the azimuth ``phase_lock_deg``.
         phase_lock_deg: Azimuth that its head passes at each pulse, where its phase is locked.
-        ouster: Settings of an Ouster, which is initialised anew, from the first turn after it on.
     """
 
     kind: Literal["sensor"] = "sensor"
@@ -208,14 +209,12 @@ class SensorChange(ChangeSpec):
     field_of_view_deg: tuple[int, int] | None = None
     phase_lock_deg: float | None = None
     phase_lock: bool | None = None
-    ouster: OusterSetting | None = None
 
     def rules(self) -> Iterator[Rule]:
         """Every rule with its fault."""
         yield from super().rules()
-        settings = (self.window, self.laser, self.rotation_rate_rpm, self.return_mode, self.field_of_view_deg, self.phase_lock, self.phase_lock_deg)
-        is_given = any(each is not None for each in (*settings, self.ouster))
-        yield is_given, "window, laser, rotation_rate_rpm, return_mode, field_of_view_deg, phase_lock, phase_lock_deg or ouster must be given"
+        names = [*_SETTINGS, *(each.name for each in fields(ChangeableSettings))]
+        yield any(getattr(self, name) is not None for name in names), f"{', '.join(names[:-1])} or {names[-1]} must be given"
         has_angle = (self.phase_lock is True) == (self.phase_lock_deg is not None)
         yield has_angle, "phase_lock_deg must be given with phase_lock = true, and with it alone"
 

@@ -1,6 +1,7 @@
 """One lidar of a rig: its model and its settings."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -8,7 +9,7 @@ from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import family_of
 from hilsim.errors import require
 from hilsim.sensor.optics.weather import WeatherSpec
-from hilsim.sensor.setup import SensorSetup
+from hilsim.sensor.setup import FamilySettings, SensorSetup
 from hilsim.sensor.specs import LidarSpec, PulseState
 from hilsim.sensor.unit.spec import UnitSpec
 
@@ -39,11 +40,17 @@ class LidarSetting:
 
     def __post_init__(self) -> None:
         require(
+            *((getattr(self.setup, each.name) is None, f"{each.name} must not be given for a {self.spec.model}") for each in self._others()),
             *self.family.rules(),
             (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
             *self.setup.rules(),
             *((holds, f"unit.{fault}") for holds, fault in self.unit.model_rules(self.spec.model, self.spec.laser_count)),
         )
+
+    def _others(self) -> Iterator[Field[Any]]:
+        """Keys of other families' settings."""
+        own = {base.__dict__.get("name") for base in type(self.family).__mro__}
+        return (each for each in fields(FamilySettings) if each.name not in own)
 
     @cached_property
     def family(self) -> LidarFamily[Any]:

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any, Literal
 
-from hilsim.families.cepton.specs import CeptonSetting
-from hilsim.families.ouster.setting import OusterSetting
 from hilsim.geometry.frames import Vector
 from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.registry import family_parts
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
@@ -23,6 +22,26 @@ WHOLE_TURN_DEG = (0, 359)
 ReturnModeName = Literal["strongest", "last", "dual"]
 
 
+def _of_families(name: str, *, live_only: bool) -> Any:
+    """Dataclass with a key for each family that has settings of its own: ``SETTING`` of the module ``setting`` of its folder.
+
+    Args:
+        name: Name of the class.
+        live_only: Whether settings are left out that no change of a running sensor can change (``CHANGES_LIVE``).
+    """
+    settings = {family: module.SETTING for family, module in family_parts("setting").items() if module.CHANGES_LIVE or not live_only}
+    texts = [f"    {family}: {kind.__doc__.partition('.')[0]}; None: not given." for family, kind in settings.items()]
+    text = "\n".join(["Settings that one family's sensors have.", "", "Attributes:", *texts, ""])
+    keys = [(family, kind | None, None) for family, kind in settings.items()]
+    return make_dataclass(name, keys, frozen=True, kw_only=True, namespace={"__doc__": text, "__module__": __name__})
+
+
+FamilySettings = _of_families("FamilySettings", live_only=False)
+"""Keys of ``[[sensor]]`` that one family's sensors have."""
+ChangeableSettings = _of_families("ChangeableSettings", live_only=True)
+"""Those that a change of a running sensor may have."""
+
+
 def width_deg(field_of_view_deg: tuple[int, int]) -> int:
     """Number of degrees from a first to a last one, both included, clockwise."""
     start, end = field_of_view_deg
@@ -30,7 +49,7 @@ def width_deg(field_of_view_deg: tuple[int, int]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorSetup:
+class SensorSetup(FamilySettings):  # type: ignore[misc, valid-type] # some of its keys are the families'
     """Mounting of one lidar, and settings of its head, receiver and clock.
 
     ``LidarSetting`` checks these rules together with the model's, so that all faults of a sensor are reported at once.
@@ -56,8 +75,6 @@ class SensorSetup:
         warm_up: Range error of the sensor while it warms up; none of an ideal unit.
         clock: The sensor's own clock.
         gps: The receiver on the sensor's GPS input; without it position packets contain no sentence.
-        cepton: Settings of a Cepton-style sensor's packets; only for such a sensor.
-        ouster: Settings of an Ouster; only for such a sensor.
         unit: Unit of the model. ``drawn``: one drawn from the rig's seed and the sensor's number, by the profile's ``[units]``; ``ideal``: one
             without errors of its own; otherwise the path, relative to the rig, of a file that ``hilsim calibrate`` has written: what it leaves out is drawn.
     """
@@ -79,8 +96,6 @@ class SensorSetup:
     warm_up: WarmUpSpec = field(default_factory=WarmUpSpec)
     clock: ClockSetting = field(default_factory=ClockSetting)
     gps: GpsSetting | None = None
-    cepton: CeptonSetting | None = None
-    ouster: OusterSetting | None = None
     unit: str = DRAWN
 
     @property

@@ -14,7 +14,7 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.cepton.protocol.info import INFO_PACKET_DTYPE
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag
-from hilsim.families.cepton.specs import CeptonSetting
+from hilsim.families.cepton.setting import CeptonSetting
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import fixed_track
 from hilsim.scene.materials import Material

@@ -14,7 +14,8 @@ from hilsim.families.cepton.packets import CeptonPlan
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.cepton.protocol.stdv import POINTS_MAX, STDV_PORT, packet_size, points_max
 from hilsim.families.cepton.recognition import CEPTON_STYLE
-from hilsim.families.cepton.specs import CeptonSetting, CeptonSpec
+from hilsim.families.cepton.setting import CeptonSetting
+from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
@@ -49,7 +50,6 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """None of a Velodyne's keys, and lasers that fit a packet."""
         spec, setup = self.spec, self.setup
-        yield setup.ouster is None, f"ouster must not be given for a {spec.model}"
         yield setup.field_of_view_deg == WHOLE_TURN_DEG, f"field_of_view_deg must not be given for a {spec.model}: it has no turning head"
         yield setup.phase_lock_deg is None, f"phase_lock_deg must not be given for a {spec.model}: it has no turning head"
         yield setup.rotation_rate_rpm is None, f"rotation_rate_rpm must not be given for a {spec.model}: its head does not turn"

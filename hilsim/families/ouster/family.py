@@ -60,9 +60,8 @@ class OusterFamily(LidarFamily[OusterSpec]):
         return self.setup.ouster or OusterSetting()
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """None of another family's keys, and nothing twice that ``[sensor.ouster]`` sets."""
+        """Nothing twice that ``[sensor.ouster]`` sets."""
         spec, setup = self.spec, self.setup
-        yield setup.cepton is None, f"cepton must not be given for a {spec.model}"
         for name, value, default, instead in (
             ("field_of_view_deg", setup.field_of_view_deg, WHOLE_TURN_DEG, "ouster.azimuth_window_mdeg"),
             ("rotation_rate_rpm", setup.rotation_rate_rpm, None, "ouster.lidar_mode"),

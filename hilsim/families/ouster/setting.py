@@ -145,3 +145,7 @@ def _firmware_rule(text: str) -> tuple[bool, str]:
     except ValueError:
         return False, message
     return Firmware(2, 2) <= version < NEWEST, message
+
+
+SETTING = OusterSetting
+CHANGES_LIVE = True

@@ -71,9 +71,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     interface_ports: ClassVar[tuple[str, ...]] = ("port",)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """No Cepton keys, stamps that count from the hour, a rate that the head can turn at."""
-        yield self.setup.cepton is None, f"cepton must not be given for a {self.spec.model}"
-        yield self.setup.ouster is None, f"ouster must not be given for a {self.spec.model}"
+        """Stamps that count from the hour, a rate that the head can turn at."""
         yield (
             self.setup.clock.stamps == "power_up",
             f'clock.stamps must be "power_up" for a {self.spec.model}: its stamps count from the hour, and follow UTC with clock.sync = "pps"',

@@ -11,7 +11,8 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import ConfigError
-from hilsim.families.cepton.specs import CeptonSetting, CeptonSpec
+from hilsim.families.cepton.setting import CeptonSetting
+from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.families.ouster.specs import OusterSpec
 from hilsim.families.velodyne.specs import VelodyneSpec
 from tests.support import ROOM, write_rig

@@ -9,7 +9,7 @@ from hilsim.emulator.firing import fire
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.families.cepton.protocol.info import read_info_packet
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, PointFlag, point_times_us
-from hilsim.families.cepton.specs import CeptonSetting
+from hilsim.families.cepton.setting import CeptonSetting
 from hilsim.geometry.rotations import normalise, rotate
 from hilsim.geometry.tracks import linear_track
 from hilsim.sensor.mirror import MirrorSpec, SegmentSpec

@@ -7,7 +7,7 @@ import pytest
 
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_DTYPE, PointFlag, decode_stdv_points
-from hilsim.families.cepton.specs import CeptonSetting
+from hilsim.families.cepton.setting import CeptonSetting
 from hilsim.sensor.echoes import ReturnType
 from hilsim.sensor.mirror import SegmentSpec
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec

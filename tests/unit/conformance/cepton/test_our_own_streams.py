@@ -12,7 +12,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
-from hilsim.families.cepton.specs import CeptonSetting
+from hilsim.families.cepton.setting import CeptonSetting
 from hilsim.sensor.specs import ClockSetting
 from tests.compiled import compiled_only
 from tests.unit.conformance.cepton.streams import datagrams, stream
