@@ -2,22 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilsim.background.files.bitmap import foreign_size
-from hilsim.background.files.load import load_map
+from hilsim.background.files.archive import read_archive
 from hilsim.config.rig import Rig
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.overlay import Overlay, OverlayRule
-from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import AssetError, ConfigError, require
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.rotations import conjugate, multiply
-from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.scene.background import BackgroundMap, ImageGrid
 from hilsim.scene.background_specs import BackgroundSpec
 
 _RULES = {"nearest": OverlayRule.NEAREST, "background-first": OverlayRule.BACKGROUND_FIRST, "synthetic-only": OverlayRule.SYNTHETIC_ONLY}
@@ -84,8 +81,7 @@ def load_backgrounds(rig: Rig) -> tuple[SensorBackground, ...]:
 def _load(rig: Rig, spec: BackgroundSpec, place: str) -> SensorBackground:
     number = _sensor_number(rig, spec, place)
     setting = rig.lidars[number]
-    path = rig.directory / spec.file
-    background = load_map(path, grid=_foreign_grid(path, spec, setting))
+    background = read_archive(rig.directory / spec.file)
     overlay = build_overlay(background, setting.family, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
     return SensorBackground(number, place, background, overlay, _pose(spec, background))
 
@@ -97,15 +93,6 @@ def _sensor_number(rig: Rig, spec: BackgroundSpec, place: str) -> int:
     if spec.sensor not in names:
         raise ConfigError(f'{place}.sensor must be one of {", ".join(names)}, got "{spec.sensor}"')
     return names.index(spec.sensor)
-
-
-def _foreign_grid(path: Path, spec: BackgroundSpec, setting: LidarSetting) -> AzimuthGrid | ImageGrid | None:
-    """Cells of a bitmap that does not define them itself: those of the sensor, in the picture's size."""
-    size = foreign_size(path)
-    if size is None:
-        return None
-    rows, columns = size
-    return setting.family.background_grid(rows=rows, columns=columns, image_x=spec.image_x, image_z=spec.image_z)
 
 
 def _pose(spec: BackgroundSpec, background: BackgroundMap) -> Pose | None:

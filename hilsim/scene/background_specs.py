@@ -15,7 +15,7 @@ class BackgroundSpec:
     """A captured depth map (``hilsim background``) that a sensor sees behind the scene's objects. The sensor must be stationary at the pose of the capture.
 
     Attributes:
-        file: NPZ or 32-bit BMP file, relative to the rig.
+        file: NPZ file, relative to the rig.
         sensor: Name of the sensor that sees the map; optional if the rig has one sensor.
         rule: ``nearest``: the nearer of object and background; ``background-first``: the background wherever it is valid; ``synthetic-only``: no background.
         sampling: ``nearest``: the cell in the beam's direction; ``edge-aware``: interpolated between cells of one surface, the nearest cell at edges.
@@ -23,8 +23,6 @@ class BackgroundSpec:
         pitch_deg: Pitch of the sensor at ``height_m``, positive nose down.
         position_m: Position of the sensor in the world, a full mounting that replaces the file's own.
         rotation_deg: Roll, pitch and yaw of the sensor at ``position_m``; all 0 faces east.
-        image_x: Image x of a bitmap's first and last column, if hilsim did not make it; by default the sensor's extent.
-        image_z: Image z of the bitmap's lowest and highest row, likewise.
     """
 
     file: str
@@ -35,8 +33,6 @@ class BackgroundSpec:
     pitch_deg: float | None = None
     position_m: Vector | None = None
     rotation_deg: Vector | None = None
-    image_x: tuple[float, float] | None = None
-    image_z: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         require(*self._rules())
@@ -52,6 +48,3 @@ class BackgroundSpec:
             all(math.isfinite(number) for number in numbers if number is not None),
             "height_m, pitch_deg, position_m and rotation_deg must be finite",
         )
-        yield (self.image_x is None) == (self.image_z is None), "image_x and image_z must be given together"
-        for name, span in (("image_x", self.image_x), ("image_z", self.image_z)):
-            yield span is None or span[0] < span[1], f"{name} must rise, got {span}"

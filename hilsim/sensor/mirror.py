@@ -17,7 +17,6 @@ from hilsim.errors import require
 
 _TURN = 1_000_000_000_000
 """Duration of a turn in ns * mHz."""
-_EXTENT_STEPS = 7200
 _MIDDLE_X, _MIDDLE_Z, _PHASE_X, _PHASE_Z, _SCALE_X, _SCALE_Z = range(6)
 
 
@@ -199,21 +198,3 @@ def scan_number(mirror: Mirror, device_ns: int) -> int:
     whole += fine // _TURN
     turns = mirror.x_phase_turns + (fine % _TURN) / _TURN
     return (2 * whole + math.floor(2.0 * turns + 0.5)) // mirror.passes_per_scan
-
-
-def image_extent(spec: MirrorSpec, segments: Sequence[SegmentSpec]) -> tuple[float, float, float, float]:
-    """Bounds of all lasers' beams: smallest and largest image x, smallest and largest image z. They exceed the true extremes by at most 6e-7 of the amplitude."""
-    of_axis = []
-    for axis in ("x", "z"):
-        ratio, phase_rad = getattr(spec, f"{axis}_third_ratio"), math.radians(getattr(spec, f"{axis}_third_phase_deg"))
-        angle = np.linspace(0.0, 2.0 * np.pi, _EXTENT_STEPS + 1)
-        between = (1.0 + 9.0 * abs(ratio)) * (np.pi / _EXTENT_STEPS) ** 2 / 2.0  # a peak between two samples exceeds them by at most this
-        amplitude = getattr(spec, f"{axis}_amplitude")
-        wave = np.sin(angle) + ratio * np.sin(3.0 * angle + phase_rad)
-        ends = [
-            getattr(segment, f"image_{axis}") + getattr(segment, f"scale_{axis}") * end
-            for segment in segments
-            for end in (amplitude * (wave.min() - between), amplitude * (wave.max() + between))
-        ]
-        of_axis += [float(min(ends)), float(max(ends))]
-    return of_axis[0], of_axis[1], of_axis[2], of_axis[3]

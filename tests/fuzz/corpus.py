@@ -17,7 +17,6 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from hilsim.api.packet import Packet
 from hilsim.background.files.archive import write_archive
-from hilsim.background.files.bitmap import write_bitmap
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
@@ -284,10 +283,6 @@ def trajectories(folder: Path) -> list[bytes]:
 
 def archives(folder: Path) -> list[bytes]:
     return [_written(write_archive, grid, folder / "sound.npz") for grid in (AZIMUTH, IMAGE)]
-
-
-def bitmaps(folder: Path) -> list[bytes]:
-    return [_written(write_bitmap, grid, folder / "sound.bmp") for grid in (AZIMUTH, IMAGE)]
 
 
 def _written(write, grid, path: Path) -> bytes:

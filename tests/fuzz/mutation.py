@@ -175,17 +175,6 @@ def spoil_npz(random: Random, corpus: list[bytes]) -> bytes:
     return whole.getvalue()
 
 
-def spoil_trailer(random: Random, corpus: list[bytes]) -> bytes:
-    """Hilsim's own BMP corrupted, with the checksum of its trailer made right again."""
-    data = bytearray(spoil_text(random, corpus) if random.random() < 0.5 else spoil_bytes(random, corpus))
-    place = data.rfind(b"hilsim\r\n")
-    if place >= 0 and len(data) >= place + 16:
-        if random.random() < 0.7:
-            data[place + 8 : place + 12] = struct.pack("<I", len(data) - place - 16)
-        data[place + 12 : place + 16] = struct.pack("<I", zlib.crc32(data[place + 16 :], zlib.crc32(data[:place])))
-    return bytes(data)
-
-
 def spoil_mcap(random: Random, corpus: list[bytes]) -> bytes:
     """One to three records corrupted, doubled or taken out, with lengths that fit; now and then bytes."""
     if random.random() < 0.4:

@@ -23,7 +23,7 @@ from hilsim.assets.meshes import load_mesh
 from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.assets.terrain import load_terrain
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.background.files.load import load_map
+from hilsim.background.files.archive import read_archive
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
@@ -68,7 +68,7 @@ from hilsim.vehicle.live import build_live_pose, live_state
 from hilsim.vehicle.specs import VehicleSpec
 from tests.fuzz import corpus
 from tests.fuzz.harness import Target
-from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_mcap, spoil_npz, spoil_text, spoil_trailer
+from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_mcap, spoil_npz, spoil_text
 from tests.support import ROOM, write_rig
 from tests.unit.telemetry.conftest import make_reading
 
@@ -225,8 +225,8 @@ def _trajectory(data: bytes, folder: Path) -> None:
     load_trajectory(_file(data, folder, f"a.{suffix}"), loop=len(data) % 2 == 1)
 
 
-def _map(suffix: str, data: bytes, folder: Path) -> None:
-    load_map(_file(data, folder, f"a.{suffix}"))
+def _map(data: bytes, folder: Path) -> None:
+    read_archive(_file(data, folder, "a.npz"))
 
 
 # -- links ------------------------------------------------------------------------------------------------------------------------------
@@ -412,8 +412,7 @@ TARGETS = {
         Target(name="ground", corpus=corpus.pictures, mutate=spoil_bytes, run=partial(_heightmap, "png"), suffix=".png", cpu_s=1.0),
         Target(name="dem", corpus=corpus.geotiffs, mutate=spoil_bytes, run=partial(_heightmap, "tif"), suffix=".tif", cpu_s=1.0),
         Target(name="trajectory", corpus=corpus.trajectories, mutate=spoil_text, run=_trajectory, suffix=".csv"),
-        Target(name="bmp", corpus=corpus.bitmaps, mutate=spoil_trailer, run=partial(_map, "bmp"), suffix=".bmp"),
-        Target(name="npz", corpus=corpus.archives, mutate=spoil_npz, run=partial(_map, "npz"), suffix=".npz"),
+        Target(name="npz", corpus=corpus.archives, mutate=spoil_npz, run=_map, suffix=".npz"),
         Target(name="mavlink", corpus=corpus.mavlink, mutate=spoil_bytes, run=_mavlink, needs_kernels=True, cpu_s=120.0),
         Target(name="poses", corpus=corpus.poses, mutate=spoil_bytes, run=_poses),
         Target(name="servos", corpus=corpus.servos, mutate=spoil_bytes, run=_servos),

@@ -37,7 +37,6 @@ COUNTS = {
     "ground": 48,
     "dem": 48,
     "trajectory": 72,
-    "bmp": 72,
     "npz": 72,
     "poses": 240,
     "servos": 240,

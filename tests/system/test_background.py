@@ -10,15 +10,15 @@ import tomllib
 
 import numpy as np
 import pytest
+from PIL import Image
 from pyarrow import parquet
 
-from hilsim.background.files.load import load_map
+from hilsim.background.files.archive import read_archive
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
 from hilsim.geometry.overlay_frames import ground_only_pose
 from tests import commands
-from tests.grey_pictures import read_grey
 from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write_capture
 from tests.walls import wall_rig
 
@@ -53,7 +53,7 @@ def test_a_map_and_a_rig_are_written_and_reported(captures, tmp_path):
     assert lines[1] == "covered 28,800 of 28,800 cells (100.0%), 16 rows x 1800 columns"
     assert lines[-1] == f"next: hilsim run {tmp_path / 'hall.toml'}"
     rig = tomllib.loads((tmp_path / "hall.toml").read_text())
-    assert load_map(tmp_path / "hall.npz").pose == load_map(tmp_path / "hall.bmp").pose == ground_only_pose(1.8, 5.0)
+    assert read_archive(tmp_path / "hall.npz").pose == ground_only_pose(1.8, 5.0)
     assert rig["scene"]["background"] == [{"file": "hall.npz"}]
     without = background(captures[0], "-o", tmp_path / "nowhere")
     assert without.returncode == 0, without.stderr
@@ -82,9 +82,8 @@ def test_the_grey_picture_can_be_a_bmp_of_8_bits_with_the_same_values(captures, 
         assert f"wrote {tmp_path / kind}-grey.{kind}" in result.stdout.splitlines()
     assert not (tmp_path / "bmp-grey.png").exists()
     assert int.from_bytes((tmp_path / "bmp-grey.bmp").read_bytes()[28:30], "little") == 8  # BITMAPINFOHEADER, bits a pixel
-    (png, png_scale), (bmp, bmp_scale) = (read_grey(tmp_path / f"{kind}-grey.{kind}") for kind in ("png", "bmp"))
-    assert np.array_equal(png, bmp)
-    assert png_scale == bmp_scale
+    with Image.open(tmp_path / "png-grey.png") as png, Image.open(tmp_path / "bmp-grey.bmp") as bmp:
+        assert np.array_equal(np.asarray(png), np.asarray(bmp))
     refused = background(captures[0], "-o", tmp_path / "bmp", "--grey", "bmp")
     assert refused.returncode == 1
     assert f"{tmp_path / 'bmp-grey.bmp'}" in refused.stderr

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from hilsim.background.files.load import load_map
+from hilsim.background.files.archive import read_archive
 from tests import commands
 from tests.unit.background.recordings import BEGIN_NS, vlp16_payloads, write_capture
 
@@ -97,7 +97,7 @@ def test_two_workers_of_a_scheduler_elsewhere_change_no_bit(cluster, day, tmp_pa
     for name, more in (("here", ["--workers", "1"]), ("there", ["--cluster", cluster])):
         result = background(*day, "-o", tmp_path / name, *more)
         assert result.returncode == 0, result.stderr
-    here, there = (load_map(tmp_path / f"{name}.npz") for name in ("here", "there"))
+    here, there = (read_archive(tmp_path / f"{name}.npz") for name in ("here", "there"))
     assert here.provenance == there.provenance
     assert who_mapped(cluster) == [True, True]  # both did some of it
     for name in ("distance_mm", "intensity", "flags", "hit_count", "confidence"):

@@ -14,8 +14,6 @@ member           content
 ``numpy.load(path)`` reads it, without pickles. Members have no time stamp, so with one version of zlib equal maps are equal files.
 """
 
-import math
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from tokenize import TokenError
@@ -26,17 +24,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.assets.mesh_parts import read_bytes
-from hilsim.background.files.metadata import Grid, check_cells, describe_map, read_metadata
+from hilsim.background.files.metadata import check_cells, describe_map, read_metadata
 from hilsim.background.files.whole_file import replace_file
 from hilsim.errors import AssetError, library_reads
 from hilsim.limits import MAP_METADATA_BYTES
 from hilsim.scene.background import BackgroundMap
 
 _DTYPES = {"distance_mm": "<u4", "intensity": "<u2", "flags": "|u1", "hit_count": "<u4", "confidence": "<f4"}
-_READ_HEADER = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP file
 _UNIX, _READABLE = 3, 0o644 << 16
 _LEVEL = 6
+_LARGEST_HEADER = 10_012
+"""Bytes of an NPY header that NumPy believes, with the 12 before it."""
 
 
 def write_archive(background: BackgroundMap, path: Path) -> None:
@@ -54,27 +53,6 @@ def write_archive(background: BackgroundMap, path: Path) -> None:
     replace_file(path, whole.getvalue())
 
 
-def read_archive(path: Path, *, grid: Grid | None = None) -> BackgroundMap:
-    """Read the map of an NPZ file written by ``write_archive``.
-
-    Args:
-        path: Path of the file.
-        grid: Required grid, if given.
-
-    Raises:
-        AssetError: the file cannot be read, is no such NPZ, is damaged, violates a rule, or has another grid.
-    """
-    data = read_bytes(path)
-    with _open(path, data) as archive:
-        metadata = read_metadata(_text(archive, path), f"{path}: metadata", expected=grid)
-        shape = metadata.grid.rows, metadata.grid.columns
-        arrays = {name: _cells(archive, path, name, shape) for name in _DTYPES}
-    try:
-        return BackgroundMap(grid=metadata.grid, model=metadata.model, pose=metadata.pose, provenance=metadata.provenance, **arrays)
-    except ValueError as error:
-        raise AssetError(f"{path}: {error}") from error
-
-
 def _add(archive: ZipFile, name: str, array: npt.NDArray[Any]) -> None:
     stored = BytesIO()
     np.lib.format.write_array(stored, array, allow_pickle=False)
@@ -83,55 +61,48 @@ def _add(archive: ZipFile, name: str, array: npt.NDArray[Any]) -> None:
     archive.writestr(info, stored.getvalue(), compresslevel=_LEVEL)
 
 
-def _open(path: Path, data: bytes) -> ZipFile:
+def read_archive(path: Path) -> BackgroundMap:
+    """Read the map of an NPZ file written by ``write_archive``.
+
+    Raises:
+        AssetError: the file cannot be read, is no such NPZ, is damaged, or violates a rule.
+    """
+    data = read_bytes(path)
     with library_reads(f"{path}: must be a whole NPZ file", AssetError, BadZipFile):
         archive = ZipFile(BytesIO(data))
-    held = set(archive.namelist())
     names = {"metadata", *_DTYPES}
-    missing = sorted(name for name in names if f"{name}.npy" not in held)
+    missing = sorted(name for name in names if f"{name}.npy" not in archive.namelist())
     if missing:
         raise AssetError(f"{path}: a background map must hold {', '.join(sorted(names))}; {', '.join(missing)} is missing")
-    return archive
-
-
-def _text(archive: ZipFile, path: Path) -> str:
-    """Metadata: one text, in NumPy's four bytes per character."""
-
-    def check(dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        if dtype.kind != "U" or shape != ():
-            raise AssetError(f"{path}: metadata must be one text, got {dtype.str if dtype.kind == 'U' else dtype.name} of shape {shape}")
-        MAP_METADATA_BYTES.enforce(dtype.itemsize, str(path), AssetError)
-
-    member = _member(archive, path, "metadata", check)
+    text = _member(archive, path, "metadata", MAP_METADATA_BYTES.bound)
+    if text.dtype.kind != "U" or text.shape != ():
+        raise AssetError(
+            f"{path}: metadata must be one text, got {text.dtype.str if text.dtype.kind == 'U' else text.dtype.name} of shape {text.shape}"
+        )
+    with library_reads(f"{path}: metadata must be a text", AssetError):
+        stored = text.item()
+    metadata = read_metadata(stored, f"{path}: metadata")
+    rows, columns = metadata.grid.rows, metadata.grid.columns
+    arrays = {}
+    for name, required in ((name, np.dtype(stored)) for name, stored in _DTYPES.items()):
+        array = arrays[name] = _member(archive, path, name, rows * columns * required.itemsize)
+        if (array.dtype, array.shape) != (required, (rows, columns)):
+            raise AssetError(
+                f"{path}: {name} must be {required.name} of {rows} rows x {columns} columns, got {array.dtype.name} of shape {array.shape}"
+            )
     try:
-        return member.tobytes().decode("utf-32-be" if member.dtype.byteorder == ">" else "utf-32-le").rstrip("\0")
-    except UnicodeDecodeError as error:
-        raise AssetError(f"{path}: metadata must be a text: {error}") from error
+        return BackgroundMap(grid=metadata.grid, model=metadata.model, pose=metadata.pose, provenance=metadata.provenance, **arrays)
+    except ValueError as error:
+        raise AssetError(f"{path}: {error}") from error
 
 
-def _cells(archive: ZipFile, path: Path, name: str, shape: tuple[int, int]) -> npt.NDArray[Any]:
-    """Array of the map, checked for shape and type."""
-    required = np.dtype(_DTYPES[name])
-
-    def check(dtype: np.dtype[Any], found: tuple[int, ...]) -> None:
-        if dtype != required or found != shape:
-            raise AssetError(f"{path}: {name} must be {required.name} of {shape[0]} rows x {shape[1]} columns, got {dtype.name} of shape {found}")
-
-    return _member(archive, path, name, check)
-
-
-def _member(archive: ZipFile, path: Path, name: str, check: Callable[[np.dtype[Any], tuple[int, ...]], None]) -> npt.NDArray[Any]:
-    """Array of a member, read-only; ``check`` rejects a type or shape before the numbers are decompressed."""
+def _member(archive: ZipFile, path: Path, name: str, most_bytes: int) -> npt.NDArray[Any]:
+    """Array of a member, whose numbers have at most ``most_bytes``: the size is checked before anything is decompressed."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise AssetError(f"{path}: {name} must be stored or deflated, got compression {info.compress_type}")
+    if info.file_size > most_bytes + _LARGEST_HEADER:
+        raise AssetError(f"{path}: {name} must have at most {most_bytes:,} bytes, got {info.file_size:,} with its header")
     with library_reads(f"{path}: {name} is damaged", AssetError, BadZipFile, TokenError, UserWarning), archive.open(info) as file:
-        version = np.lib.format.read_magic(file)
-        if version not in _READ_HEADER:
-            raise AssetError(f"{path}: {name} must be an array of format 1 or 2, got {version[0]}.{version[1]}")
-        shape, is_fortran, dtype = _READ_HEADER[version](file)
-        check(dtype, shape)
-        size = file.tell() + math.prod(shape) * dtype.itemsize
-        if info.file_size != size:
-            raise AssetError(f"{path}: {name} must have {size} bytes by its header, got {info.file_size}")
-        return np.frombuffer(file.read(), dtype, math.prod(shape)).reshape(shape, order="F" if is_fortran else "C")
+        array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        return array

@@ -1,4 +1,4 @@
-"""Metadata in the files of a background map, beside its arrays: one line of JSON, the same in every format.
+"""Metadata in the files of a background map, beside its arrays: one line of JSON.
 
 ==============  =================================================================================================================================
 ``format``      ``"hilsim-background"``
@@ -74,48 +74,35 @@ def describe_map(background: BackgroundMap) -> str:
     return json.dumps(stored, allow_nan=False)
 
 
-def read_metadata(text: str | bytes, where: str, *, expected: Grid | None = None) -> MapMetadata:
+def read_metadata(text: str, where: str) -> MapMetadata:
     """Parse the metadata of a map from its JSON.
 
     Args:
         text: JSON text.
         where: File and position for messages.
-        expected: Required grid, if given.
 
     Raises:
-        AssetError: it is no JSON, has another format or version, violates a rule, has more than ``MOST_CELLS`` cells, or has another grid than expected.
-    """
-    table = read_json(text, where, format_name=FORMAT, version=VERSION)
-    stored = checked(_Stored, table, where)
-    kind = stored.grid.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise AssetError(f"{where}: grid.kind must be {' or '.join(_KINDS)}, got {kind!r}")
-    grid = checked(_KINDS[kind], {key: value for key, value in stored.grid.items() if key != "kind"}, f"{where}: grid")
-    check_cells(grid.rows, grid.columns, where)
-    if expected is not None and grid != expected:
-        raise AssetError(f"{where}: grid must be the one asked for, {expected}, got {grid}")
-    return MapMetadata(grid=grid, model=stored.model, pose=stored.pose, provenance=stored.provenance)
-
-
-def read_json(text: str | bytes, where: str, *, format_name: str, version: int) -> dict[str, Any]:
-    """Parse a JSON text that must have a given format and version.
-
-    Raises:
-        AssetError: it is no JSON, too long, nested too deep, or has another format or version.
+        AssetError: it is no JSON, too long, nested too deep, has another format or version, violates a rule, or has more than ``MOST_CELLS`` cells.
     """
     try:
-        data = text.encode() if isinstance(text, str) else text
+        data = text.encode()
         MAP_METADATA_BYTES.enforce(len(data), where, AssetError)
         JSON_NESTING.enforce(nesting(data), where, AssetError)
         table = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise AssetError(f"{where}: must be JSON: {error}") from error
     found = table.get("format") if isinstance(table, dict) else None
-    if found != format_name:
-        raise AssetError(f'{where}: format must be "{format_name}", got {found!r}')
-    if table.get("version") != version:
-        raise AssetError(f"{where}: version of {format_name} must be {version}, got {table.get('version')!r}; written by a newer hilsim?")
-    return dict(table)
+    if found != FORMAT:
+        raise AssetError(f'{where}: format must be "{FORMAT}", got {found!r}')
+    if table.get("version") != VERSION:
+        raise AssetError(f"{where}: version of {FORMAT} must be {VERSION}, got {table.get('version')!r}; written by a newer hilsim?")
+    stored = _checked(_Stored, table, where)
+    kind = stored.grid.pop("kind", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise AssetError(f"{where}: grid.kind must be {' or '.join(_KINDS)}, got {kind!r}")
+    grid = _checked(_KINDS[kind], stored.grid, f"{where}: grid")
+    check_cells(grid.rows, grid.columns, where)
+    return MapMetadata(grid=grid, model=stored.model, pose=stored.pose, provenance=stored.provenance)
 
 
 def check_cells(rows: int, columns: int, where: str) -> None:
@@ -128,7 +115,7 @@ def check_cells(rows: int, columns: int, where: str) -> None:
         raise AssetError(f"{where}: rows x columns must be at most {MOST_CELLS}, got {rows} x {columns}")
 
 
-def checked(kind: type[T], table: dict[str, Any], where: str) -> T:
+def _checked(kind: type[T], table: dict[str, Any], where: str) -> T:
     """Convert a table to a frozen dataclass.
 
     Raises:

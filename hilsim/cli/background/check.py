@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from hilsim.background.agreement import LEAST_AGREEMENT, LEAST_COVERAGE, MOST_BIAS_MM, Agreement, Shown, compare
-from hilsim.background.files.load import load_map
+from hilsim.background.files.archive import read_archive
 from hilsim.background.generator import Generated, GridSetting
 from hilsim.background.job import MapJob, PartialMapMaker
 from hilsim.background.surface import SurfaceRule, surfaces
@@ -32,7 +32,7 @@ def check(file: Path, generate: Generate) -> tuple[Agreement, Generated, str]:
     """Compare a map, or what its rig shows, with captures.
 
     Args:
-        file: Rig (``.toml``) or map (``.npz``, ``.bmp``).
+        file: Rig (``.toml``) or map (``.npz``).
         generate: Function that makes a map of the captures with the cells, the profile and the rule of the checked map.
 
     Returns:
@@ -44,7 +44,7 @@ def check(file: Path, generate: Generate) -> tuple[Agreement, Generated, str]:
         CaptureError: the captures cannot be used, or come from another sensor.
     """
     rig = _rig_of(file) if file.suffix == RIG_SUFFIX else None
-    formed = load_map(rig.directory / rig.spec.scene.background[0].file if rig else file)
+    formed = read_archive(rig.directory / rig.spec.scene.background[0].file if rig else file)
     profile = NamedProfile(rig.spec.sensor[0].profile, rig.lidars[0].spec) if rig else None
     rule = _rule(formed)
     found = generate(_setting(formed), profile, rule)

@@ -11,6 +11,7 @@ from typing import Literal
 
 import click
 
+from hilsim.background.files.grey import GREY_KINDS
 from hilsim.background.generator import Generated, GridSetting, generate, generate_live, prepare
 from hilsim.background.job import Motion, Stretch
 from hilsim.background.pool import mapper
@@ -19,7 +20,7 @@ from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import DatagramArrays, gathered
 from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
-from hilsim.cli.background.outputs import GREY_KINDS, NamedProfile, check_free, named_profile, write_files
+from hilsim.cli.background.outputs import NamedProfile, check_free, named_profile, write_files
 from hilsim.cli.background.report import as_json, as_text, warnings
 from hilsim.cli.terminal.progress import progress_bar
 from hilsim.compilation.cache import module_is_compiled
@@ -39,7 +40,7 @@ _SECONDS = 10.0
     "checked",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write nothing: compare a map (.npz, .bmp), or what its rig (.toml) shows, with the captures. Exits with 1 if they do not agree.",
+    help="Write nothing: compare a map (.npz), or what its rig (.toml) shows, with the captures. Exits with 1 if they do not agree.",
 )
 @click.option("--listen", type=HostPort(), help="Use the packets that arrive at HOST:PORT instead of captures.")
 @click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=_SECONDS, show_default=True, help="Time to listen.")

@@ -23,9 +23,6 @@ from hilsim.sensor.specs import LidarSpec
 
 RIG_SUFFIX = ".toml"
 
-GREY_KINDS = ("png", "bmp")
-"""File types of the grey picture."""
-
 
 class NamedProfile(NamedTuple):
     """A sensor profile.

@@ -24,7 +24,6 @@ from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 
 SpecT = TypeVar("SpecT", bound=LidarSpec)
-ImageSpan = tuple[float, float]
 
 
 class FlowLayout(NamedTuple):
@@ -202,14 +201,6 @@ class LidarFamily(ABC, Generic[SpecT]):
     @abstractmethod
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:
         """A plan of what all lidars have, with what is the family's own: how firings are directed, which are reported, and the packets."""
-
-    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid | ImageGrid:  # noqa: ARG002 - of interest to some families
-        """Cells of a captured background that does not define them itself; the image's spans are the model's where they are None.
-
-        Raises:
-            ValueError: the family sees no captured background.
-        """
-        raise ValueError(self._without_background())
 
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
         """``float64[256]``, share of a white diffuse target for each reflectivity byte: percent to 100, logarithmic above."""

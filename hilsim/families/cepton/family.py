@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
+from hilsim.emulator.families.base import FlowLayout, LidarFamily
 from hilsim.emulator.plan import LidarPlan
 from hilsim.families.cepton.packets import CeptonPlan
 from hilsim.families.cepton.protocol.info import encode_info_packet
@@ -19,7 +19,7 @@ from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
-from hilsim.sensor.mirror import build_mirror, image_extent
+from hilsim.sensor.mirror import build_mirror
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import cepton_ratios
 from hilsim.sensor.setup import WHOLE_TURN_DEG
@@ -140,13 +140,6 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
             sync_offset_us=0,
             returns=self.returns,
         )
-
-    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> ImageGrid:
-        """Cells of the image, over what the model's lasers reach unless both spans are given."""
-        x_min, x_max, z_min, z_max = image_extent(self.spec.mirror, self.spec.segments)
-        if image_x is not None and image_z is not None:
-            (x_min, x_max), (z_min, z_max) = image_x, image_z
-        return ImageGrid(columns=columns, rows=rows, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)
 
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
         """Ratios to a white diffuse target on the family's scale."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.emulator.families.base import FlowLayout, ImageSpan, LidarFamily
+from hilsim.emulator.families.base import FlowLayout, LidarFamily
 from hilsim.emulator.plan import LidarPlan
 from hilsim.errors import require
 from hilsim.families.velodyne.packets import VelodynePlan
@@ -173,10 +173,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             azimuth_offset_rad=np.radians([channel.azimuth_offset_deg for channel in spec.channels]),
             channel_origin_m=np.array([mount.transform((0.0, 0.0, channel.vertical_offset_mm / 1000.0)) for channel in spec.channels]),
         )
-
-    def background_grid(self, *, rows: int, columns: int, image_x: ImageSpan | None, image_z: ImageSpan | None) -> AzimuthGrid:  # noqa: ARG002 - of interest to other families
-        """Columns of azimuth; the rows are the model's channels by elevation."""
-        return AzimuthGrid(columns=columns, elevation_deg=tuple(sorted(channel.elevation_deg for channel in self.spec.channels)))
 
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
         """Row of each channel, by elevation."""

@@ -8,16 +8,14 @@ import pytest
 
 from hilsim.assembly.backgrounds import check_places, load_backgrounds, platform_pose
 from hilsim.background.files.archive import write_archive
-from hilsim.background.files.bitmap import write_bitmap
 from hilsim.config.rig import load_rig
-from hilsim.emulator.overlay import OverlayRule, sample_image, sample_turning
+from hilsim.emulator.overlay import OverlayRule, sample_turning
 from hilsim.errors import AssetError, ConfigError
 from hilsim.geometry.overlay_frames import ground_only_pose
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.scene.background import INVALID, AzimuthGrid, ImageGrid
 from tests.support import write_rig
 from tests.unit.background.backgrounds import background
-from tests.unit.background.test_bitmap import made_by_hand
 
 TURNING = AzimuthGrid(columns=36, elevation_deg=tuple(np.arange(-15.0, 16.0, 2.0)))
 IMAGE = ImageGrid(columns=30, rows=20, x_min=-0.5, x_max=0.5, z_min=-0.3, z_max=0.3)
@@ -50,7 +48,7 @@ def keep(tmp_path):
         if isinstance(content, bytes):
             path.write_bytes(content)
         else:
-            (write_archive if path.suffix == ".npz" else write_bitmap)(content, path)
+            write_archive(content, path)
 
     return write
 
@@ -67,11 +65,10 @@ def test_rule_sampling_and_sensor_are_those_that_the_rig_says(rig):
     assert (found.sensor, found.overlay.rule, found.overlay.is_smooth) == (1, OverlayRule.BACKGROUND_FIRST, True)
 
 
-@pytest.mark.parametrize("name", ["map.npz", "map.bmp"])
-def test_both_kinds_of_file_show_the_same(rig, keep, name):
+def test_the_cells_of_the_file_are_shown(rig, keep):
     shown = background(TURNING, model="VLP-16")
-    keep(name, shown)
-    [found] = load_backgrounds(rig(shows(name) + ONE))
+    keep("map.npz", shown)
+    [found] = load_backgrounds(rig(shows() + ONE))
     assert sample_turning(found.overlay, 0, 2505.0)[0] == pytest.approx(shown.distance_mm[0, 2] / 1000)
 
 
@@ -144,49 +141,21 @@ def test_every_fault_of_a_map_is_named_at_once(rig, keep):
 
 
 def test_files_that_cannot_be_used_are_named_with_the_rest(rig, keep, tmp_path):
-    keep("good.bmp", background(TURNING, model="VLP-16"))
-    damaged = bytearray((tmp_path / "good.bmp").read_bytes())
+    keep("good.npz", background(TURNING, model="VLP-16"))
+    damaged = bytearray((tmp_path / "good.npz").read_bytes())
     damaged[200] ^= 1
-    keep("damaged.bmp", bytes(damaged))
-    keep("cut.bmp", bytes(damaged)[:500])
+    keep("damaged.npz", bytes(damaged))
+    keep("cut.npz", bytes(damaged)[:500])
     keep("photo.npz", b"\x89PNG\r\n")
-    files = ("missing.npz", "damaged.bmp", "cut.bmp", "photo.npz")
+    files = ("missing.npz", "damaged.npz", "cut.npz", "photo.npz")
     with pytest.raises(AssetError) as caught:
         load_backgrounds(rig("".join(map(shows, files)) + shows(sensor='"middle"') + ONE))
     lines = str(caught.value).splitlines()
     assert [line.split(": ")[0].rsplit("/", 1)[1] for line in lines] == [*files, "rig.toml"]
-    assert "damaged or edited" in lines[1]
-    assert "cut short?" in lines[2]
-    assert "must be an NPZ or 32-bit BMP file" in lines[3]
+    assert "is damaged" in lines[1]
+    assert "must be a whole NPZ file" in lines[2]
+    assert "must be a whole NPZ file" in lines[3]
     assert 'sensor must be one of lidar, got "middle"' in lines[4]
-
-
-@pytest.mark.parametrize("top_down", [False, True])
-@pytest.mark.parametrize("padding", [b"", b"\0" * 3])
-def test_a_bitmap_from_elsewhere_has_the_cells_of_its_sensor(rig, keep, top_down, padding):
-    words = [[3 << 30 | 40 << 20 | 1000 * (row + 1) + column for column in range(36)] for row in range(16)]
-    keep("hand.bmp", made_by_hand(words, top_down=top_down, padding=padding))
-    [found] = load_backgrounds(rig(shows("hand.bmp") + ONE))
-    assert sample_turning(found.overlay, 0, 1505.0)[0] == pytest.approx(1.001)  # the lowest row, whichever way rows lie in the file
-    assert sample_turning(found.overlay, 15, 35_990.0)[0] == pytest.approx(16.035)
-    assert found.pose is None
-
-
-@pytest.mark.parametrize("extent", [None, (-0.1, 0.3, -0.2, 0.2)])
-def test_a_bitmap_from_elsewhere_spans_what_a_mirror_reaches_unless_it_is_set(rig, keep, extent):
-    keep("hand.bmp", made_by_hand([[3 << 30 | 1000 * (row + 1) + column for column in range(8)] for row in range(4)]))
-    told = {} if extent is None else {"image_x": list(extent[:2]), "image_z": list(extent[2:])}
-    [found] = load_backgrounds(rig(shows("hand.bmp", **told) + CEPTON))
-    x_min, x_max, z_min, z_max = found.overlay[2:6]
-    assert (x_min, x_max, z_min, z_max) == extent if extent else (x_min < -0.5 and x_max > 0.5 and z_min < -0.2 and z_max > 0.2)
-    assert sample_image(found.overlay, x_min, z_min)[0] == pytest.approx(1.0)
-    assert sample_image(found.overlay, x_max - 1e-9, z_max - 1e-9)[0] > 2.9
-
-
-def test_a_bitmap_from_elsewhere_must_have_a_row_a_laser(rig, keep):
-    keep("hand.bmp", made_by_hand([[3 << 30 | 5000] * 4] * 3))
-    with pytest.raises(AssetError, match=r"hand\.bmp: .*16.* got .*3"):
-        load_backgrounds(rig(shows("hand.bmp") + ONE))
 
 
 def test_the_rigs_word_on_where_the_map_was_goes_before_the_files(rig):

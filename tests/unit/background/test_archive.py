@@ -51,7 +51,7 @@ def metadata(**rest):
 @pytest.mark.parametrize("grid", [AZIMUTH, IMAGE])
 def test_all_of_a_map_comes_back(path, grid):
     write_archive(told(grid), path)
-    found = read_archive(path, grid=grid)
+    found = read_archive(path)
     assert_same_cells(found, told(grid))
     assert_same_description(found, told(grid))
 
@@ -98,12 +98,6 @@ def test_arrays_of_numpy_written_by_hand_are_a_map(changed):
     assert found.grid == AZIMUTH
 
 
-def test_another_grid_than_asked_for_is_refused(path):
-    write_archive(told(), path)
-    with pytest.raises(AssetError, match=r"a\.npz: metadata: grid must be the one asked for, ImageGrid.*, got AzimuthGrid"):
-        read_archive(path, grid=IMAGE)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_member_is_named(changed, name):
     with pytest.raises(AssetError, match=rf"a\.npz: a background map must hold confidence, .*, metadata; {name} is missing"):
@@ -124,7 +118,7 @@ def test_an_archive_of_something_else_is_refused(path):
         ({"intensity": np.full((3, 5), 1024, np.uint16)}, "intensity must be at most 1023, got 1024"),
         ({"flags": np.full((3, 5), 4, np.uint8)}, "flags must be at most 3, got 4"),
         ({"distance_mm": np.full((3, 5), 1 << 20, np.uint32)}, "distance_mm must be at most 1048575, got 1048576"),
-        ({"hit_count": np.zeros((200, 200), np.uint32)}, r"hit_count must be uint32 of 3 rows x 5 columns, got uint32 of shape \(200, 200\)"),
+        ({"hit_count": np.zeros((200, 200), np.uint32)}, "hit_count must have at most 60 bytes, got 160,128 with its header"),
         ({"metadata": np.array(["a", "b"])}, r"metadata must be one text, got <U1 of shape \(2,\)"),
         ({"metadata": np.array(3)}, r"metadata must be one text, got int64 of shape \(\)"),
         ({"metadata": np.array("{")}, "metadata: must be JSON: EOF while parsing"),
@@ -163,7 +157,7 @@ def test_a_wrong_member_is_named_with_what_it_must_be(changed, members, message)
 
 
 def test_pickled_members_are_refused(changed):
-    with pytest.raises(AssetError, match="flags must be uint8 of 3 rows x 5 columns, got object of shape"):
+    with pytest.raises(AssetError, match="flags is damaged: Object arrays cannot be loaded when allow_pickle=False"):
         changed(flags=np.array([{}]))
 
 
@@ -218,7 +212,7 @@ def test_a_member_that_says_less_than_it_holds_is_refused_before_it_fills_memory
         for name in NAMES[:-1]:
             archive.writestr(f"{name}.npy", b"")
     path.write_bytes(bomb.getvalue())
-    with pytest.raises(AssetError, match="metadata must have 168 bytes by its header, got 314572928"):
+    with pytest.raises(AssetError, match="metadata must have at most 16,777,216 bytes, got 314,572,928 with its header"):
         read_archive(path)
 
 
@@ -266,8 +260,8 @@ def headed(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{'descr': '<u4', 'fortran_order': False, 'shape': (1000000, 1000000), }\n", r"got uint32 of shape \(1000000, 1000000\)"),
-        ("{'descr': '<u4', 'fortran_order': False, 'shape': (3, 5), }\n", "must have 130 bytes by its header, got 70"),
+        ("{'descr': '<u4', 'fortran_order': False, 'shape': (1000000, 1000000), }\n", "is damaged: must fit into the memory of this machine"),
+        ("{'descr': '<u4', 'fortran_order': False, 'shape': (3, 5), }\n", "is damaged: EOF: reading array data, expected 60 bytes got 0"),
         ("{'descr': (" * 100 + "\n", "is damaged"),
         ("{'descr': '''\n", "is damaged"),
         ("{'descr': '<u4', 'fortran_order': False, 'shape': (3L, 5L), }\n", "is damaged"),
@@ -282,7 +276,7 @@ def test_a_header_is_looked_at_before_it_is_believed(with_member, text, message)
 
 
 def test_an_unknown_version_is_refused(with_member):
-    with pytest.raises(AssetError, match=r"hit_count must be an array of format 1 or 2, got 9\.0"):
+    with pytest.raises(AssetError, match=r"hit_count is damaged: we only support format version \(1,0\), .* not \(9, 0\)"):
         with_member("hit_count", lambda data: data[:6] + b"\x09" + data[7:])
 
 
@@ -316,5 +310,5 @@ def test_compressions_that_numpy_does_not_write_are_refused(with_member, compres
 
 @pytest.mark.parametrize("letter", [0xD800, 0x110000, 0xFFFFFFFF])
 def test_metadata_of_what_is_no_letter_is_refused(with_member, letter):
-    with pytest.raises(AssetError, match="metadata must be a text: 'utf-32-le' codec can't decode"):
+    with pytest.raises(AssetError, match="metadata: must be JSON"):
         with_member("metadata", lambda data: data[:128] + letter.to_bytes(4, "little") + data[132:])

@@ -6,12 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.sensor.mirror import MirrorSpec, SegmentSpec, build_mirror, image_extent, image_point, no_mirror, scan_number
+from hilsim.sensor.mirror import SegmentSpec, build_mirror, image_point, no_mirror, scan_number
 from tests.cepton_models import MIDDLE, TEN_HZ, mirror_spec
-from tests.depth import examples
 
 YEAR_NS = 365 * 86_400 * 10**9
 
@@ -90,32 +89,6 @@ def test_a_scan_has_so_many_passes(passes):
 def test_a_scan_changes_at_the_very_nanosecond_of_the_turn():
     assert [scan_number(kernel_side(), device_ns) for device_ns in (24_999_999, 25_000_000, 74_999_999, 75_000_000)] == [0, 1, 1, 2]
     assert [scan_number(kernel_side(phase_deg=90.0), device_ns) for device_ns in (0, 49_999_999, 50_000_000)] == [1, 1, 2]
-
-
-def farthest(swept, axis, sign):
-    """The largest ``sign * coordinate`` of laser 0, to 1e-9: searched along a period of 0.1 s, then about the best."""
-    value = lambda device_ns: sign * image_point(swept, 0, int(device_ns))[axis]  # noqa: E731 - a shorthand
-    best = max(range(0, 100_000_000, 100_000), key=value)
-    return sign * max(value(device_ns) for device_ns in range(max(best - 100_000, 0), best + 100_000, 500))
-
-
-@settings(max_examples=examples(15))
-@given(st.floats(-20, 20), st.floats(-10, 10).filter(lambda scale: abs(scale) > 1e-3), st.floats(-0.5, 0.5), st.floats(-360, 360))
-def test_the_extent_holds_every_sample_and_little_more(middle, scale, ratio, phase_deg):
-    harmonic = {f"{axis}_third_{name}": value for axis in "xz" for name, value in (("ratio", ratio), ("phase_deg", phase_deg))}
-    one = mirror_spec(
-        [SegmentSpec(image_x=middle, image_z=-middle, scale_x=scale, scale_z=-scale)],
-        MirrorSpec(x_hz=10.0, x_amplitude=0.5, z_hz=10.0, z_amplitude=0.2, **harmonic),
-    )
-    swept = build_mirror(one.mirror, one.segments, phase_deg=0.0)
-    reached = [farthest(swept, axis, sign) for axis in (0, 1) for sign in (-1.0, 1.0)]
-    for bound, sample, sign in zip(image_extent(one.mirror, one.segments), reached, (-1.0, 1.0, -1.0, 1.0), strict=True):
-        assert -1e-12 <= sign * (bound - sample) <= 1e-6 * abs(scale)
-
-
-def test_the_extent_is_no_wider_than_what_is_swept():
-    segments = [SegmentSpec(image_x=-0.6, image_z=0.1), SegmentSpec(image_x=0.6, image_z=-0.1, scale_x=-0.5)]
-    assert image_extent(TEN_HZ, segments) == pytest.approx((-1.1, 0.85, -0.3, 0.3), abs=1e-5)
 
 
 def test_a_sensor_without_a_mirror_has_no_lasers_in_it():
