@@ -4,7 +4,7 @@ All objects on a loop have the same speed profile, shifted in time; so distances
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,33 +16,30 @@ from hilsim.units import NS_PER_S
 _KEYS_A_RADIAN = 8.0
 """Keys per radian of a corner; more would not make the curve visibly rounder."""
 _FINE = 16
+_EASING_M = 10.0
+"""Length before and after a corner over which the speed changes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loop:
-    """A rectangle with round corners.
+class Loop(NamedTuple):
+    """A rectangle with round corners, travelled from the middle of its south side.
 
     Attributes:
         centre: Centre, x and y.
         half_x_m: Half of its extent along x, to the middle of the lane.
         half_y_m: Half of its extent along y, to the middle of the lane.
         radius_m: Radius of the corners.
-        clockwise: Sense of travel seen from above.
         speed_mps: Speed on the straights.
         corner_mps: Speed in the corners.
-        easing_m: Length before and after a corner over which the speed changes.
-        start: Position of the start at rig time 0, as a share of the loop from the middle of its south side.
+        clockwise: Sense of travel seen from above.
     """
 
     centre: tuple[float, float]
     half_x_m: float
     half_y_m: float
     radius_m: float
-    clockwise: bool
     speed_mps: float
     corner_mps: float
-    easing_m: float = 10.0
-    start: float = 0.0
+    clockwise: bool = True
 
     @property
     def length_m(self) -> float:
@@ -57,7 +54,7 @@ def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0
     time_s, period_s = _times(loop, keys)
     order = np.argsort((time_s - share * period_s) % period_s, kind="stable")
     time_ns = np.rint(((time_s - share * period_s) % period_s)[order] * NS_PER_S).astype(np.int64)
-    x, y, heading = _along(loop, (path_m[order] + loop.start * loop.length_m) % loop.length_m)
+    x, y, heading = _along(loop, path_m[order])
     position_m = np.stack([x + loop.centre[0], y + loop.centre[1], np.full(keys, height_m)], axis=1) + np.array(origin_m)
     orientation = np.stack([np.cos(0.5 * heading), np.zeros(keys), np.zeros(keys), np.sin(0.5 * heading)], axis=1)
     return smooth_track(time_ns, position_m, orientation, period_ns=round(period_s * NS_PER_S))
@@ -66,7 +63,7 @@ def loop_track(loop: Loop, share: float, origin_m: Vector, height_m: float = 0.0
 def _times(loop: Loop, keys: int) -> tuple[npt.NDArray[np.float64], float]:
     """Times of the evenly spaced keys, and duration of a round."""
     path_m = (np.arange(keys * _FINE, dtype=np.float64) + 0.5) * (loop.length_m / (keys * _FINE))
-    share = np.clip(_from_corner(loop, (path_m + loop.start * loop.length_m) % loop.length_m) / loop.easing_m, 0.0, 1.0)
+    share = np.clip(_from_corner(loop, path_m) / _EASING_M, 0.0, 1.0)
     speed = loop.corner_mps + (loop.speed_mps - loop.corner_mps) * share * share * (3.0 - 2.0 * share)
     spent_s = np.append(0.0, np.cumsum(loop.length_m / (keys * _FINE) / speed))
     return spent_s[:-1:_FINE].copy(), float(spent_s[-1])
