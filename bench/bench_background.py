@@ -29,8 +29,9 @@ import velodyne_decoder
 from bench_timing import describe_machine
 
 from hilsim.background import job as jobs
-from hilsim.background.generator import GridSetting, generate, prepare
+from hilsim.background.generator import generate, prepare
 from hilsim.background.movement import Change
+from hilsim.background.part import GridSetting
 from hilsim.background.pool import map_here
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches

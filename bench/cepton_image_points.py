@@ -1,6 +1,6 @@
 """Image points of a Cepton capture of the older generation, as the vendor's first SDK decodes them; a process of its own, because the library is not ours to trust.
 
-python bench/cepton_image_points.py CAPTURE OUT.npz    (arrays by source address; 32 bytes a point, see IMAGE_POINT_DTYPE of hilsim.background.stdt_library)
+python bench/cepton_image_points.py CAPTURE OUT.npz    (arrays by source address; 32 bytes a point, see IMAGE_POINT_DTYPE of hilsim.families.cepton.background.stdt_library)
 """
 
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hilsim.background.stdt_library import decode_image_points
 from hilsim.capture.pcap import CaptureFile
+from hilsim.families.cepton.background.stdt_library import decode_image_points
 
 
 def decode(path):

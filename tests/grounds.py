@@ -3,7 +3,7 @@
 import numpy as np
 
 from hilsim.analysis.ground import points_of
-from hilsim.background.survey import Kind, choose, kinds_of, survey
+from hilsim.background.survey import choose, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.config.rig import load_rig
 from hilsim.families.cepton.points import decode_cepton
@@ -69,7 +69,8 @@ def capture_points(path):
     found = choose(survey(CaptureBatches(path), ""), "", str(path))
     parts = []
     for batch in CaptureBatches(path):
-        is_chosen = (kinds_of(batch) == found.kind) & (batch.sender == found.sender)
-        decoded = decode_velodyne(batch, BY_NAME[found.model].geometry, is_chosen) if found.kind is Kind.VELODYNE else decode_cepton(batch, is_chosen)
+        is_chosen = found.source.recognise(batch) & (batch.sender == found.sender)
+        model = BY_NAME.get(found.source.model)
+        decoded = decode_velodyne(batch, model.geometry, is_chosen) if model else decode_cepton(batch, is_chosen)
         parts.append(points_of(decoded))
     return np.concatenate(parts)

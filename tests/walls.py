@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hilsim.background.generator import GridSetting
+from hilsim.background.part import GridSetting
 from hilsim.config.rig import load_rig
 from hilsim.offline.record import record
 

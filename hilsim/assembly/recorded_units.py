@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.background.survey import Kind, survey
+from hilsim.background.survey import survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sensor_names import SensorNames
@@ -26,7 +26,7 @@ from hilsim.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import INSERTED_OBJECTS
-from hilsim.protocols.recognise import recognise
+from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.flows import find_rule
 from hilsim.replay.inserting.unit_noise import UnitStatistics, measure_cepton, measure_velodyne
 from hilsim.replay.specs import ReplaySpec
@@ -41,7 +41,7 @@ _STREAMS = 20_000
 _PROFILES = {"VLP-16": "vlp16", "Puck Hi-Res": "vlp16", "HDL-32E": "hdl32e"}
 _OTHER_PROFILE = "vlp16"
 _MEASURED_PACKETS = 4000
-_POINTS = {VelodyneKind.DATA: Kind.VELODYNE, CeptonKind.STDV: Kind.STDV}
+_POINTS = VelodyneKind.DATA, CeptonKind.STDV
 
 
 def moving_world(objects: Sequence[SceneObject], live: LiveKeys = NO_LIVE_KEYS) -> EditableWorld:
@@ -100,25 +100,25 @@ def _track(rig: Rig, spec: ReplaySpec, scenery: Scenery, where: str) -> PoseTrac
 
 def _read(rig: Rig, spec: ReplaySpec, where: str) -> _Recording:
     path = rig.directory / spec.file
-    payloads: dict[tuple[str, Kind], list[bytes]] = {}
+    payloads: dict[tuple[str, PacketKind], list[bytes]] = {}
     read, names = 0, SensorNames()
     for datagram in CaptureFile(path).datagrams():
         name = names.of(datagram)
-        kind = _POINTS.get(recognise(datagram.payload))
-        if kind is not None and find_rule(spec.flow, datagram.flow) is not None:
+        kind = recognise(datagram.payload)
+        if kind in _POINTS and find_rule(spec.flow, datagram.flow) is not None:
             payloads.setdefault((name, kind), []).append(datagram.payload)
             read += 1
             if read >= _MEASURED_PACKETS:
                 break
     if len(payloads) != 1:
-        found = ", ".join(f"{address} ({kind.name})" for address, kind in payloads) or "none"
+        found = ", ".join(f"{address} ({kind})" for address, kind in payloads) or "none"
         raise CaptureError(
             f"{path}: an overlay must have the points of one Velodyne, or STDV points of one Cepton, got {found}: choose one by {where}.flow"
         )
     (address, kind), chosen = next(iter(payloads.items()))
-    sensor = next(each for each in survey(iter(CaptureBatches(path)), address) if each.address == address and each.kind is kind)
-    model = BY_NAME.get(sensor.model)
-    if kind is Kind.VELODYNE and model is None:
+    sensor = next(each for each in survey(iter(CaptureBatches(path)), address) if each.address == address and each.source.kind is kind)
+    model = BY_NAME.get(sensor.source.model)
+    if kind is VelodyneKind.DATA and model is None:
         raise CaptureError(f"{path}: an overlay must have a model whose lasers are known ({', '.join(BY_NAME)}), got {sensor}")
     return _Recording(model=model, payloads=chosen)
 

@@ -1,7 +1,7 @@
 """Generation of a background map from captures or a live stream: survey, map step over all captures, merge, surface."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,48 +11,20 @@ import numpy as np
 
 from hilsim.analysis.ground import Ground, Reason, fit_ground
 from hilsim.background.files.cloud import map_points_m
-from hilsim.background.imaging import widen
 from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker, Stretch, with_share
 from hilsim.background.movement import Change, check_standing
+from hilsim.background.part import Advance, Batches, FoundSensor, GridSetting
 from hilsim.background.partial import CaptureShare, PartialMap, check_size, merge
-from hilsim.background.pool import Advance, Mapper
-from hilsim.background.stdt import readable
+from hilsim.background.pool import Mapper
 from hilsim.background.surface import SurfaceRule, form_map
-from hilsim.background.survey import FoundSensor, Kind, choose, kinds_of, survey
+from hilsim.background.survey import choose, survey
 from hilsim.capture.batches import CaptureBatches, DatagramArrays
-from hilsim.errors import CaptureError, require
-from hilsim.families.cepton.specs import CeptonSpec
-from hilsim.families.velodyne.protocol.geometry import FiringGeometry
-from hilsim.families.velodyne.protocol.models import MODELS
-from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.errors import CaptureError
 from hilsim.geometry.poses import Pose
-from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.scene.background import BackgroundMap
 from hilsim.sensor.specs import LidarSpec
 
-TURNING_COLUMNS = 1800
-"""Default number of columns: 0.2 degrees, a firing step at 600 rpm."""
-IMAGE_COLUMNS, IMAGE_ROWS = 320, 160
-_EXTENT_STEP = 0.01
-_GEOMETRIES = {model.name: model.geometry for model in MODELS}
-_OF_POINTS = (Kind.STDV, Kind.STDT)
 ProgressBar = Callable[[int, str], AbstractContextManager[Callable[[int], object] | None]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GridSetting:
-    """Grid settings of the user; None for the sensor's default.
-
-    Attributes:
-        columns: Number of columns.
-        rows: Number of rows; for image grids only.
-        image_x: Image x of the first and last column.
-        image_z: Image z of the first and last row.
-    """
-
-    columns: int | None = None
-    rows: int | None = None
-    image_x: tuple[float, float] | None = None
-    image_z: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +49,9 @@ class Generated:
     def ground(self) -> Ground | Reason:
         """The ground that the map shows, in the sensor frame; or why it shows none."""
         points = map_points_m(self.map)
-        geometry = _GEOMETRIES.get(self.map.model)
-        if geometry is not None and geometry.vertical_offset_mm:
-            points[:, 2] += np.array(geometry.vertical_offset_mm)[list(geometry.elevation_order)][np.nonzero(self.map.used)[0]] * 1e-3
+        heights_m = self.sensor.source.row_heights_m()
+        if heights_m is not None:
+            points[:, 2] += heights_m[np.nonzero(self.map.used)[0]]
         return fit_ground(points)
 
 
@@ -110,85 +82,40 @@ def prepare(
     if not path.is_file():
         raise CaptureError(f"{path}: {'must be a file' if path.exists() else 'cannot be opened: No such file or directory'}")
     found = choose(survey(CaptureBatches(path), sensor), sensor, str(path))
-    extent = None
-    if found.kind in _OF_POINTS and (setting.image_x is None or setting.image_z is None):
-        with progress(path.stat().st_size, f"measuring {path.name}") as advance, readable(path, found, advance or (lambda _: None)) as source:
-            extent = measured_extent(CaptureBatches(source.path), found, str(path))
-    return job_for(found, setting, sensor=sensor, named=named, stretch=stretch, motion=motion, extent=extent, where=str(path)), found
+
+    @contextmanager
+    def measured() -> Iterator[CaptureBatches]:
+        with (
+            progress(path.stat().st_size, f"measuring {path.name}") as advance,
+            found.source.readable(path, found, advance or (lambda _: None)) as readable,
+        ):
+            yield CaptureBatches(readable.path)
+
+    return job_for(found, setting, batches=measured, where=str(path), sensor=sensor, named=named, stretch=stretch, motion=motion), found
 
 
 def job_for(
     found: FoundSensor,
     setting: GridSetting,
     *,
+    batches: Batches,
     where: str,
     sensor: str = "",
     named: LidarSpec | None = None,
     stretch: Stretch | None = None,
     motion: Motion | None = None,
-    extent: tuple[float, float, float, float] | None = None,
 ) -> MapJob:
-    """Determine the map job for a sensor that was found; ``extent`` is the extent of its points, where measured.
+    """Determine the map job for a sensor that was found; an extent of its points that is not set is measured in ``batches``.
 
     Raises:
         CaptureError: its model is unknown, or another than the named one.
         ValueError: the settings do not apply to the sensor.
     """
-    geometry = None
     if named is not None:
-        check_named(named, found, where)
-    if found.kind is Kind.VELODYNE:
-        geometry = named.geometry if isinstance(named, VelodyneSpec) else _GEOMETRIES.get(found.model)
-        if geometry is None:
-            raise CaptureError(
-                f"{where}: the model must be one of {', '.join(sorted(_GEOMETRIES))}, got {found} with product byte 0x{found.product:02x}"
-            )
-        grid: AzimuthGrid | ImageGrid = _azimuth_grid(geometry, setting)
-    else:
-        grid = _image_grid(setting, extent)
+        found.source.check_named(named, found, where)
+    grid = found.source.grid(setting, named, found, batches, where)
     check_size(grid)
-    return MapJob(
-        grid=grid,
-        kind=found.kind,
-        model=found.model,
-        named=named.model if named else "",
-        geometry=geometry,
-        sensor=sensor,
-        stretch=stretch or Stretch(),
-        motion=motion,
-    )
-
-
-def _azimuth_grid(geometry: FiringGeometry, setting: GridSetting) -> AzimuthGrid:
-    require(
-        (setting.rows is None, f"rows must be left to a sensor that turns (one a laser), got {setting.rows}"),
-        (setting.image_x is None and setting.image_z is None, "image x and z must not be given for a rotating sensor"),
-    )
-    return AzimuthGrid(columns=setting.columns or TURNING_COLUMNS, elevation_deg=geometry.rows_deg)
-
-
-def _image_grid(setting: GridSetting, extent: tuple[float, float, float, float] | None) -> ImageGrid:
-    x_min, x_max, z_min, z_max = extent or (0.0, 0.0, 0.0, 0.0)
-    if setting.image_x is not None:
-        x_min, x_max = setting.image_x
-    if setting.image_z is not None:
-        z_min, z_max = setting.image_z
-    return ImageGrid(columns=setting.columns or IMAGE_COLUMNS, rows=setting.rows or IMAGE_ROWS, x_min=x_min, x_max=x_max, z_min=z_min, z_max=z_max)
-
-
-def measured_extent(batches: Iterator[DatagramArrays] | CaptureBatches, found: FoundSensor, where: str) -> tuple[float, float, float, float]:
-    """Extent of a sensor's points in image x and z, rounded outward to hundredths.
-
-    Raises:
-        CaptureError: there are no points.
-    """
-    extent = np.array([np.inf, -np.inf, np.inf, -np.inf])
-    for batch in batches:
-        widen(batch, (kinds_of(batch) == Kind.STDV) & (batch.sender == found.sender), extent)
-    if not np.isfinite(extent).all():
-        raise CaptureError(f"{where}: must hold points of {found}, got none")
-    low, high = np.floor(extent[::2] / _EXTENT_STEP) * _EXTENT_STEP, np.ceil(extent[1::2] / _EXTENT_STEP) * _EXTENT_STEP
-    return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+    return MapJob(grid=grid, source=found.source, named=named, sensor=sensor, stretch=stretch or Stretch(), motion=motion)
 
 
 def generate(
@@ -234,7 +161,7 @@ def _formed(
     job: MapJob, found: FoundSensor, whole: PartialMap, rule: SurfaceRule, changes: list[Change], notes: list[str], pose: Pose | None
 ) -> Generated:
     worst = max(changes, key=lambda change: (change.is_judged, change.ratio), default=None)
-    formed = form_map(whole, rule, model=job.named or job.model, pose=pose, provenance=_provenance(job, whole, rule, worst))
+    formed = form_map(whole, rule, model=(job.named or job.source).model, pose=pose, provenance=_provenance(job, whole, rule, worst))
     if not formed.used.any():
         raise CaptureError(
             f"{', '.join(capture.name for capture in whole.captures)}: at least one cell must have {rule.min_hits} returns between 0.1 and 200 m, got none: "
@@ -306,10 +233,9 @@ async def generate_live(
             if batch.host_stamp_ns[-1] - first_ns < 1e9 * min(1.0, seconds / 4):
                 continue
             found = choose(survey(waiting, sensor), sensor, where)
-            if found.kind is Kind.STDT:
-                raise CaptureError(f"{where}: STDT packets must come from a capture, which the vendor's library can decode, got {found}")
-            extent = measured_extent(iter(waiting), found, where) if found.kind is Kind.STDV else None
-            job = job_for(found, setting, where=where, sensor=sensor, named=named, extent=extent)
+            if found.source.decoded:
+                raise CaptureError(f"{where}: {found.source.kind} must come from a capture, which the vendor's library can decode, got {found}")
+            job = job_for(found, setting, batches=lambda: nullcontext(waiting), where=where, sensor=sensor, named=named)
             maker = PartialMapMaker(job, found, where)
             for early in waiting:
                 maker.add(early, first_ns)
@@ -324,21 +250,3 @@ async def generate_live(
     whole = with_share(merge(parts), CaptureShare(name=where, packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns))
     change = check_standing(parts[0], parts[-1], f"{where}: from the first to the last third")
     return _formed(job, found, whole, rule, [change], [], pose)
-
-
-def check_named(named: LidarSpec, found: FoundSensor, where: str) -> None:
-    """Reject a profile that does not match the sensor found in the packets.
-
-    Args:
-        named: The profile that the user gave.
-        found: The model found in the packets.
-        where: Name of their source.
-
-    Raises:
-        CaptureError: the packets have another family, or identify another model.
-    """
-    if found.kind is Kind.VELODYNE:
-        if found.model != named.model:
-            raise CaptureError(f"{where}: --profile must be of the packets' model, got one of a {named.model} and packets of {found}")
-    elif not isinstance(named, CeptonSpec):
-        raise CaptureError(f'{where}: --profile must be of family "cepton" for Cepton packets, got one of a {named.model} and packets of {found}')

@@ -1,7 +1,7 @@
 """The map step: from one capture to one partial map. Its arguments are picklable and complete, so that any worker can run it."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,21 +12,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.background.compensation import STANDING, Compensation, build_compensation
-from hilsim.background.imaging import add_points, build_image_plan
+from hilsim.background.compensation import STANDING, build_compensation
 from hilsim.background.movement import Change, check_standing
-from hilsim.background.partial import CaptureShare, Grid, PartialMap, merge
-from hilsim.background.stdt import readable
-from hilsim.background.survey import FoundSensor, Kind, check_others, choose, kinds_of, survey
-from hilsim.background.table import clear, empty_table, grown, in_order
-from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, build_turning_plan
+from hilsim.background.part import Advance, Counter, FoundSensor, MapSource, map_sources
+from hilsim.background.partial import CaptureShare, PartialMap, merge
+from hilsim.background.survey import check_others, choose, kinds_of, survey
+from hilsim.background.table import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, clear, empty_table, grown, in_order
 from hilsim.capture.batches import CaptureBatches, DatagramArrays, UnusualRecordError
 from hilsim.capture.cuts import FilePart, cut
 from hilsim.errors import CaptureError, require
-from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.tracks import PoseTrack
-from hilsim.scene.background import AzimuthGrid
+from hilsim.scene.background import Grid
+from hilsim.sensor.specs import LidarSpec
 
 THIRDS = 3
 _LEAST_PART_BYTES = 8 << 20
@@ -74,28 +72,19 @@ class MapJob:
 
     Attributes:
         grid: Grid of the map.
-        kind: Kind of the packets in the captures.
-        model: Model of the sensor, if the packets identify it.
-        named: Profile given by the user, if packets do not identify the sensor.
-        geometry: Geometry of its lasers; None for packets that contain points.
+        source: Packets of the first capture's sensor.
+        named: Profile of the sensor, if the user gives it.
         sensor: Address of the sensor; empty if each capture has only one.
         stretch: Part of each capture to use.
         motion: Motion of the sensor; None for a stationary sensor, which is then checked.
     """
 
     grid: Grid
-    kind: Kind
-    model: str
-    named: str = ""
-    geometry: FiringGeometry | None = None
+    source: MapSource
+    named: LidarSpec | None = None
     sensor: str = ""
     stretch: Stretch = Stretch()
     motion: Motion | None = None
-
-    @property
-    def decoded_kind(self) -> Kind:
-        """Kind of the packets that are counted: STDT packets are converted to STDV packets (``stdt.readable``)."""
-        return Kind.STDV if self.kind is Kind.STDT else self.kind
 
 
 class MappedCapture(NamedTuple):
@@ -130,7 +119,7 @@ class _Counted(NamedTuple):
     begin_ns: int
 
 
-def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lambda _: None, threads: int = 1) -> MappedCapture:
+def map_capture(job: MapJob, path: Path, advance: Advance = lambda _: None, threads: int = 1) -> MappedCapture:
     """Count the returns of a capture by cell.
 
     Args:
@@ -149,9 +138,9 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
     sensor = surveyed(job, path)
     with ThreadPoolExecutor(1, thread_name_prefix="sha256") as beside:
         digest = beside.submit(_sha256, path)
-        if sensor.kind is Kind.STDT and not job.sensor:
+        if sensor.source.decoded and not job.sensor:
             _check_alone(job.stretch, sensor, path)
-        with readable(path, sensor, advance) as source:
+        with sensor.source.readable(path, sensor, advance) as source:
             counted, notes = _counted(job, sensor, source.path, advance if source.path == path else lambda _: None, str(path), threads)
     seen = None
     if job.motion is not None:
@@ -165,9 +154,7 @@ def map_capture(job: MapJob, path: Path, advance: Callable[[int], object] = lamb
     return MappedCapture(with_share(whole, share), seen, (*source.notes, *notes))
 
 
-def _counted(
-    job: MapJob, sensor: FoundSensor, path: Path, advance: Callable[[int], object], where: str, threads: int
-) -> tuple[_Counted, tuple[str, ...]]:
+def _counted(job: MapJob, sensor: FoundSensor, path: Path, advance: Advance, where: str, threads: int) -> tuple[_Counted, tuple[str, ...]]:
     """Counts of each third of a capture, and notes of its reader: the file is divided into parts if possible, because thirds must not depend on the number of threads."""
     size_bytes = path.stat().st_size
     threads = min(threads, max(size_bytes // _LEAST_PART_BYTES, 1))
@@ -186,7 +173,7 @@ def _counted(
 class _Progress:
     """Progress in bytes, counted by several threads."""
 
-    def __init__(self, advance: Callable[[int], object]) -> None:
+    def __init__(self, advance: Advance) -> None:
         self._advance = advance
         self._lock = Lock()
         self._done_bytes = 0
@@ -201,7 +188,7 @@ class _Progress:
 
 
 def _counted_beside(
-    job: MapJob, sensor: FoundSensor, path: Path, parts: tuple[FilePart, ...], advance: Callable[[int], object], where: str, threads: int
+    job: MapJob, sensor: FoundSensor, path: Path, parts: tuple[FilePart, ...], advance: Advance, where: str, threads: int
 ) -> list[_Counted]:
     """Count each part of the capture in a thread pool (the kernels release the GIL)."""
     first = next((batch for batch in CaptureBatches(path, FilePart(parts[0].start, parts[-1].stop, parts[0].fraction_ns)) if batch.start.size), None)
@@ -246,7 +233,7 @@ def _check_alone(stretch: Stretch, sensor: FoundSensor, path: Path) -> None:
     """Check as ``PartialMapMaker.add`` does, for a sensor whose packets are decoded by another process: its output has only this sensor."""
     for _, _, batch in _by_thirds(stretch, CaptureBatches(path), lambda _: None):
         kinds = kinds_of(batch)
-        check_others(batch, kinds, (kinds == sensor.kind) & (batch.sender == sensor.sender), sensor, str(path))
+        check_others(batch, kinds, (kinds == _number(type(sensor.source))) & (batch.sender == sensor.sender), sensor, str(path))
 
 
 def check_covered(motion: Motion, begin_ns: int, first_ns: int, last_ns: int, where: str) -> None:
@@ -283,8 +270,8 @@ def surveyed(job: MapJob, path: Path) -> FoundSensor:
         CaptureError: the capture has another model, no sensor, or several.
     """
     sensor = choose(survey(CaptureBatches(path), job.sensor), job.sensor, str(path))
-    if (sensor.kind, sensor.model) != (job.kind, job.model):
-        raise CaptureError(f"{path}: must be of a {job.model}, as the captures before, got {sensor}")
+    if (type(sensor.source), sensor.source.model) != (type(job.source), job.source.model):
+        raise CaptureError(f"{path}: must be of a {job.source.model}, as the captures before, got {sensor}")
     return sensor
 
 
@@ -297,7 +284,7 @@ def _sha256(path: Path) -> str:
 
 
 def _by_thirds(
-    stretch: Stretch, batches: CaptureBatches, advance: Callable[[int], object], *, place: int | None = None, begin_ns: int | None = None
+    stretch: Stretch, batches: CaptureBatches, advance: Advance, *, place: int | None = None, begin_ns: int | None = None
 ) -> Iterator[tuple[int, int, DatagramArrays]]:
     """Yield the batches of a capture's selected part, each with its third and the capture's first stamp. Thirds are divided by time if its length is known, else by ``place``, or the position in the file."""
     size_bytes = max(batches.file.size_bytes, 1)
@@ -328,6 +315,11 @@ def _part(batch: DatagramArrays, is_in: npt.NDArray[np.bool_]) -> DatagramArrays
     return DatagramArrays(batch.data, batch.start[is_in], batch.size[is_in], batch.host_stamp_ns[is_in], batch.sender[is_in])
 
 
+def _number(source: type[MapSource]) -> int:
+    """Kind of a source's packets in ``kinds_of``."""
+    return map_sources().index(source) + 1
+
+
 class PartialMapMaker:
     """Counts the returns of batches.
 
@@ -345,7 +337,8 @@ class PartialMapMaker:
         self._where = where
         self._table = empty_table(job.grid.rows * job.grid.columns)
         self._tally = np.zeros(TALLY_SIZE, dtype=np.int64)
-        self._add: Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int] | None = None
+        self._kind = _number(sensor.source.decoded or type(sensor.source))
+        self._count: Counter | None = None
         self.packets = self.begin_ns = self.first_ns = self.last_ns = 0
 
     def add(self, batch: DatagramArrays, begin_ns: int) -> None:
@@ -355,33 +348,27 @@ class PartialMapMaker:
             CaptureError: there are packets of another sensor without a choice, or of another model.
         """
         kinds = kinds_of(batch)
-        is_chosen = (kinds == self._job.decoded_kind) & (batch.sender == self._sensor.sender)
+        is_chosen = (kinds == self._kind) & (batch.sender == self._sensor.sender)
         if not self._job.sensor:
             check_others(batch, kinds, is_chosen, self._sensor, self._where)
         stamps = batch.host_stamp_ns[is_chosen]
         if not stamps.size:
             return
-        if self._add is None:
+        if self._count is None:
             self.begin_ns, self.first_ns = begin_ns, int(stamps[0])
-            self._add = self._adder(begin_ns)
+            self._count = self._counter(begin_ns)
         self.last_ns = int(stamps[-1])
         at = 0
-        while (at := self._add(batch, is_chosen, at)) < len(kinds):
+        while (at := self._count(batch, is_chosen, at, self._table, self._tally)) < len(kinds):
             self._table = grown(self._table)
         if self._tally[FOREIGN]:
             raise CaptureError(f"{self._where}: must hold packets of one model from {self._sensor}, got some that name another one")
 
-    def _adder(self, begin_ns: int) -> Callable[[DatagramArrays, npt.NDArray[np.bool_], int], int]:
-        job = self._job
-        moved: Compensation = build_compensation(job.motion.track, job.motion.body_from_sensor) if job.motion else STANDING
-        epoch_ns = 0 if job.motion and job.motion.is_utc else begin_ns
-        if isinstance(job.grid, AzimuthGrid):
-            if job.geometry is None:
-                raise TypeError("a job with an azimuth grid must have a geometry")
-            turning = build_turning_plan(job.geometry, job.grid, self._sensor.product, moved, epoch_ns)
-            return lambda batch, is_chosen, at: add_data_packets(turning, batch, is_chosen, at, self._table, self._tally)
-        imaging = build_image_plan(job.grid, moved, epoch_ns)
-        return lambda batch, is_chosen, at: add_points(imaging, batch, is_chosen, at, self._table, self._tally)
+    def _counter(self, begin_ns: int) -> Counter:
+        motion = self._job.motion
+        moved = build_compensation(motion.track, motion.body_from_sensor) if motion else STANDING
+        epoch_ns = 0 if motion and motion.is_utc else begin_ns
+        return self._sensor.source.counter(self._job.grid, self._job.named, moved, epoch_ns)
 
     def take(self) -> PartialMap:
         """Counts since the last call."""

@@ -8,9 +8,8 @@ import numpy as np
 from hilsim.background.table import BEST, COLUMNS, COUNT, KEY, MOST_CELLS, Rows
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
-from hilsim.scene.background import AzimuthGrid, ImageGrid
+from hilsim.scene.background import Grid
 
-Grid = AzimuthGrid | ImageGrid
 _KEY, _BEST, _COUNT, _COLUMNS = constant(KEY), constant(BEST), constant(COUNT), constant(COLUMNS)
 
 

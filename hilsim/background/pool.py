@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hilsim.background.job import MapJob, MappedCapture, map_capture
+from hilsim.background.part import Advance
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.processes import process_pool
 
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
 
 LOCAL_CLUSTER = "local"
 _WAITING_PER_WORKER = 2
-
-
-class Advance(Protocol):
-    """Called with the number of further bytes processed."""
-
-    def __call__(self, done_bytes: int, /) -> object:
-        """Add to the progress."""
 
 
 class _Submit(Protocol):

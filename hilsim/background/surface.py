@@ -23,12 +23,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.background.partial import Grid, PartialMap
+from hilsim.background.partial import PartialMap
 from hilsim.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM, Rows, bin_start
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.geometry.poses import Pose
-from hilsim.scene.background import INVALID, VALID, BackgroundMap
+from hilsim.scene.background import INVALID, VALID, BackgroundMap, Grid
 from hilsim.units import WHOLE_PPM
 
 _N_BINS, _BITS, _ALL = constant(BINS), constant(INTENSITY_BITS), constant(WHOLE_PPM)

@@ -26,6 +26,10 @@ KEY, BEST, COUNT, SUM = range(4)
 """Columns of ``Rows``: key (cell and bin), farthest distance and its intensity as in ``packed``, number of returns; sum of their distances beyond
 the bin's start (mm)."""
 COLUMNS = 4
+PACKETS, RETURNS, EMPTY, OUTSIDE, FOREIGN, USED = range(6)
+"""Indices of a tally: packets decoded, returns counted, firings or points without a return, returns outside the grid, packets of another model; rows of
+the table in use."""
+TALLY_SIZE = 6
 INTENSITY_BITS = 10
 _SHIFT = np.array([lead.bit_length() for lead in range((FARTHEST_MM >> 8) + 1)], dtype=np.uint8)
 Rows = npt.NDArray[np.int64]

@@ -87,6 +87,9 @@ class ImageGrid:
         )
 
 
+Grid = AzimuthGrid | ImageGrid
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BackgroundMap:
     """A captured depth map.
@@ -103,7 +106,7 @@ class BackgroundMap:
         provenance: Origin of the map as JSON values: ``captures`` (name and SHA-256 of each), settings, statistics.
     """
 
-    grid: AzimuthGrid | ImageGrid
+    grid: Grid
     distance_mm: npt.NDArray[np.uint32]
     intensity: npt.NDArray[np.uint16]
     flags: npt.NDArray[np.uint8]

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.background.files.metadata import Grid
 from hilsim.background.files.whole_file import replace_file
 from hilsim.geometry.overlay_frames import matrix_from_pose
-from hilsim.scene.background import AzimuthGrid, BackgroundMap
+from hilsim.scene.background import AzimuthGrid, BackgroundMap, Grid
 
 POINT_DTYPE = np.dtype([("position_m", "<f8", (3,)), ("intensity", "<u2")])
 """Vertex of the PLY file: ``double x y z``, because a world's coordinates do not fit float32, and ``ushort intensity``."""

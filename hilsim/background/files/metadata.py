@@ -21,14 +21,13 @@ from hilsim.assets.nesting import nesting
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose
 from hilsim.limits import JSON_NESTING, MAP_CELLS, MAP_METADATA_BYTES
-from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.scene.background import AzimuthGrid, BackgroundMap, Grid, ImageGrid
 
 FORMAT, VERSION = "hilsim-background", 1
 MOST_CELLS = MAP_CELLS.bound
 """Largest number of cells of a map in a file."""
 
 T = TypeVar("T")
-Grid = AzimuthGrid | ImageGrid
 _KINDS: dict[str, type[AzimuthGrid] | type[ImageGrid]] = {"azimuth": AzimuthGrid, "image": ImageGrid}
 
 

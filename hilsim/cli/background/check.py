@@ -10,21 +10,20 @@ import numpy as np
 
 from hilsim.background.agreement import LEAST_AGREEMENT, LEAST_COVERAGE, MOST_BIAS_MM, Agreement, Shown, compare
 from hilsim.background.files.archive import read_archive
-from hilsim.background.generator import Generated, GridSetting
+from hilsim.background.generator import Generated
 from hilsim.background.job import MapJob, PartialMapMaker
+from hilsim.background.part import GridSetting
 from hilsim.background.surface import SurfaceRule, surfaces
-from hilsim.background.survey import FoundSensor, Kind
+from hilsim.background.survey import choose, survey
 from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.cli.background.outputs import RIG_SUFFIX, NamedProfile
 from hilsim.config.rig import Rig, load_rig
 from hilsim.errors import CaptureError, ConfigError
-from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.scene.background import AzimuthGrid, BackgroundMap
 from hilsim.scene.specs import SceneSpec
 
 _SHORTEST_S, _LONGEST_S, _STEP_S = 3.0, 20.0, 0.25
-_ADDRESS = "127.0.0.1"
-_SENDER = sender_number(_ADDRESS, 0)
+_SENDER = sender_number("127.0.0.1", 0)
 Generate = Callable[[GridSetting, NamedProfile | None, SurfaceRule], Generated]
 
 
@@ -54,7 +53,7 @@ def check(file: Path, generate: Generate) -> tuple[Agreement, Generated, str]:
         return compare(Shown(np.where(formed.used, formed.distance_mm, 0).astype(np.int64), formed.used), found.partial, rule), found, "the map"
     spans_s = [(capture.last_ns - capture.first_ns) * 1e-9 for capture in found.partial.captures]
     shown_s = min(max(sum(spans_s), _SHORTEST_S), _LONGEST_S)
-    shown = _shown(rig, formed, found.sensor, rule, round(shown_s / _STEP_S))
+    shown = _shown(rig, formed, rule, round(shown_s / _STEP_S))
     return compare(shown, found.partial, rule), found, f"what the rig shows in {round(shown_s / _STEP_S) * _STEP_S:g} s"
 
 
@@ -86,27 +85,23 @@ def _rule(formed: BackgroundMap) -> SurfaceRule:
     )
 
 
-def _shown(rig: Rig, formed: BackgroundMap, sensor: FoundSensor, rule: SurfaceRule, steps: int) -> Shown:
+def _shown(rig: Rig, formed: BackgroundMap, rule: SurfaceRule, steps: int) -> Shown:
     """Surfaces that the rig's packets show, by the cells of its map."""
     from hilsim.assembly.build import build_lidar, build_scenery  # noqa: PLC0415 - compiles kernels
 
     lidar = build_lidar(rig, 0, build_scenery(rig), utc_epoch_ns=0, frames=False)
-    spec = lidar.setting.spec
-    is_turning = isinstance(spec, VelodyneSpec)
-    kind = Kind.VELODYNE if is_turning else Kind.STDV
-    job = MapJob(grid=formed.grid, kind=kind, model=sensor.model, geometry=spec.geometry if isinstance(spec, VelodyneSpec) else None)
     maker: PartialMapMaker | None = None
     for step in range(steps):
         packets = lidar.data_span(round(step * _STEP_S * 1e9), round((step + 1) * _STEP_S * 1e9))
         payload = np.ascontiguousarray(packets.payload)
         count = packets.size.size
-        if maker is None:
-            product = int(payload[0, 1205]) if is_turning else 0
-            itself = FoundSensor(address=_ADDRESS, sender=_SENDER, kind=kind, model=sensor.model, product=product, packets=count)
-            maker = PartialMapMaker(job, itself, str(rig.path))
         start = np.arange(count, dtype=np.int64) * payload.shape[1]
         source = np.full(count, _SENDER, dtype=np.int64)
-        maker.add(DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
+        batch = DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, source)
+        if maker is None:
+            sensor = choose(survey([batch]), "", str(rig.path))
+            maker = PartialMapMaker(MapJob(grid=formed.grid, source=sensor.source, named=lidar.setting.spec), sensor, str(rig.path))
+        maker.add(batch, 0)
     if maker is None:
         raise AssertionError("a check must have at least one step")
     found = surfaces(maker.take(), rule.beyond_ppm, takes_mean=True)

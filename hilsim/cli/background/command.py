@@ -12,8 +12,9 @@ from typing import Literal
 import click
 
 from hilsim.background.files.grey import GREY_KINDS
-from hilsim.background.generator import Generated, GridSetting, generate, generate_live, prepare
+from hilsim.background.generator import Generated, generate, generate_live, prepare
 from hilsim.background.job import Motion, Stretch
+from hilsim.background.part import GridSetting
 from hilsim.background.pool import mapper
 from hilsim.background.poses import first_pose, load_motion
 from hilsim.background.surface import SurfaceRule
@@ -133,7 +134,7 @@ def background(
     if output is not None:
         check_free(output, force=force, grey=grey)
     profile = named_profile(profile_name) if profile_name else None
-    if not module_is_compiled("hilsim.background.survey"):
+    if not module_is_compiled("hilsim.background.surface"):
         click.echo("compiling kernels, which takes up to half a minute the first time ...", err=True)
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)

@@ -17,7 +17,6 @@ from hilsim.background.rig import rig_text
 from hilsim.config.profiles import find_profile, profiles_directory, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import AssetError
-from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.scene.background import BackgroundMap
 from hilsim.sensor.specs import LidarSpec
 
@@ -120,7 +119,7 @@ def _rig(found: Generated, name: Path, profile: NamedProfile | None) -> str | No
     return rig_text(
         name.name,
         _as_rigs_say(profile.name, name.parent),
-        rate_rpm=_rate_rpm(profile.spec, found.sensor.rate_rpm),
+        rate_rpm=found.sensor.source.settable_rate_rpm(profile.spec),
         has_pose=found.map.pose is not None,
         captures=tuple(capture.name for capture in found.partial.captures),
         ground=found.ground if isinstance(found.ground, Ground) else None,
@@ -138,11 +137,3 @@ def _as_rigs_say(profile: str, rig_directory: Path) -> str:
     """Name of a profile, or its path relative to the rig."""
     is_path = profile.endswith(".toml") or "/" in profile
     return os.path.relpath(profile, rig_directory) if is_path else profile
-
-
-def _rate_rpm(spec: LidarSpec, measured_rpm: float) -> int | None:
-    """Settable rotation rate nearest to the measured one; None for a sensor that does not turn."""
-    if not isinstance(spec, VelodyneSpec):
-        return None
-    steps_rpm = round(measured_rpm / spec.rate_step_rpm) * spec.rate_step_rpm
-    return min(max(steps_rpm, spec.rate_min_rpm), spec.rate_max_rpm)

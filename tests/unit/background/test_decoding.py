@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from hilsim.background.imaging import add_points, build_image_plan, widen
-from hilsim.background.survey import kinds_of
-from hilsim.background.table import BINS, COUNT, KEY, bin_of, empty_table, grown, in_order
-from hilsim.background.turning import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, add_data_packets, build_turning_plan
+from hilsim.background.table import BINS, COUNT, EMPTY, FOREIGN, KEY, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, bin_of, empty_table, grown, in_order
 from hilsim.capture.batches import CaptureBatches
+from hilsim.families.cepton.background.points import add_points, build_image_plan, widen
 from hilsim.families.cepton.protocol.stdv import PointFlag
+from hilsim.families.velodyne.background import VelodyneSource, add_data_packets, build_turning_plan
 from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY, VLP_32C_GEOMETRY
 from hilsim.scene.background import AzimuthGrid, ImageGrid
 from tests.unit.background.backgrounds import beyond_mm
@@ -24,7 +23,7 @@ def decoded(batches, geometry, product, columns=COLUMNS):
     table, tally = empty_table(grid.rows * grid.columns), np.zeros(TALLY_SIZE, np.int64)
     for some in batches:
         at = 0
-        while (at := add_data_packets(plan, some, kinds_of(some) == 1, at, table, tally)) < some.start.size:
+        while (at := add_data_packets(plan, some, VelodyneSource.recognise(some), at, table, tally)) < some.start.size:
             table = grown(table)
     return in_order(table), tally
 
@@ -53,7 +52,7 @@ def expected_rows(returns, empty, rows_of_grid):
 def test_real_captures_are_decoded_as_plain_numpy_and_velodyne_decoder_do(capture, name, geometry, product, returns):
     batches = list(CaptureBatches(capture(name)))
     rows, tally = decoded(batches, geometry, product)
-    payloads = [some.data[start : start + 1206] for some in batches for start in some.start[kinds_of(some) == 1]]
+    payloads = [some.data[start : start + 1206] for some in batches for start in some.start[VelodyneSource.recognise(some)]]
     by_cell, empty = returns_by_cell(np.array(payloads), geometry, COLUMNS)
     np.testing.assert_array_equal(rows, expected_rows(by_cell, empty, len(geometry.rows_deg)))
     assert tally[PACKETS] == len(payloads)

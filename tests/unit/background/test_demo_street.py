@@ -16,13 +16,14 @@ from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assets.scenes import scene_objects
 from hilsim.background.job import MapJob, PartialMapMaker
 from hilsim.background.movement import check_standing
+from hilsim.background.part import FoundSensor
 from hilsim.background.partial import merge
 from hilsim.background.surface import SurfaceRule, form_map
-from hilsim.background.survey import FoundSensor, Kind
 from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.config.changes import Changes
 from hilsim.config.rig import load_rig
 from hilsim.errors import CaptureError
+from hilsim.families.velodyne.background import VelodyneSource
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import rotate
@@ -84,17 +85,17 @@ def counted(lidar, thirds):
     """Partial maps of thirds of a time, and all payloads."""
     geometry = lidar.setting.spec.geometry
     grid = AzimuthGrid(columns=COLUMNS, elevation_deg=geometry.rows_deg)
-    job = MapJob(grid=grid, kind=Kind.VELODYNE, model="VLP-16", geometry=geometry)
-    sensor = FoundSensor(address="127.0.0.1", sender=sender_number("127.0.0.1", 2368), kind=Kind.VELODYNE, model="VLP-16", product=0x22, packets=1)
-    maker = PartialMapMaker(job, sensor, "the street")
+    source = VelodyneSource(model="VLP-16", product=0x22)
+    sensor = FoundSensor(address="127.0.0.1", sender=sender_number("127.0.0.1", 2368), source=source, packets=1)
+    maker = PartialMapMaker(MapJob(grid=grid, source=source, named=lidar.setting.spec), sensor, "the street")
     parts, payloads = [], []
     for start_s, stop_s in thirds:
         packets = lidar.data_span(round(start_s * 1e9), round(stop_s * 1e9))
         count = packets.size.size
         payload = np.ascontiguousarray(packets.payload)
         start = np.arange(count) * DATA_PACKET_SIZE
-        source = np.full(count, sender_number("127.0.0.1", 2368))
-        maker.add(DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, source), 0)
+        sender = np.full(count, sender_number("127.0.0.1", 2368))
+        maker.add(DatagramArrays(read_only(payload.reshape(-1)), start, packets.size.astype(np.int64), packets.deadline_ns, sender), 0)
         parts.append(maker.take())
         payloads.append(payload)
     return parts, np.concatenate(payloads), geometry

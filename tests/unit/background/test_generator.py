@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hilsim.background import job as job_module
-from hilsim.background.generator import GridSetting, generate, generate_live, prepare
+from hilsim.background.generator import generate, generate_live, prepare
 from hilsim.background.job import Motion, Stretch, map_capture
+from hilsim.background.part import GridSetting
 from hilsim.background.partial import merge
 from hilsim.background.pool import map_here, mapper
 from hilsim.background.surface import SurfaceRule
@@ -44,7 +45,7 @@ def test_a_car_that_passes_is_not_in_the_map(tmp_path):
     np.testing.assert_array_equal(with_car.map.distance_mm, without.map.distance_mm)
     assert with_car.map.confidence.min() < 0.8
     assert with_car.map.model == "VLP-16"
-    assert (with_car.sensor.product, round(with_car.sensor.rate_rpm)) == (0x22, 603)
+    assert (with_car.sensor.source.product, round(with_car.sensor.source.rate_rpm)) == (0x22, 603)
 
 
 def moving(azimuth_cdeg, _, packet):
@@ -301,7 +302,7 @@ def test_a_live_stream_of_points_is_of_the_sensor_that_a_person_says(tmp_path):
 
 
 def test_a_live_stream_of_cepton_s_older_packets_is_refused():
-    with pytest.raises(CaptureError, match=r"127.0.0.1:2368: STDT packets must come from a capture"):
+    with pytest.raises(CaptureError, match=r"127.0.0.1:2368: Cepton STDT points must come from a capture"):
         live([batch([b"STDT" + bytes(1042)] * 10, begin_ns=BEGIN_NS + at * 10 * PACKET_NS) for at in range(20)], 0.1)
 
 

@@ -6,20 +6,20 @@ from ipaddress import IPv4Address
 import numpy as np
 import pytest
 
-from hilsim.background import stdt_library
-from hilsim.background.generator import GridSetting, generate, prepare
+from hilsim.background.generator import generate, prepare
 from hilsim.background.job import MapJob, Stretch, map_capture
+from hilsim.background.part import FoundSensor, GridSetting
 from hilsim.background.pool import map_here
-from hilsim.background.stdt import readable
-from hilsim.background.stdt_library import IMAGE_POINT_DTYPE, IS_SATURATED, IS_VALID, stdv_packets, stdv_points
 from hilsim.background.surface import SurfaceRule
-from hilsim.background.survey import FoundSensor, Kind, survey
+from hilsim.background.survey import survey
 from hilsim.capture.batches import CaptureBatches, sender_number
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError
+from hilsim.families.cepton.background import StdtSource, StdvSource, stdt_library
+from hilsim.families.cepton.background.stdt_library import IMAGE_POINT_DTYPE, IS_SATURATED, IS_VALID, stdv_packets, stdv_points
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
 from hilsim.scene.background import ImageGrid
 from tests.unit.background.recordings import write_capture
@@ -27,7 +27,13 @@ from tests.unit.capture.frames_by_hand import udp_frame
 
 CAPTURE = "cepton_hr80_two_sensors.pcap"
 NARROW, WIDE = "192.168.32.87", "192.168.48.101"
-SENSOR = FoundSensor(address=NARROW, sender=sender_number(NARROW, 8808), kind=Kind.STDT, model="Cepton STDT", product=0, packets=1)
+SENSOR = FoundSensor(address=NARROW, sender=sender_number(NARROW, 8808), source=StdtSource(), packets=1)
+
+
+def readable(path, sensor, advance=lambda _: None):
+    return sensor.source.readable(path, sensor, advance)
+
+
 BEGIN_US = 1_516_320_000_000_000
 
 needs_library = pytest.mark.skipif(stdt_library.library_path() is None, reason="the vendor's library (wheel cepton-sdk2) is not installed")
@@ -77,7 +83,7 @@ def test_packets_say_the_time_of_each_point_and_are_stamped_with_their_last():
 
 
 def test_a_capture_of_packets_that_are_decoded_here_is_read_itself(tmp_path):
-    with readable(tmp_path / "a.pcap", dataclasses.replace(SENSOR, kind=Kind.STDV)) as source:
+    with readable(tmp_path / "a.pcap", dataclasses.replace(SENSOR, source=StdvSource())) as source:
         assert source == (tmp_path / "a.pcap", ())
 
 
@@ -124,7 +130,7 @@ def test_an_old_sensor_that_appears_late_is_refused_unless_one_is_chosen(tmp_pat
     path = two_old_sensors(tmp_path / "old.pcap", late=300)
     [first] = survey(CaptureBatches(path))  # which does not read so far
     grid = ImageGrid(columns=8, rows=8, x_min=-1.0, x_max=1.0, z_min=-1.0, z_max=1.0)
-    job = MapJob(grid=grid, kind=Kind.STDT, model=first.model)
+    job = MapJob(grid=grid, source=first.source)
     monkeypatch.setattr(stdt_library, "library_path", lambda: None)
     with pytest.raises(CaptureError, match=rf"old.pcap: one sensor must be chosen with --sensor ADDRESS, got {NARROW} \(Cepton STDT\) and {WIDE}$"):
         map_capture(job, path)

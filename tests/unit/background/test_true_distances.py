@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.background.generator import GridSetting, generate, prepare
+from hilsim.background.generator import generate, prepare
 from hilsim.background.job import Stretch
+from hilsim.background.part import GridSetting
 from hilsim.background.pool import map_here
 from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches

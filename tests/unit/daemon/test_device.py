@@ -16,7 +16,9 @@ from tests.support import ROOM, write_rig
 
 GROSS_LIMIT_S = 60.0
 TWO = (
-    ROOM.replace("sub_rays = 1\n", "").replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7\nnetwork = { source = "127.0.1.231", source_ports = "any" }')
+    ROOM.replace("sub_rays = 1\n", "").replace(
+        'name = "lidar"', 'name = "lidar"\nsub_rays = 7\nnetwork = { source = "127.0.1.231", source_ports = "any" }'
+    )
     + '[[sensor]]\nname = "single"\nsub_rays = 1\nnetwork = { source = "127.0.1.232", source_ports = "any" }\n'
 )
 QUIET = "[metrics]\nenabled = false\n[transmit]\nlock_memory = false\n"

@@ -1,6 +1,6 @@
 """Decoding of Cepton's older packets (STDT) with the vendor's library, in a separate process, because the library is not trusted: STDT packets in, STDV packets out.
 
-python -m hilsim.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: notes about the capture)
+python -m hilsim.families.cepton.background.stdt_library CAPTURE OUT.pcap SENSOR    (OUT.pcap: the sensor's points as STDV packets; OUT.notes: notes about the capture)
 
 The packets' layout is not public and not known here. The library is part of the wheel ``cepton-sdk2`` (1.18.2 in its 2.1.4), whose own library loads it for captures of that
 generation. Structures: public header ``cepton_sdk.h``, version 19. Information packets are passed to it first, because it drops points of sensors unknown to it.

@@ -3,32 +3,19 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from hilsim.background import stdt_library
-from hilsim.background.survey import FoundSensor, Kind
+from hilsim.background.part import Advance, FoundSensor, ReadableCapture
 from hilsim.capture.batches import sender_of
 from hilsim.errors import CaptureError
-
-
-class ReadableCapture(NamedTuple):
-    """A capture whose packets hilsim can decode.
-
-    Attributes:
-        path: Path of the file.
-        notes: Notes about the original file.
-    """
-
-    path: Path
-    notes: tuple[str, ...]
+from hilsim.families.cepton.background import stdt_library
 
 
 @contextmanager
-def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] = lambda _: None) -> Iterator[ReadableCapture]:
-    """Yield the capture itself, or, if a sensor's packets are STDT, a temporary one of its points as STDV packets with their times as stamps.
+def converted(path: Path, sensor: FoundSensor, advance: Advance) -> Iterator[ReadableCapture]:
+    """Yield a temporary capture of the points of a sensor's STDT packets as STDV packets, with their times as stamps.
 
     The temporary file is about as large as the sensor's share of the capture. During the conversion, ``advance`` is called with the number of bytes of the capture
     decoded since the last call.
@@ -36,9 +23,6 @@ def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] =
     Raises:
         CaptureError: the vendor's library is not installed, or cannot decode the capture.
     """
-    if sensor.kind is not Kind.STDT:
-        yield ReadableCapture(path, ())
-        return
     if stdt_library.library_path() is None:
         raise CaptureError(
             f"{path}: STDT packets must be decoded by the vendor's library, which is not installed, got {sensor}: pip install cepton-sdk2==2.1.4 (Linux, x86-64)"
@@ -54,7 +38,7 @@ def readable(path: Path, sensor: FoundSensor, advance: Callable[[int], object] =
         yield ReadableCapture(out, tuple(notes))
 
 
-def _run(command: list[str], errors: Path, advance: Callable[[int], object]) -> tuple[int, str]:
+def _run(command: list[str], errors: Path, advance: Advance) -> tuple[int, str]:
     """Run the child and report its progress, separate from other output of the library. Returns the exit status and the text of standard error."""
     done = 0
     with (

@@ -1,4 +1,4 @@
-"""Counting of the points of Cepton STDV packets by cell: points are projected through the sensor's window to image coordinates ``x / y`` and ``z / y``.
+"""Counting of the points of STDV packets by cell: points are projected through the sensor's window to image coordinates ``x / y`` and ``z / y``.
 
 Points flagged as no return, noise or blocked are excluded; the direction of a point without a return is unknown.
 """
@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.background.compensation import STANDING, Compensation, into_first_frame
-from hilsim.background.table import CellTable, count_return, has_room
-from hilsim.background.turning import EMPTY, OUTSIDE, PACKETS, RETURNS, USED
+from hilsim.background.table import EMPTY, OUTSIDE, PACKETS, RETURNS, USED, CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
@@ -48,7 +47,7 @@ def build_image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: 
 def add_points(
     plan: ImagePlan, batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], first: int, table: CellTable, tally: npt.NDArray[np.int64]
 ) -> int:
-    """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as in ``turning.add_data_packets``."""
+    """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as those of a ``background.part.Counter``."""
     slots, _, spill = table
     data = batch.data
     x_min, x_max, z_min, z_max = plan.edges

@@ -1,17 +1,21 @@
-"""Counting of the returns of Velodyne data packets by cell: every return at the azimuth and elevation at which its laser fired.
+"""Maps of places from Velodyne data packets: every return is counted at the azimuth and elevation at which its laser fired.
 
 ``families.velodyne.protocol.firing`` gives the direction of each firing of a block. Each packet is decoded independently, so that the result does not depend on earlier packets.
 """
 
-from typing import NamedTuple
+from collections import Counter as Frequencies
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.background.compensation import STANDING, Compensation, into_first_frame, polar
-from hilsim.background.table import CellTable, count_return, has_room
+from hilsim.background.part import Batches, Counter, FoundSensor, GridSetting, MapSource, starts_with
+from hilsim.background.table import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, USED, CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.compilation.jit import constant, kernel, signed
+from hilsim.errors import CaptureError, require
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.families.velodyne.protocol.firing import (
     RecordFirings,
@@ -22,14 +26,20 @@ from hilsim.families.velodyne.protocol.firing import (
     packet_step_cdeg,
 )
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
+from hilsim.families.velodyne.protocol.models import MODELS, OTHER_PRODUCTS, identify_model
+from hilsim.families.velodyne.recognition import VelodyneKind
+from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.geometry.frames import sensor_direction
-from hilsim.scene.background import AzimuthGrid, azimuth_column
-from hilsim.units import RAD_PER_CDEG
+from hilsim.protocols.recognise import PacketKind
+from hilsim.scene.background import AzimuthGrid, Grid, azimuth_column
+from hilsim.sensor.specs import LidarSpec
+from hilsim.units import RAD_PER_CDEG, TURN_CDEG
 
-PACKETS, RETURNS, EMPTY, OUTSIDE, FOREIGN, USED = range(6)
-"""Indices of a tally: packets decoded, returns counted, firings or points without a return, returns outside the grid, packets of another model; rows of
-the table in use."""
-TALLY_SIZE = 6
+DEFAULT_COLUMNS = 1800
+"""Default number of columns: 0.2 degrees, a firing step at 600 rpm."""
+_GEOMETRIES = {model.name: model.geometry for model in MODELS}
+
 _BLOCKS = constant(BLOCKS)
 _RECORDS = constant(RECORDS_PER_BLOCK)
 _MOST_RETURNS = constant(BLOCKS * RECORDS_PER_BLOCK)
@@ -202,3 +212,80 @@ def _moved_back(plan: TurningPlan, time_ns: int, azimuth_cdeg: float, elevation_
         while elevation >= plan.edge_rad[row + 1]:
             row += 1
     return azimuth, row, signed(distance * 1e3 + 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VelodyneSource(MapSource):
+    """Data packets of a Velodyne with known lasers.
+
+    Attributes:
+        product: Factory byte of the packets.
+    """
+
+    kind: ClassVar[PacketKind] = VelodyneKind.DATA
+    product: int
+
+    @classmethod
+    def recognise(cls, batch: DatagramArrays) -> npt.NDArray[np.bool_]:
+        """Packets of 1206 bytes that begin with a block flag."""
+        return starts_with(batch, batch.size == DATA_PACKET_SIZE, b"\xff\xee")
+
+    @classmethod
+    def identify(cls, payloads: list[bytes]) -> Self:
+        """Model, factory byte and rotation rate, from the most frequent values in packets and their spacing."""
+        packets = stacked_packets(payloads)
+        product = Frequencies(packets["product"].tolist()).most_common(1)[0][0]
+        mode = Frequencies(packets["return_mode"].tolist()).most_common(1)[0][0]
+        packets = packets[packets["product"] == product]
+        steps_us = np.diff(packets["timestamp"].astype(np.int64))
+        step_us = float(np.median(steps_us)) if len(steps_us) > 1 else None
+        model = identify_model(product, step_us, is_dual=bool(RETURNS_BY_MODE_BYTE[mode] == 2))
+        turned_cdeg = np.diff(packets["blocks"]["azimuth"][:, 0].astype(np.int64)) % TURN_CDEG
+        rates_rpm = turned_cdeg[steps_us > 0] / steps_us[steps_us > 0] * (60e6 / TURN_CDEG)
+        name = model.name if model else OTHER_PRODUCTS.get(product, "")
+        return cls(model=name, product=product, rate_rpm=float(np.median(rates_rpm)) if rates_rpm.size else 0.0)
+
+    def check_named(self, named: LidarSpec, sensor: FoundSensor, where: str) -> None:
+        """The profile must be of the packets' model."""
+        if self.model != named.model:
+            raise CaptureError(f"{where}: --profile must be of the packets' model, got one of a {named.model} and packets of {sensor}")
+
+    def grid(self, setting: GridSetting, named: LidarSpec | None, sensor: FoundSensor, batches: Batches, where: str) -> Grid:  # noqa: ARG002 - nothing is measured
+        """Columns of azimuth, and a row for each laser."""
+        geometry = self._geometry(named)
+        if geometry is None:
+            models = ", ".join(sorted(_GEOMETRIES))
+            raise CaptureError(f"{where}: the model must be one of {models}, got {sensor} with product byte 0x{self.product:02x}")
+        require(
+            (setting.rows is None, f"rows must be left to a sensor that turns (one a laser), got {setting.rows}"),
+            (setting.image_x is None and setting.image_z is None, "image x and z must not be given for a rotating sensor"),
+        )
+        return AzimuthGrid(columns=setting.columns or DEFAULT_COLUMNS, elevation_deg=geometry.rows_deg)
+
+    def counter(self, grid: Grid, named: LidarSpec | None, moved: Compensation, epoch_ns: int) -> Counter:
+        """Kernel of this module with the plan of the model's lasers."""
+        geometry = self._geometry(named)
+        if geometry is None or not isinstance(grid, AzimuthGrid):
+            raise TypeError(f"grid must be the one of the source, got {type(grid).__name__}")
+        plan = build_turning_plan(geometry, grid, self.product, moved, epoch_ns)
+        return lambda batch, is_chosen, first, table, tally: add_data_packets(plan, batch, is_chosen, first, table, tally)
+
+    def _geometry(self, named: LidarSpec | None) -> FiringGeometry | None:
+        return named.geometry if isinstance(named, VelodyneSpec) else _GEOMETRIES.get(self.model)
+
+    def row_heights_m(self) -> npt.NDArray[np.float64] | None:
+        """Heights of the lasers' origins where they are known."""
+        geometry = self._geometry(None)
+        if geometry is None or not geometry.vertical_offset_mm:
+            return None
+        return np.array(geometry.vertical_offset_mm)[list(geometry.elevation_order)] * 1e-3
+
+    def settable_rate_rpm(self, spec: LidarSpec) -> int | None:
+        """Multiple of the profile's step within its limits."""
+        if not isinstance(spec, VelodyneSpec):
+            return None
+        steps_rpm = round(self.rate_rpm / spec.rate_step_rpm) * spec.rate_step_rpm
+        return min(max(steps_rpm, spec.rate_min_rpm), spec.rate_max_rpm)
+
+
+PART = (VelodyneSource,)
