@@ -82,7 +82,7 @@ def read_archive(path: Path) -> BackgroundMap:
     with library_reads(f"{path}: metadata must be a text", AssetError):
         stored = text.item()
     metadata = read_metadata(stored, f"{path}: metadata")
-    rows, columns = metadata.grid.rows, metadata.grid.columns
+    rows, columns = metadata["grid"].rows, metadata["grid"].columns
     arrays = {}
     for name, required in ((name, np.dtype(stored)) for name, stored in _DTYPES.items()):
         array = arrays[name] = _member(archive, path, name, rows * columns * required.itemsize)
@@ -91,7 +91,7 @@ def read_archive(path: Path) -> BackgroundMap:
                 f"{path}: {name} must be {required.name} of {rows} rows x {columns} columns, got {array.dtype.name} of shape {array.shape}"
             )
     try:
-        return BackgroundMap(grid=metadata.grid, model=metadata.model, pose=metadata.pose, provenance=metadata.provenance, **arrays)
+        return BackgroundMap(**metadata, **arrays)
     except ValueError as error:
         raise AssetError(f"{path}: {error}") from error
 

@@ -14,14 +14,14 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from hilsim.assets.nesting import nesting
+from hilsim.config.parse import collect_faults
 from hilsim.errors import AssetError
 from hilsim.geometry.poses import Pose
 from hilsim.limits import JSON_NESTING, MAP_CELLS, MAP_METADATA_BYTES
-from hilsim.scene.background import AzimuthGrid, BackgroundMap, Grid, ImageGrid
+from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 
 FORMAT, VERSION = "hilsim-background", 1
 MOST_CELLS = MAP_CELLS.bound
@@ -29,16 +29,6 @@ MOST_CELLS = MAP_CELLS.bound
 
 T = TypeVar("T")
 _KINDS: dict[str, type[AzimuthGrid] | type[ImageGrid]] = {"azimuth": AzimuthGrid, "image": ImageGrid}
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapMetadata:
-    """A background map without its arrays; the fields are those of ``BackgroundMap``."""
-
-    grid: Grid
-    model: str
-    pose: Pose | None
-    provenance: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +63,8 @@ def describe_map(background: BackgroundMap) -> str:
     return json.dumps(stored, allow_nan=False)
 
 
-def read_metadata(text: str, where: str) -> MapMetadata:
-    """Parse the metadata of a map from its JSON.
+def read_metadata(text: str, where: str) -> dict[str, Any]:
+    """Parse the metadata of a map from its JSON: the fields of ``BackgroundMap`` that are no arrays.
 
     Args:
         text: JSON text.
@@ -101,7 +91,7 @@ def read_metadata(text: str, where: str) -> MapMetadata:
         raise AssetError(f"{where}: grid.kind must be {' or '.join(_KINDS)}, got {kind!r}")
     grid = _checked(_KINDS[kind], stored.grid, f"{where}: grid")
     check_cells(grid.rows, grid.columns, where)
-    return MapMetadata(grid=grid, model=stored.model, pose=stored.pose, provenance=stored.provenance)
+    return {"grid": grid, "model": stored.model, "pose": stored.pose, "provenance": stored.provenance}
 
 
 def check_cells(rows: int, columns: int, where: str) -> None:
@@ -120,20 +110,7 @@ def _checked(kind: type[T], table: dict[str, Any], where: str) -> T:
     Raises:
         AssetError: the table violates rules; the message names every fault.
     """
-    try:
-        return TypeAdapter(kind).validate_json(json.dumps(table), strict=True, extra="forbid")
-    except ValidationError as error:
-        raise AssetError(f"{where}: {'; '.join(_sentence(fault) for fault in error.errors())}") from error
-
-
-def _sentence(fault: Any) -> str:
-    key = ".".join(map(str, fault["loc"]))
-    match fault["type"]:
-        case "value_error":
-            return f"{key + ': ' if key else ''}{fault['ctx']['error']}"
-        case "unexpected_keyword_argument":
-            return f"{key} must not be there"
-        case "missing" | "missing_keyword_only_argument":
-            return f"{key} must be given"
-        case _:
-            return f"{key} must be {fault['msg'].removeprefix('Input should be ')}, got {repr(fault['input'])[:80]}"
+    value, faults = collect_faults(kind, table)
+    if value is None:
+        raise AssetError(f"{where}: {'; '.join(faults)}")
+    return value

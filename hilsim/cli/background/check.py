@@ -1,7 +1,7 @@
 """``hilsim background --check``: compare a map, or what its rig shows, with captures."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,12 +130,8 @@ def as_json(agreement: Agreement, found: Generated, what: str) -> dict[str, Any]
         "sensor": found.sensor.address,
         "packets": found.partial.packets,
         "returns": found.partial.returns,
-        "cells": agreement.cells,
-        "one_surface": agreement.one_surface,
-        "bias_mm": agreement.bias_mm if agreement.is_judged else None,
-        "spread_mm": agreement.spread_mm if agreement.is_judged else None,
-        "coverage_ratio": agreement.coverage_ratio,
-        "agreement_ratio": agreement.agreement_ratio,
+        **asdict(agreement),
+        **({} if agreement.is_judged else {"bias_mm": None, "spread_mm": None}),
         "limits": {"bias_mm": MOST_BIAS_MM, "coverage_ratio": LEAST_COVERAGE, "agreement_ratio": LEAST_AGREEMENT},
         "judged": agreement.is_judged,
         "passed": not agreement.faults(),
