@@ -12,6 +12,7 @@ from hilsim.assembly.external_scene import NOTHING_MOVED, ObjectSlots, external_
 from hilsim.assembly.vehicle_changes import require_place
 from hilsim.assets.library import is_in_library
 from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
+from hilsim.assets.street.street import street_platform_track
 from hilsim.assets.trajectories import load_trajectory
 from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
 from hilsim.autopilot.specs import VehicleRigSpec
@@ -29,7 +30,6 @@ from hilsim.geometry.poses import Pose, mounting
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
 from hilsim.scene.materials import Material
-from hilsim.scene.street.street import street_platform_track
 from hilsim.scene.world import SceneObject, World, build_world, world_materials
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
 from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hilsim.assets.meshes import load_mesh
 from hilsim.assets.standing import with_standing
+from hilsim.assets.street.street import street_objects
 from hilsim.assets.terrain import load_terrain
 from hilsim.assets.tracks import motion_track
 from hilsim.errors import AssetError, ConfigError
@@ -18,7 +19,6 @@ from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import MeshSpec, ObjectSpec, TerrainSpec
 from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import SceneObject
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.street.street import street_objects
 from hilsim.geometry.poses import Pose
 from hilsim.render.cpu import cast_many
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import SceneObject, World, build_world
 
 REACH_M = 200.0

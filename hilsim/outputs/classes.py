@@ -9,11 +9,11 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.street.street import StreetLabel
 from hilsim.config.classes_table import NUSCENES_NAMES, ClassSpec, classes_by_label
 from hilsim.config.rig import Rig
 from hilsim.emulator.truth import BackgroundLabel
 from hilsim.errors import ConfigError
-from hilsim.scene.street.street import StreetLabel
 
 STREET: Mapping[int, ClassSpec] = MappingProxyType(
     {

@@ -83,7 +83,7 @@ def read_archive(path: Path) -> BackgroundMap:
         stored = text.item()
     metadata = read_metadata(stored, f"{path}: metadata")
     rows, columns = metadata["grid"].rows, metadata["grid"].columns
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, required in ((name, np.dtype(stored)) for name, stored in _DTYPES.items()):
         array = arrays[name] = _member(archive, path, name, rows * columns * required.itemsize)
         if (array.dtype, array.shape) != (required, (rows, columns)):

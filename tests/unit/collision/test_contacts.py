@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from hilsim.assets.street.street import street_objects
 from hilsim.autopilot.loop import fly_step
 from hilsim.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.autopilot.session import SessionWord
@@ -16,7 +17,6 @@ from hilsim.geometry.tracks import linear_track
 from hilsim.scene.materials import DEFAULTS
 from hilsim.scene.primitives import box, plane
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street.street import street_objects
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.contact import MOST_PUSH_MPS2
 from tests.compiled import compiled_only

@@ -18,6 +18,7 @@ from rosbags.highlevel import AnyReader
 
 import hilsim
 from hilsim.api.packet import Packet, read_capture
+from hilsim.assets.street.street import StreetLabel
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
 from hilsim.errors import CaptureError, ConfigError
@@ -32,7 +33,6 @@ from hilsim.outputs.nuscenes import NuscenesFolder
 from hilsim.outputs.packets import read_packets
 from hilsim.outputs.ros import ros_typestore
 from hilsim.outputs.sources import utc_ns
-from hilsim.scene.street.street import StreetLabel
 from tests.fuzz.corpus import ros2_bags
 from tests.support import write_rig
 from tests.unit.replay.streams import Recording

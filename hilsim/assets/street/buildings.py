@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hilsim.assets.street.shapes import Dice, Point, Shape
 from hilsim.scene.mesh import Mesh
-from hilsim.scene.street.shapes import Dice, Point, Shape
 
 GROUND_FLOOR_M = 3.4
 _PLINTH_M = 0.15

@@ -7,29 +7,38 @@ Along a road, from the kerb of one block to that of the next: parked cars, a lan
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import IntEnum
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
+from hilsim.assets.street.buildings import building, office, town_house
+from hilsim.assets.street.shapes import Dice, part, tree
+from hilsim.assets.street.tracks import Loop, loop_track
 from hilsim.geometry.poses import mounting
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.object_specs import Vector
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street.buildings import building, office, town_house
-from hilsim.scene.street.cars import MODELS, PAINTS, car
-from hilsim.scene.street.furniture import SIGN_SIDES, lamp_post, person, traffic_sign, tree
-from hilsim.scene.street.ground import BLOCK_M, BLOCKS, PARKING_M, PAVEMENT_M, PAVEMENT_TOP_M, block_centre, grid_half_m, ground, pavement
-from hilsim.scene.street.shapes import Dice
-from hilsim.scene.street.tracks import Loop, loop_track
 from hilsim.scene.world import SceneObject
 
+BLOCK_M = (54.0, 42.0)
+"""Size of a block from kerb to kerb."""
+PARKING_M = 2.2
+ROAD_M = 2.0 * (PARKING_M + 3.6)
+PAVEMENT_M = 3.0
+PAVEMENT_TOP_M = 0.12
+BLOCKS = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1))
+"""Column and row of each block; the platform's is the first."""
 LANE_M = 4.0
 """Distance from a block's kerb to the middle of its lane."""
 LANE_RADIUS_M = 10.0
 _PARK = 8
+_SIGNS = ("stop", "give_way", "limit", "parking")
+_MODELS = ("saloon", "hatchback", "van")
+_PAINTS = ("paint_white", "paint_silver", "paint_black", "paint_red", "paint_blue")
 _TREE_SHAPES = 8
 """Number of different trees: generating each anew would take most of the street's time."""
 _HOUSE_EVERY_M = 21.0
@@ -57,6 +66,12 @@ class _Stream(IntEnum):
     PARKED = 4000
     TRAFFIC = 5000
     PEOPLE = 6000
+
+
+def _block_centre(number: int) -> tuple[float, float]:
+    """Centre of a block, x and y."""
+    column, row = BLOCKS[number]
+    return column * (BLOCK_M[0] + ROAD_M), row * (BLOCK_M[1] + ROAD_M)
 
 
 class _Kerb(NamedTuple):
@@ -88,7 +103,7 @@ def _kerbs(block: int) -> Iterator[_Kerb]:
 def street_objects(spec: SceneSpec) -> list[SceneObject]:
     """All objects in the demo street of ``spec.generator_seed``, static ones first."""
     street = _Street(spec)
-    street.add(ground(), StreetLabel.GROUND, "ground")
+    street.add(part("ground"), StreetLabel.GROUND, "ground")
     for block in range(len(BLOCKS)):
         street.add_block(block)
     street.add_outskirts()
@@ -106,7 +121,7 @@ def street_platform_track(spec: SceneSpec) -> PoseTrack:
 def _lane(block: int) -> Loop:
     """Loop of the cars around a block."""
     return Loop(
-        centre=block_centre(block),
+        centre=_block_centre(block),
         half_x_m=0.5 * BLOCK_M[0] + LANE_M,
         half_y_m=0.5 * BLOCK_M[1] + LANE_M,
         radius_m=LANE_RADIUS_M,
@@ -128,13 +143,16 @@ def _tree(seed: int, number: int) -> Mesh:
     return tree(Dice(seed, _Stream.TREE + number)) if number < _TREE_SHAPES else _tree(seed, number % _TREE_SHAPES)
 
 
+def _drawn_car(dice: Dice) -> Mesh:
+    return part(dice.choice(_MODELS), "paint", dice.choice(_PAINTS))
+
+
 class _Street:
     """Objects of a street, added one after the other."""
 
     def __init__(self, spec: SceneSpec) -> None:
         self.objects: list[SceneObject] = []
         self._seed, self._origin_m = spec.generator_seed, spec.origin_m
-        self._cars = {(model, paint): car(MODELS[model], paint) for model in range(len(MODELS)) for paint in PAINTS}
 
     def _dice(self, stream: int) -> Dice:
         return Dice(self._seed, stream)
@@ -149,13 +167,14 @@ class _Street:
         """Add an object ``out_m`` towards the road from a kerb and ``along_m`` to the left of its middle, turned by ``yaw_deg`` from the direction to the road."""
         turn = np.radians(kerb.out_deg)
         ahead, left = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
-        x, y = np.round(np.array(block_centre(kerb.block)) + (kerb.depth_m + out_m) * ahead + along_m * left, 4)
+        x, y = np.round(np.array(_block_centre(kerb.block)) + (kerb.depth_m + out_m) * ahead + along_m * left, 4)
         self.add(mesh, label, name, (float(x), float(y), PAVEMENT_TOP_M), kerb.out_deg + yaw_deg)
 
     def add_block(self, block: int) -> None:
         """Add a block with what is on it and along its kerbs."""
-        inside = "grass" if block == _PARK else "gravel"
-        self.add(pavement(block_centre(block), inside=inside), StreetLabel.PAVEMENT, f"block {block}")
+        plan = part("block", "inside", "grass" if block == _PARK else "gravel")
+        vertices_m = (plan.vertices_m + np.array((*_block_centre(block), 0.0))).round(4)
+        self.add(replace(plan, vertices_m=vertices_m), StreetLabel.PAVEMENT, f"block {block}")
         if block == _PARK:
             self._add_park()
         else:
@@ -165,7 +184,7 @@ class _Street:
     def _add_houses(self, block: int) -> None:
         """Add two rows of buildings with their backs to a yard; a missing building leaves a passage."""
         dice = self._dice(_Stream.BLOCK + block)
-        (cx, cy) = block_centre(block)
+        (cx, cy) = _block_centre(block)
         half_x, half_y = 0.5 * BLOCK_M[0] - PAVEMENT_M, 0.5 * BLOCK_M[1] - PAVEMENT_M
         modern = block % 4 == 3
         for side in ("s", "n"):
@@ -182,7 +201,7 @@ class _Street:
 
     def _add_park(self) -> None:
         dice = self._dice(_Stream.BLOCK + _PARK)
-        (cx, cy) = block_centre(_PARK)
+        (cx, cy) = _block_centre(_PARK)
         for number in range(14):
             x = cx - 20.0 + 40.0 * (number % 5 + 0.5) / 5.0 + dice.number(-2.0, 2.0)
             y = cy - 13.0 + 26.0 * (number // 5 + 0.5) / 3.0 + dice.number(-2.0, 2.0)
@@ -191,22 +210,21 @@ class _Street:
     def _add_furniture(self, block: int) -> None:
         """Add lamp posts, trees and signs along the kerbs; traffic passes with the block on its right."""
         dice = self._dice(_Stream.BLOCK + 100 + block)
-        lamp = lamp_post()
         for kerb in _kerbs(block):
             for row, along in enumerate((-0.28, 0.28)):
-                self._add_beside(kerb, -0.5, along * kerb.length_m, lamp, StreetLabel.LAMP_POST, f"lamp post {kerb}.{row}")
+                self._add_beside(kerb, -0.5, along * kerb.length_m, part("lamp_post"), StreetLabel.LAMP_POST, f"lamp post {kerb}.{row}")
             for row, along in enumerate((-0.14, 0.14)):
                 if dice.chance(0.55):
                     mesh, yaw_deg = _tree(self._seed, 10 * block + 2 * kerb.side + row), dice.number(0.0, 360.0)
                     self._add_beside(kerb, -0.9, along * kerb.length_m, mesh, StreetLabel.TREE, f"tree {kerb}.{row}", yaw_deg)
             # Clockwise traffic passes the south side westwards: the sign before the corner faces east.
-            kind = ("stop", "give_way", "limit", "parking")[(block + kerb.side) % len(SIGN_SIDES)]
-            self._add_beside(kerb, -0.5, -0.5 * kerb.length_m + 8.0, traffic_sign(kind), StreetLabel.TRAFFIC_SIGN, f"{kind} sign {kerb}", 90.0)
+            kind = _SIGNS[(block + kerb.side) % len(_SIGNS)]
+            self._add_beside(kerb, -0.5, -0.5 * kerb.length_m + 8.0, part(f"{kind}_sign"), StreetLabel.TRAFFIC_SIGN, f"{kind} sign {kerb}", 90.0)
 
     def add_outskirts(self) -> None:
         """Add detached houses and trees that close every view along a road."""
         dice = self._dice(_Stream.OUTSKIRTS)
-        half_x, half_y = grid_half_m()
+        half_x, half_y = 1.5 * BLOCK_M[0] + 2.0 * ROAD_M, 1.5 * BLOCK_M[1] + 2.0 * ROAD_M  # of the town, with the outermost roads
         number = 0
         for facing, half, reach, out in (
             ("n", half_x, half_y, (0, -1)),
@@ -233,13 +251,10 @@ class _Street:
         for kerb in (kerb for block in range(len(BLOCKS)) for kerb in _kerbs(block)):
             slots = int((kerb.length_m - 22.0) / 6.5)
             for slot in range(slots):
-                mesh, place = self._drawn_car(dice), dice.number(-0.4, 0.4)
+                mesh, place = _drawn_car(dice), dice.number(-0.4, 0.4)
                 if dice.chance(0.36):
                     along_m = (slot + 0.5 - 0.5 * slots) * 6.5 + place
                     self._add_beside(kerb, 0.5 * PARKING_M, along_m, mesh, StreetLabel.CAR, f"parked car {kerb}.{slot}", -90.0)
-
-    def _drawn_car(self, dice: Dice) -> Mesh:
-        return self._cars[dice.whole(0, len(MODELS) - 1), dice.choice(PAINTS)]
 
     def add_traffic(self, count: int) -> None:
         """Add cars on the blocks' loops in turn; on the platform's loop they leave room for it."""
@@ -249,19 +264,18 @@ class _Street:
             sharing = len(range(loop, count, len(BLOCKS))) + (1 if loop == 0 else 0)
             share = (place + 1 + dice.number(-0.15, 0.15)) / sharing if loop == 0 else (place + dice.number(0.0, 0.3)) / sharing
             track = loop_track(_lane(loop), share, self._origin_m)
-            self.objects.append(SceneObject(mesh=self._drawn_car(dice), placement=track, label=int(StreetLabel.CAR), name=f"car {number}"))
+            self.objects.append(SceneObject(mesh=_drawn_car(dice), placement=track, label=int(StreetLabel.CAR), name=f"car {number}"))
 
     def add_people(self, count: int) -> None:
         """Add pedestrians on the pavements, in both directions, the middle block's first."""
         dice = self._dice(_Stream.PEOPLE)
-        strides = [person(stride_m=stride) for stride in (0.22, 0.30)]
         for number in range(count):
             clockwise, block = number % 2 == 0, (number // 2) % len(BLOCKS)
             inset = 1.7 if clockwise else 2.4
             half_x_m, half_y_m = 0.5 * BLOCK_M[0] - inset, 0.5 * BLOCK_M[1] - inset
-            loop = Loop(block_centre(block), half_x_m, half_y_m, radius_m=3.5, clockwise=clockwise, speed_mps=1.3, corner_mps=1.3)
+            loop = Loop(_block_centre(block), half_x_m, half_y_m, radius_m=3.5, clockwise=clockwise, speed_mps=1.3, corner_mps=1.3)
             track = loop_track(loop, dice.number(0.0, 1.0), self._origin_m, PAVEMENT_TOP_M)
-            mesh = strides[number % len(strides)]
+            mesh = part(f"person_{number % 2}")
             self.objects.append(SceneObject(mesh=mesh, placement=track, label=int(StreetLabel.PERSON), name=f"person {number}"))
 
 

@@ -1,18 +1,26 @@
-"""Tools for the demo street's parts: a collection of convex polygons that becomes a mesh, and random numbers that depend on the seed alone."""
+"""Shapes of the demo street: cars, people, furniture and ground from OBJ files beside this module, trees, and polygons that become a mesh.
+
+Random numbers depend on the seed alone.
+"""
 
 import itertools
 import math
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.assets.obj import read_obj
 from hilsim.rng import Purpose, uniform
 from hilsim.scene.mesh import Mesh
 from hilsim.scene.specs import BUILT_IN_MATERIALS
 
 Point = tuple[float, float, float]
 
+LEAVES = 150
+_FILES = Path(__file__).parent / "parts"
 _DIGITS = 4
 """Vertices are rounded to 0.1 mm, so that the street is the same on machines whose sines differ in the last digit."""
 
@@ -64,15 +72,12 @@ class Shape:
     def box(self, material: str, low: Point, high: Point, *, bottom: bool = False) -> None:
         """Add a box along the axes; most rest on something and need no bottom."""
         (x0, y0, z0), (x1, y1, z1) = low, high
-        self.prism(material, [(x0, y0), (x1, y0), (x1, y1), (x0, y1)], z0, z1)
+        corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+        for (ax, ay), (bx, by) in zip(corners, [*corners[1:], corners[0]], strict=True):
+            self.polygon(material, (ax, ay, z0), (bx, by, z0), (bx, by, z1), (ax, ay, z1))
+        self.polygon(material, *((x, y, z1) for x, y in corners))
         if bottom:
             self.polygon(material, (x0, y0, z0), (x0, y1, z0), (x1, y1, z0), (x1, y0, z0))
-
-    def prism(self, material: str, outline: Sequence[tuple[float, float]], bottom: float, top: float) -> None:
-        """Add a prism: a convex outline, counter-clockwise from above, extruded up to a lid."""
-        for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
-            self.polygon(material, (ax, ay, bottom), (bx, by, bottom), (bx, by, top), (ax, ay, top))
-        self.polygon(material, *((x, y, top) for x, y in outline))
 
     def bands(self, material: str, outlines: Sequence[Sequence[Point]]) -> None:
         """Add the surface between closed outlines of equally many points, each counter-clockwise seen from the last one's side."""
@@ -99,3 +104,45 @@ class Shape:
         materials = tuple(BUILT_IN_MATERIALS[name] for name in self._names)
         vertices: npt.NDArray[np.float64] = np.array(self._vertices, dtype=np.float64).round(_DIGITS)
         return Mesh(vertices, np.array(self._triangles, dtype=np.int32), np.array(self._material, dtype=np.int32), materials)
+
+
+@cache
+def part(name: str, in_place_of: str = "", material: str = "") -> Mesh:
+    """Mesh of a file, with its origin on the ground.
+
+    Args:
+        name: Name of the file without its suffix.
+        in_place_of: Name in the file of a material to replace: ``paint`` of a car, ``inside`` of a block.
+        material: Material that is used instead.
+    """
+    [found] = read_obj(_FILES / f"{name}.obj").parts
+    materials = tuple(BUILT_IN_MATERIALS[material if known == in_place_of else known] for known in found.names)
+    return Mesh(found.vertices, found.triangles.astype(np.int32), found.material.astype(np.int32), materials)
+
+
+def tree(dice: Dice) -> Mesh:
+    """Mesh of a tree: a trunk, three boughs and a crown of single leaves (each represents a clump), through which some pulses pass."""
+    shape = Shape()
+    trunk_m, radius_m, crown_m = dice.number(2.3, 3.0), dice.number(1.4, 2.1), dice.number(1.6, 2.6)
+    centre = np.array([0.0, 0.0, trunk_m + 0.8 * crown_m])
+    shape.tube("wood", (0.0, 0.0, 0.0), (0.0, 0.0, trunk_m), (0.17, 0.12), 8)
+    for bough in range(3):
+        turn = math.tau * bough / 3 + dice.number(0.0, 1.0)
+        tip = (0.6 * radius_m * math.cos(turn), 0.6 * radius_m * math.sin(turn), float(centre[2]) + dice.number(-0.2, 0.6))
+        shape.tube("wood", (0.0, 0.0, trunk_m - 0.1), tip, (0.09, 0.03), 5)
+    for _ in range(LEAVES):
+        up, turn, depth = dice.number(-1.0, 1.0), dice.number(0.0, math.tau), dice.number(0.55, 1.0)
+        level = math.sqrt(1.0 - up * up)
+        place = centre + depth * np.array([radius_m * level * math.cos(turn), radius_m * level * math.sin(turn), crown_m * up])
+        _leaf(shape, dice, place)
+    return shape.mesh()
+
+
+def _leaf(shape: Shape, dice: Dice, place: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
+    spread, tilt, size = dice.number(0.0, math.tau), dice.number(-0.8, 0.8), dice.number(0.28, 0.5)
+    corners: list[Point] = []
+    for k in range(3):
+        turn = spread + math.tau * k / 3
+        x, y, z = place + size * np.array([math.cos(turn), math.sin(turn) * math.cos(tilt), math.sin(turn) * math.sin(tilt)])
+        corners.append((float(x), float(y), float(z)))
+    shape.polygon("leaves", *corners)

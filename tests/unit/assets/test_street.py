@@ -5,12 +5,12 @@ import hashlib
 import numpy as np
 import pytest
 
+from hilsim.assets.street.street import StreetLabel, street_objects, street_platform_track
 from hilsim.geometry.poses import Pose
 from hilsim.geometry.rotations import matrix_from_quaternion
 from hilsim.geometry.tracks import top_speed_mps, track_pose
 from hilsim.render.cpu import cast_rays
 from hilsim.scene.specs import SceneSpec
-from hilsim.scene.street.street import StreetLabel, street_objects, street_platform_track
 from hilsim.scene.world import build_world
 
 STREET = SceneSpec(generator="street", generator_seed=1)
