@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from hilsim.analysis.ground import Ground, Reason, fit_ground
 from hilsim.background.files.cloud import map_points_m
-from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker, Stretch, with_share
+from hilsim.background.job import MapJob, MappedCapture, Motion, PartialMapMaker, Stretch
 from hilsim.background.movement import Change, check_standing
 from hilsim.background.part import Advance, Batches, FoundSensor, GridSetting
 from hilsim.background.partial import CaptureShare, PartialMap, check_size, merge
@@ -247,6 +247,7 @@ async def generate_live(
         found = choose(survey(waiting, sensor), sensor, where)
         raise CaptureError(f"{where}: must send for at least {min(1.0, seconds / 4):g} s, got {found.packets} packets of {found}")
     parts.append(maker.take())
-    whole = with_share(merge(parts), CaptureShare(name=where, packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns))
+    share = CaptureShare(name=where, packets=maker.packets, first_ns=maker.first_ns, last_ns=maker.last_ns)
+    whole = replace(merge(parts), captures=(share,))
     change = check_standing(parts[0], parts[-1], f"{where}: from the first to the last third")
     return _formed(job, found, whole, rule, [change], [], pose)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -151,7 +151,7 @@ def map_capture(job: MapJob, path: Path, advance: Advance = lambda _: None, thre
     whole = merge(counted.thirds)
     if not whole.returns:
         raise CaptureError(f"{path}: must hold returns of {sensor}, got none in {counted.packets:,} packets")
-    return MappedCapture(with_share(whole, share), seen, (*source.notes, *notes))
+    return MappedCapture(replace(whole, captures=(share,)), seen, (*source.notes, *notes))
 
 
 def _counted(job: MapJob, sensor: FoundSensor, path: Path, advance: Advance, where: str, threads: int) -> tuple[_Counted, tuple[str, ...]]:
@@ -256,11 +256,6 @@ def check_covered(motion: Motion, begin_ns: int, first_ns: int, last_ns: int, wh
         raise CaptureError(
             f"{where}: the poses must cover the packets' times, {first_s:.3f} to {last_s:.3f} s, got poses from {known_s[0]:.3f} to {known_s[1]:.3f} s"
         )
-
-
-def with_share(partial: PartialMap, share: CaptureShare) -> PartialMap:
-    """Counts with their share, as those of one capture."""
-    return PartialMap(grid=partial.grid, rows=partial.rows, returns=partial.returns, empty=partial.empty, outside=partial.outside, captures=(share,))
 
 
 def surveyed(job: MapJob, path: Path) -> FoundSensor:
