@@ -5,9 +5,10 @@ imports nothing of another's. This is the one place that knows the folder: the e
 """
 
 import importlib
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata, util
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 OWN = ("velodyne", "cepton", "ouster")
 """Families that hilsim has itself, in the order in which a packet is tried; the first is the default of profiles."""
@@ -39,10 +40,11 @@ def _home_elsewhere(family: str) -> str:
     return home if last == "family" else ""
 
 
-def family_parts(name: str) -> dict[str, ModuleType]:
+@cache
+def family_parts(name: str) -> Mapping[str, ModuleType]:
     """Module ``name`` of each family that has one, in the order of ``family_names``."""
     found = ((family, family_part(family, name)) for family in family_names())
-    return {family: module for family, module in found if module is not None}
+    return MappingProxyType({family: module for family, module in found if module is not None})
 
 
 def part_of(family: type, name: str) -> ModuleType | None:

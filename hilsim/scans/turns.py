@@ -1,10 +1,13 @@
 """Number of the scan of each point, from the azimuths of a turning head."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.emulator.lidar import LidarEmulator
+from hilsim.sensor.clock import rig_from_device
 from hilsim.units import TURN_CDEG
 
 _BACK_CDEG = 100
@@ -69,6 +72,46 @@ class HeadTurns:
         self._turned_cdeg, self._azimuth_cdeg = int(turned[-1]), int(azimuth_cdeg[-1])
         point_turn = np.floor((turned[packet] + within) / TURN_CDEG).astype(np.int64)
         return Numbered(point_turn, turned // TURN_CDEG, int((turned[-1] - _BEHIND_CDEG) // TURN_CDEG))
+
+
+Columns = Callable[[LidarEmulator, int, npt.NDArray[np.uint8]], tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+"""Azimuths, 0.01 degrees, of what fires together in packets of an emulated lidar from an index on, and its device times in nanoseconds, ``int64[n]`` each."""
+
+
+class TurnStarts:
+    """Finder of turns of an emulated lidar, which begin at azimuth 0, interpolated between azimuths as for firings."""
+
+    def __init__(self, lidar: LidarEmulator, columns: Columns) -> None:
+        """Find turns by what ``columns`` reads of packets."""
+        self._lidar, self._columns = lidar, columns
+        self._before: tuple[int, int, int] | None = None
+        """Device time and total angle at the last column, and the largest angle until then, so that a step back by noise passes no azimuth twice."""
+
+    def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
+        """As ``hilsim.scans.part.ScanStarts.find``."""
+        azimuth, column_ns = self._columns(self._lidar, first_packet, payloads)
+        found: list[int] = []
+        if self._before is None:
+            turned = np.cumsum(np.concatenate([azimuth[:1], _forward(np.diff(azimuth))]))
+            if first_packet == 0 and azimuth.size > 1 and azimuth[0] <= turned[1] - turned[0]:
+                found.append(self._rig_ns(0.0))  # it was switched on at azimuth 0: the turn is complete
+        else:
+            before_ns, turned_before, _ = self._before
+            steps = _forward(np.diff(azimuth, prepend=turned_before % TURN_CDEG))
+            turned = np.cumsum(np.concatenate([[turned_before], steps]))
+            column_ns = np.concatenate([[before_ns], column_ns])
+        farthest = np.maximum.accumulate(turned)
+        if self._before is not None:
+            farthest = np.maximum(farthest, self._before[2])
+        for column in np.flatnonzero(np.diff(farthest // TURN_CDEG)) + 1:
+            passed = farthest[column] // TURN_CDEG * TURN_CDEG
+            share = (passed - turned[column - 1]) / (turned[column] - turned[column - 1])
+            found.append(self._rig_ns(column_ns[column - 1] + share * (column_ns[column] - column_ns[column - 1])))
+        self._before = int(column_ns[-1]), int(turned[-1]), int(farthest[-1])
+        return found
+
+    def _rig_ns(self, device_ns: float) -> int:
+        return int(rig_from_device(self._lidar.plan.clock, round(device_ns)))
 
 
 def _forward(step_cdeg: npt.NDArray[Any], back_cdeg: int = _BACK_CDEG) -> npt.NDArray[Any]:

@@ -19,15 +19,13 @@ from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.scans.part import ScansPart
 from hilsim.scans.points import DECODED_DTYPE
 from hilsim.scans.stream import SensorStream
-from hilsim.scans.turns import HeadTurns
-from hilsim.sensor.clock import rig_from_device
-from hilsim.units import HOUR_NS, TURN_CDEG
+from hilsim.scans.turns import HeadTurns, TurnStarts
+from hilsim.units import HOUR_NS
 
 if TYPE_CHECKING:
     from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 _FLAGS = [flag[1] for flag in BLOCK_FLAGS]
-_BACKWARDS_CDEG = 100  # largest apparent backward step by the encoder's noise; no head turns by almost a whole turn between blocks
 
 
 class VelodyneDecoder:
@@ -85,54 +83,18 @@ def _returns(payload: bytes) -> tuple[str, ...]:
     return ("last" if mode is ReturnMode.LAST else "strongest",)
 
 
-class _TurnStarts:
-    """Finder of turns, which begin at azimuth 0, interpolated between the azimuths of blocks as for firings."""
-
-    def __init__(self, lidar: LidarEmulator) -> None:
-        self._lidar = lidar
-        self._before: tuple[int, int, int] | None = None
-        """Device time and total angle at the last block, and the largest angle until then, so that a step back by noise passes no azimuth twice."""
-
-    def find(self, first_packet: int, payloads: npt.NDArray[np.uint8]) -> list[int]:
-        packets = payloads.view(DATA_PACKET_DTYPE).reshape(-1)
-        returns = RETURNS_BY_MODE_BYTE[packets["return_mode"]]
-        has_own_time = np.arange(BLOCKS) % returns[:, np.newaxis] == 0  # the second block of a pair repeats the first one's
-        azimuth = packets["blocks"]["azimuth"][has_own_time].astype(np.int64)
-        block_ns = np.concatenate([self._block_times_ns(first_packet + row) for row in range(returns.size)])
-        found: list[int] = []
-        if self._before is None:
-            turned = np.cumsum(np.concatenate([azimuth[:1], _steps(azimuth)]))
-            if first_packet == 0 and azimuth.size > 1 and azimuth[0] <= turned[1] - turned[0]:
-                found.append(self._rig_ns(0.0))  # it was switched on at azimuth 0: the turn is complete
-        else:
-            before_ns, turned_before, _ = self._before
-            turned = np.cumsum(np.concatenate([[turned_before], _steps(np.concatenate([[turned_before % TURN_CDEG], azimuth]))]))
-            block_ns = np.concatenate([[before_ns], block_ns])
-        farthest = np.maximum.accumulate(turned)
-        if self._before is not None:
-            farthest = np.maximum(farthest, self._before[2])
-        for block in np.flatnonzero(np.diff(farthest // TURN_CDEG)) + 1:
-            passed = farthest[block] // TURN_CDEG * TURN_CDEG
-            share = (passed - turned[block - 1]) / (turned[block] - turned[block - 1])
-            found.append(self._rig_ns(block_ns[block - 1] + share * (block_ns[block] - block_ns[block - 1])))
-        self._before = int(block_ns[-1]), int(turned[-1]), int(farthest[-1])
-        return found
-
-    def _block_times_ns(self, packet: int) -> npt.NDArray[np.int64]:
-        """Device times of the first firings of a packet's blocks, without the second blocks of pairs."""
-        plan = self._lidar.at_packet(packet).plan
+def _blocks(lidar: LidarEmulator, first_packet: int, payloads: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Azimuths of blocks, without the second blocks of pairs, which repeat the first ones', and device times of their first firings."""
+    packets = payloads.view(DATA_PACKET_DTYPE).reshape(-1)
+    returns = RETURNS_BY_MODE_BYTE[packets["return_mode"]]
+    has_own_time = np.arange(BLOCKS) % returns[:, np.newaxis] == 0
+    times_ns = []
+    for packet in range(first_packet, first_packet + returns.size):
+        plan = lidar.at_packet(packet).plan
         sequence = np.zeros(plan.sequences_per_packet, np.int64)
         write_sequences_of(plan, packet, sequence)
-        return sequence[:: max(RECORDS_PER_BLOCK // plan.firing_offset_ns.size, 1)] * plan.sequence_ns
-
-    def _rig_ns(self, device_ns: float) -> int:
-        return int(rig_from_device(self._lidar.plan.clock, round(device_ns)))
-
-
-def _steps(azimuth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Steps from each azimuth to the next in 0.01 deg, forwards except for noise."""
-    step = np.diff(azimuth) % TURN_CDEG
-    return np.where(step > TURN_CDEG - _BACKWARDS_CDEG, step - TURN_CDEG, step)
+        times_ns.append(sequence[:: max(RECORDS_PER_BLOCK // plan.firing_offset_ns.size, 1)] * plan.sequence_ns)
+    return packets["blocks"]["azimuth"][has_own_time].astype(np.int64), np.concatenate(times_ns)
 
 
 def _sentence(payload: bytes) -> bytes:
@@ -144,7 +106,7 @@ PART = ScansPart(
     serial=lambda _payload, _metadata: "",
     begin=lambda sensor, _first, publish, pose, _metadata: SensorStream(sensor, VelodyneDecoder(), publish, pose),
     decoder=lambda _first, _where, model, _metadata: VelodyneDecoder(model),
-    starts=_TurnStarts,
+    starts=lambda lidar: TurnStarts(lidar, _blocks),
     returns=_returns,
     models=tuple(BY_NAME),
     stamp_cycle_ns=HOUR_NS,

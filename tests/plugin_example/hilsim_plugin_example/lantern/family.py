@@ -1,8 +1,4 @@
-"""A family of its own: eight beams that all fire at once, in packets of a made-up form, with kernels from here.
-
-A packet is ``LNTN``, the number of its first column (uint32), then 50 columns of an azimuth (uint16, hundredths of a degree) and eight times a distance (uint16, cm)
-and a reflectivity (uint8); all little-endian.
-"""
+"""Family of the Lanterns: keys of their profiles, and the plan for kernels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,38 +14,12 @@ from hilsim.plugins import (
     LidarSpec,
     LinkStyle,
     family_kernels,
-    kernel,
     turning_head,
 )
+from hilsim_plugin_example.lantern.points import STEP_DEG
+from hilsim_plugin_example.lantern.protocol import BEAMS, COLUMNS, MARK, PACKET, PORT, RATE_HZ, encode
 
-BEAMS, COLUMNS = 8, 50
-COLUMN_SIZE = 2 + 3 * BEAMS
-PACKET_SIZE = 8 + COLUMNS * COLUMN_SIZE
-COLUMN_NS, RATE_HZ = 100_000, 10
 STYLE = LinkStyle(ttl=64, dont_fragment=True, counting_identification=True, udp_checksum=True)
-
-
-@kernel
-def _put(value: int, size: int, payload: Any, at: int) -> None:
-    """Write a number, the lowest byte first."""
-    for byte in range(size):
-        payload[at + byte] = (value >> (8 * byte)) & 0xFF
-
-
-@kernel
-def encode(own: Any, plan: Any, packet: int, returns: Any, counts: Any, offset: int, payload: Any) -> None:  # noqa: ARG001 - as of any family
-    """Write data packet ``packet`` to ``payload[offset:]``."""
-    for place in range(4):
-        payload[offset + place] = own.mark[place]
-    _put(packet * COLUMNS, 4, payload, offset + 4)
-    at = offset + 8
-    for column in range(COLUMNS):
-        _put(returns.azimuth_cdeg[column], 2, payload, at)
-        at += 2
-        for beam in range(BEAMS):
-            _put(returns.distance[0, column, beam], 2, payload, at)
-            payload[at + 2] = returns.reflectivity[0, column, beam]
-            at += 3
 
 
 @family_kernels(encode=encode)
@@ -110,6 +80,7 @@ class LanternFamily(LidarFamily[LanternSpec]):
     capture_stamps: ClassVar[Literal["ns", "us"]] = "ns"
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.STRONGEST, EchoChoice.SECOND_STRONGEST)
     is_known_by_source: ClassVar[bool] = True
+    interface_ports: ClassVar[tuple[str, ...]] = ("port",)
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """A Lantern reports one return."""
@@ -117,7 +88,7 @@ class LanternFamily(LidarFamily[LanternSpec]):
 
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
         """Columns; nothing is sent beside them."""
-        return FlowLayout("data", 4500, data_port or 4500, STYLE), FlowLayout("nothing", 4501, position_port or 4501, STYLE)
+        return FlowLayout("data", PORT, data_port or PORT, STYLE), FlowLayout("nothing", PORT + 1, position_port or PORT + 1, STYLE)
 
     @property
     def pace(self) -> str:
@@ -146,8 +117,8 @@ class LanternFamily(LidarFamily[LanternSpec]):
     def complete(self, plan: Any, *, seed: int, stream: int, utc_epoch_ns: int) -> Any:  # noqa: ARG002 - it draws nothing
         """Beams at their elevations, a head, and packets."""
         return plan._replace(
-            own=LanternPlan(np.frombuffer(b"LNTN", np.uint8)),
+            own=LanternPlan(np.frombuffer(MARK, np.uint8)),
             head=turning_head(RATE_HZ),
-            elevation_deg=self.spec.top_deg - 3.0 * np.arange(BEAMS),
-            data_size=PACKET_SIZE,
+            elevation_deg=self.spec.top_deg - STEP_DEG * np.arange(BEAMS),
+            data_size=PACKET.itemsize,
         )
