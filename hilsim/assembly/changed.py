@@ -244,7 +244,7 @@ class RigState:
         self._enforce_unheard(number, "its clock")
         former = self.settings[number]
         if not former.family.has_pulse_input:
-            raise ConfigError(f"sensor must be a Velodyne, which has an input for a pulse, got a {former.spec.model}")
+            raise ConfigError(f"sensor must have an input for a pulse, as a Velodyne has, got a {former.spec.model}")
         return self._with_setting(number, replace(former, pulse=PulseState(pps=change.pps, utc_epoch_ns=change.utc_epoch_ns)))
 
     def _with_sensor(self, change: SensorChange) -> Self:

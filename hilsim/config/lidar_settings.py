@@ -102,7 +102,7 @@ def _time_rules(sensor: SensorSpec, family: type[LidarFamily[Any]], model: str) 
     if given is None:
         return []
     return [
-        (family.has_pulse_input, f"time_input must not be given for a {model}: only a Velodyne has such an input"),
+        (family.has_pulse_input, f"time_input must not be given for a {model}: it has no such input"),
         (sensor.clock.sync == "auto", f'clock.sync must be "auto" with time_input, got "{sensor.clock.sync}"'),
         (sensor.gps is None or not given.nmea, "gps must not be given with time_input.nmea: sentences come from outside"),
     ]

@@ -16,7 +16,6 @@ SceneLike: TypeAlias = str | PathLike[str] | Mapping[str, Any]
 _WORLD = ("scene", "weather", "platform", "seed")
 _MOUNT = ("mount_position_m", "mount_rotation_deg")
 _ROOF_M = 1.9
-_WITH_POSITIONS = ("velodyne", "ouster")
 """Families with a second port: of position packets, and of inertial packets."""
 _LATE_LIMIT_US = 500_000.0
 """Late limit: for a test on a stalled machine, a late packet is better than none."""
@@ -111,9 +110,13 @@ def has_position_port(model: str) -> bool:
     Raises:
         ConfigError: there is no such model.
     """
-    from hilsim.config.profiles import read_profile  # noqa: PLC0415 - it imports NumPy, which a plug-in of pytest must not
+    from hilsim.config.lidar_settings import sensor_lidar  # noqa: PLC0415 - it imports NumPy, which a plug-in of pytest must not
+    from hilsim.config.sensor_table import SensorSpec  # noqa: PLC0415
+    from hilsim.sensor.optics.weather import WeatherSpec  # noqa: PLC0415
 
-    return bool(read_profile(_profile(model)).get("family", "velodyne") in _WITH_POSITIONS)
+    setting = sensor_lidar(SensorSpec(name="sensor", profile=str(_profile(model))), WeatherSpec(), 0, Path.cwd() / "rig.toml")
+    data, position = setting.family.flows(None, None)
+    return data.destination_port != position.destination_port
 
 
 def _profile(model: str) -> Path:

@@ -19,7 +19,7 @@ class Continuation(NamedTuple):
         origin_sequence: ``LidarPlan.origin_sequence``.
         head: ``LidarPlan.head``; None: of the setting.
         stamp_offset_ns: ``DeviceClock.stamp_offset_ns``; None: of the setting.
-        frame_sequence: ``OusterPlan.frame_sequence``; None: of the setting.
+        frame_sequence: ``frame_sequence`` of the family's own plan; None: of the setting.
     """
 
     origin_packet: int = 0
@@ -50,8 +50,8 @@ def continue_from(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, 
     """Beginning of a changed lidar, and the values that it takes over.
 
     A change of the returns reported begins with the next packet, whose last bytes name them; so does one of what a limited field of view produces,
-    because the packets are filled with it. Any other one begins with the next firing. An Ouster that sends other packets has been initialised anew: it begins
-    with the first turn of its new mode.
+    because the packets are filled with it. Any other one begins with the next firing. A sensor that counts its turns (``frame_sequence``) and sends other packets
+    has been initialised anew: it begins with the first turn of its new mode.
 
     Args:
         former: The plan before.
@@ -85,7 +85,7 @@ def _next_packet(plan: LidarPlan, at_ns: int) -> tuple[int, int, int]:
 
 
 def _counts_turns(plan: LidarPlan) -> bool:
-    """Whether packets have the number of their turn, as those of an Ouster."""
+    """Whether packets have the number of their turn."""
     return hasattr(plan.own, "frame_sequence")
 
 
@@ -98,7 +98,7 @@ def _initialised(former: LidarPlan, plan: LidarPlan, at_ns: int) -> tuple[int, C
 
 
 def _sends_alike(former: LidarPlan, plan: LidarPlan) -> bool:
-    """Whether two plans of an Ouster send the same packets, but for what they measure."""
+    """Whether two plans of a sensor that counts its turns send the same packets, but for what they measure."""
     return (
         _is_equal(former.clock._replace(stamp_offset_ns=0), plan.clock._replace(stamp_offset_ns=0))
         and former.sequence_ns == plan.sequence_ns

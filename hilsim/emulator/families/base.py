@@ -88,9 +88,9 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     def web_rules(self, web: Any, network: Any) -> Iterator[tuple[bool, str]]:  # noqa: ARG002 - of interest to families with one
         """Yield the family's rules for the tables ``[sensor.web]`` and ``[sensor.network]`` of a sensor that has the former."""
-        yield bool(self.interface_ports), f"web must not be given for a {self.spec.model}: a Velodyne and an Ouster have one"
+        yield bool(self.interface_ports), f"web must not be given for a {self.spec.model}: it has no interface"
         alone = not web.discovery and web.commands_port == type(web)().commands_port
-        yield alone, f"web.discovery and web.commands_port must not be given for a {self.spec.model}: an Ouster has them"
+        yield alone, f"web.discovery and web.commands_port must not be given for a {self.spec.model}: it has neither"
 
     @abstractmethod
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
@@ -215,4 +215,4 @@ class LidarFamily(ABC, Generic[SpecT]):
         raise ValueError(self._without_background())
 
     def _without_background(self) -> str:
-        return f"a background must not be given for a {self.spec.model}: maps are made of captures of a Velodyne or a Cepton-style sensor"
+        return f"a background must not be given for a {self.spec.model}: no maps are made of captures of such a sensor"

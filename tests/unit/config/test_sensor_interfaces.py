@@ -19,9 +19,9 @@ def rig(directory, profile, web="", network="", ouster=""):
 @pytest.mark.parametrize(
     ("profile", "web", "fault"),
     [
-        ("hr80w-like", "port = 0", "web must not be given for a HR80W-like: a Velodyne and an Ouster have one"),
+        ("hr80w-like", "port = 0", "web must not be given for a HR80W-like: it has no interface"),
         ("os1-32", 'serial = "1"', r"web\.serial must not be given for an Ouster: ouster\.serial says it"),
-        ("vlp16", "discovery = true", r"web\.discovery and web\.commands_port must not be given for a VLP-16: an Ouster has them"),
+        ("vlp16", "discovery = true", r"web\.discovery and web\.commands_port must not be given for a VLP-16: it has neither"),
         ("vlp16", "commands_port = 7000", r"web\.discovery and web\.commands_port must not be given for a VLP-16"),
         ("os1-32", "commands_port = 70000", "commands_port must be 0 to 65535, got 70000"),
         ("vlp16", 'destinations = ["10.0.0.1/8"]', 'destinations must be IPv4 networks like "192.168.1.0/24", got "10.0.0.1/8"'),

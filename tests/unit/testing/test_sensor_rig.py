@@ -38,7 +38,7 @@ def test_a_rig_files_world_is_taken_with_its_mount_and_directory(tmp_path):
 
 def test_a_model_of_a_file_is_found_from_any_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.toml").write_text('family = "cepton"\n')
+    (tmp_path / "mine.toml").write_text('like = "hr80w-like"\n')
     assert rig("mine.toml").table["sensor"][0]["profile"] == str(tmp_path / "mine.toml")
     assert not has_position_port("mine.toml")
 
