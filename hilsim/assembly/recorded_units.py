@@ -1,47 +1,40 @@
 """From a replay with ``overlay = true`` to the objects in its recorded points: the recorded unit, its place, and what there is to see."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assets.trajectories import load_trajectory
-from hilsim.background.survey import survey
-from hilsim.capture.batches import CaptureBatches
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.emulator.insertion.insertion import Inserter
-from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit, build_cepton_unit, build_velodyne_unit
+from hilsim.emulator.insertion.part import InsertionPart, RecordedSensor
+from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit
 from hilsim.errors import CaptureError, ConfigError
-from hilsim.families.cepton.recognition import CeptonKind
-from hilsim.families.velodyne.protocol.models import BY_NAME, Model
-from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
 from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import INSERTED_OBJECTS
 from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.registry import family_parts
 from hilsim.replay.flows import find_rule
-from hilsim.replay.inserting.unit_noise import UnitStatistics, measure_cepton, measure_velodyne
+from hilsim.replay.inserting.unit_noise import measured_noise_m
 from hilsim.replay.specs import ReplaySpec
 from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
-from hilsim.sensor.response import Response, build_response
+from hilsim.sensor.response import build_response
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.specs import LidarSpec
 
 _STREAMS = 20_000
 """First random stream of recorded units, above those of sensors and of rovers' lidars."""
-_PROFILES = {"VLP-16": "vlp16", "Puck Hi-Res": "vlp16", "HDL-32E": "hdl32e"}
-_OTHER_PROFILE = "vlp16"
 _MEASURED_PACKETS = 4000
-_POINTS = VelodyneKind.DATA, CeptonKind.STDV
 
 
 def moving_world(objects: Sequence[SceneObject], live: LiveKeys = NO_LIVE_KEYS) -> EditableWorld:
@@ -53,14 +46,6 @@ def moving_world(objects: Sequence[SceneObject], live: LiveKeys = NO_LIVE_KEYS) 
     INSERTED_OBJECTS.enforce(len(objects), "scene", ConfigError)
     movers = [replace(thing, placement=fixed_track(thing.placement)) if isinstance(thing.placement, Pose) else thing for thing in objects]
     return EditableWorld.of(movers, build_world(movers, live=live))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Recording:
-    """A capture's beginning: the model of the one sensor whose points are replayed, None for a Cepton, and its first payloads."""
-
-    model: Model | None
-    payloads: list[bytes]
 
 
 def has_overlay(rig: Rig) -> bool:
@@ -83,9 +68,8 @@ def build_inserter(rig: Rig, number: int, scenery: Scenery) -> Inserter:
     """
     spec = rig.spec.replay[number]
     where = f"{rig.path}: replay[{number}]"
-    recording = _read(rig, spec, where)
     mount = extrinsics(spec.mount_position_m, spec.mount_rotation_deg)
-    unit = _unit(rig, spec, _STREAMS + number, recording, mount, where)
+    unit = _unit(rig, spec, _STREAMS + number, mount, where)
     return Inserter(unit, _track(rig, spec, scenery, where), moving_world(scenery.objects, scenery.world.live).world)
 
 
@@ -98,52 +82,39 @@ def _track(rig: Rig, spec: ReplaySpec, scenery: Scenery, where: str) -> PoseTrac
     return fixed_track(scenery.still_at)
 
 
-def _read(rig: Rig, spec: ReplaySpec, where: str) -> _Recording:
+def _read(rig: Rig, spec: ReplaySpec, where: str) -> tuple[RecordedSensor, InsertionPart]:
+    """The one sensor whose points are replayed, by the capture's beginning, and its family's part."""
     path = rig.directory / spec.file
+    parts = {family: module.PART for family, module in family_parts("insertion").items()}
     payloads: dict[tuple[str, PacketKind], list[bytes]] = {}
     read, names = 0, SensorNames()
     for datagram in CaptureFile(path).datagrams():
-        name = names.of(datagram)
-        kind = recognise(datagram.payload)
-        if kind in _POINTS and find_rule(spec.flow, datagram.flow) is not None:
+        name, kind = names.of(datagram), recognise(datagram.payload)
+        if kind.facts.is_decoded and kind.facts.family in parts and find_rule(spec.flow, datagram.flow) is not None:
             payloads.setdefault((name, kind), []).append(datagram.payload)
             read += 1
             if read >= _MEASURED_PACKETS:
                 break
     if len(payloads) != 1:
-        found = ", ".join(f"{address} ({kind})" for address, kind in payloads) or "none"
-        raise CaptureError(
-            f"{path}: an overlay must have the points of one Velodyne, or STDV points of one Cepton, got {found}: choose one by {where}.flow"
-        )
-    (address, kind), chosen = next(iter(payloads.items()))
-    sensor = next(each for each in survey(iter(CaptureBatches(path)), address) if each.address == address and each.source.kind is kind)
-    model = BY_NAME.get(sensor.source.model)
-    if kind is VelodyneKind.DATA and model is None:
-        raise CaptureError(f"{path}: an overlay must have a model whose lasers are known ({', '.join(BY_NAME)}), got {sensor}")
-    return _Recording(model=model, payloads=chosen)
+        found = ", ".join(f"{name} ({parts[kind.facts.family].packets})" for name, kind in payloads) or "none"
+        known = " or ".join(part.packets for part in parts.values())
+        raise CaptureError(f"{path}: an overlay must have {known}, of one sensor, got {found}: choose one by {where}.flow")
+    ((name, kind), chosen) = next(iter(payloads.items()))
+    part = parts[kind.facts.family]
+    return part.recorded(chosen, f"{path}: {name}"), part
 
 
-def _unit(rig: Rig, spec: ReplaySpec, stream: int, recording: _Recording, mount: Pose, where: str) -> RecordedUnit:
-    model = recording.model
-    if model is None and not spec.profile:
-        raise ConfigError(f"{where}.profile must be given for an overlay of a Cepton's points, got none")
-    profile = _profile(rig, spec.profile or _PROFILES.get(model.name if model else "", _OTHER_PROFILE), where)
+def _unit(rig: Rig, spec: ReplaySpec, stream: int, mount: Pose, where: str) -> RecordedUnit:
+    recorded, part = _read(rig, spec, where)
+    if not (spec.profile or recorded.profile):
+        raise ConfigError(f"{where}.profile must be given for an overlay of {part.packets}, got none")
+    profile = _profile(rig, spec.profile or recorded.profile, where)
     profile = replace(profile, signal=SignalSpec())  # the model's grid would be right only with the unit's own correction, which is not known
-    beam = build_beam(replace(profile.beam, receiver_offset_mm=0.0), spec.sub_rays)
-    if model is None:
-        response = build_response(profile, seed=rig.spec.seed, stream=stream)
-        return build_cepton_unit(response, beam, mount, _noise_m(measure_cepton(recording.payloads), response))
-    statistics = measure_velodyne(recording.payloads, model.geometry)
-    response = _velodyne_response(build_response(profile, seed=rig.spec.seed, stream=stream), model)
-    return build_velodyne_unit(
-        model.geometry,
-        response,
-        beam,
-        mount,
-        _noise_m(statistics, response),
-        stamps_last_firing=model.stamps_last_firing,
-        no_return=np.array(statistics.no_return, np.uint8),
-    )
+    response = build_response(profile, seed=rig.spec.seed, stream=stream)
+    noise_m = measured_noise_m(recorded.ranges)
+    if noise_m is None:  # the profile's for strong echoes
+        noise_m = np.full((len(BYTE_CLASSES) + 1, len(RANGE_CLASSES_M) + 1), response.noise_m)
+    return recorded.unit(response, build_beam(replace(profile.beam, receiver_offset_mm=0.0), spec.sub_rays), mount, noise_m)
 
 
 def _profile(rig: Rig, name: str, where: str) -> LidarSpec:
@@ -152,18 +123,3 @@ def _profile(rig: Rig, name: str, where: str) -> LidarSpec:
     except ConfigError as error:
         raise ConfigError(f"{where}.{error}") from error
     return parse_profile(read_profile(path), str(path))
-
-
-def _velodyne_response(response: Response, model: Model) -> Response:
-    """Response of a profile with the unit and the limits of a model's ranges."""
-    unit_m = model.geometry.distance_unit_mm * 1e-3
-    return response._replace(
-        unit_m=unit_m, range_min_m=model.floor_raw * unit_m, range_max_m=model.farthest_raw * unit_m, code_max=model.limit_raw, is_cepton=False
-    )
-
-
-def _noise_m(statistics: UnitStatistics, response: Response) -> npt.NDArray[np.float64]:
-    """Range noise as measured, or the profile's for strong echoes where the recording is too short."""
-    if statistics.noise_m is not None:
-        return statistics.noise_m
-    return np.full((len(BYTE_CLASSES) + 1, len(RANGE_CLASSES_M) + 1), response.noise_m)

@@ -13,14 +13,13 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.emulator.families.own import BLOCKS, COLUMNS, FIRINGS
+from hilsim.emulator.families.own import COLUMNS, FIRINGS
 from hilsim.emulator.families.packets import is_representable, order_of_returns
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_packet_from, write_deadlines
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
-from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK
 from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
 from hilsim.scene.world import World
@@ -63,7 +62,7 @@ _LABEL_ALONE, _LABEL_CHOSEN = constant(BackgroundLabel.ALONE), constant(Backgrou
 _FOR_EVER_NS = 1 << 62
 _OF_SURFACE, _IN_MIRROR = constant(Cause.SURFACE), constant(Cause.MIRROR)
 _SUB_RAY = MIRRORED - 1
-_RECORDS, _ONE, _NO_ROW = constant(RECORDS_PER_BLOCK), constant(1), constant(0)
+_ONE, _NO_ROW = constant(1), constant(0)
 
 
 class Truth(NamedTuple):
@@ -301,9 +300,9 @@ def note_returns(
     distance, reported_echo = returns.distance, returns.echo
     return_count, sequences, channels = distance.shape
     order = order_of_returns(plan)
-    is_interleaved = order != BLOCKS
-    sequences_per_block = _ONE if is_interleaved else max(_RECORDS // channels, _ONE)
-    banks = _ONE if is_interleaved else max(channels // _RECORDS, _ONE)
+    is_interleaved = order <= 0
+    sequences_per_block = _ONE if is_interleaved else max(order // channels, _ONE)
+    banks = _ONE if is_interleaved else max(channels // order, _ONE)
     bank_channels = channels // banks
     outer, inner = (_ONE, return_count) if is_interleaved else (return_count, _ONE)
     sub_rays = plan.beam.share.size

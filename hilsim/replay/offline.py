@@ -12,8 +12,8 @@ import numpy.typing as npt
 from hilsim.capture.pcap import CaptureFile
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.insertion.firings import MOST_FIRINGS, RETURNS
 from hilsim.emulator.insertion.insertion import Inserter, insert_recorded
+from hilsim.emulator.insertion.unit import MOST_FIRINGS, RETURNS
 from hilsim.emulator.retime import StampClock, retime
 from hilsim.emulator.truth import Truth, allocate_truth
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers

@@ -10,7 +10,7 @@ kernel                                                                 called
 ``first_sequence(own, plan, packet) -> int``                           to find a packet's first firing sequence; -1: packets follow each other without gaps
 ``packet_before(own, plan, device_ns) -> int``                         to find a packet that begins at or before a device time; -1 where the former is
 ``fits(own, plan, channel, firing_ns, distance) -> bool``              to find out whether a packet can represent a return; one that it cannot is not sent
-``returns_order(own) -> int``                                          for the ground truth: ``BLOCKS``, ``FIRINGS`` or ``COLUMNS``
+``returns_order(own) -> int``                                          for the ground truth: ``FIRINGS``, ``COLUMNS``, or records of a block
 ``move_origins(own, origin, turns, turned)``                           to move the origins of sixteen beams by the head's angle; returns them
 =====================================================================  ==========================================================================================
 
@@ -26,8 +26,11 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel, with_kernels
 
 T = TypeVar("T", bound=type)
-BLOCKS, FIRINGS, COLUMNS = constant(0), constant(1), constant(2)
-"""Order of a packet's returns: blocks of records, one block after the other for each return; firing by firing with its returns side by side; column by column."""
+FIRINGS, COLUMNS = constant(-1), constant(0)
+"""Order of a packet's returns: firing by firing with its returns side by side; column by column.
+
+A positive order is of blocks of so many records, one block after the other for each return.
+"""
 
 
 @kernel

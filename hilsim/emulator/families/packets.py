@@ -37,7 +37,7 @@ def is_representable(plan: LidarPlan, channel: int, firing_ns: int, distance: in
 
 @inlined_kernel
 def order_of_returns(plan: LidarPlan) -> int:
-    """``BLOCKS``, ``FIRINGS`` or ``COLUMNS`` of ``emulator.families.own``."""
+    """``FIRINGS`` or ``COLUMNS`` of ``emulator.families.own``, or the records of a block."""
     order: int = plan.own.returns_order(plan.own)
     return order
 

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
 from hilsim.compilation.jit import by_reference, constant, kernel
 from hilsim.compilation.pins import Pin, tuple_at
-from hilsim.emulator.insertion.packet import InsertionCount, InsertionWorkspace, allocate_insertion_workspace, insert_objects
-from hilsim.emulator.insertion.truth import note_inserted
+from hilsim.emulator.insertion.packet import InsertionCount, InsertionWorkspace, allocate_insertion_workspace, insert_objects, note_inserted
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.truth import Truth
 from hilsim.geometry.tracks import PoseTrack

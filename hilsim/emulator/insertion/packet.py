@@ -13,12 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
-from hilsim.emulator.insertion.firings import RETURNS, RecordedFirings, allocate_recorded_firings, read_firings
-from hilsim.emulator.insertion.formats import byte_offset, choose_returns, is_retro, write_nothing, write_return
 from hilsim.emulator.insertion.rays import FiringRays, allocate_firing_rays, cast_firings, find_objects, place_firings
-from hilsim.emulator.insertion.unit import RANGE_CLASSES_M, RecordedUnit
-from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag
-from hilsim.families.velodyne.protocol.data import ReturnMode
+from hilsim.emulator.insertion.unit import RANGE_CLASSES_M, RETURNS, RecordedFirings, RecordedUnit, allocate_recorded_firings, read_firings
+from hilsim.emulator.truth import Truth, describe_echo
 from hilsim.geometry.tracks import PoseTrack
 from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
@@ -32,18 +29,14 @@ from hilsim.sensor.echoes import (
     chosen_echo,
     group_echoes,
     is_detected,
+    return_type,
 )
 from hilsim.sensor.response import CHANNELS_PER_STREAM, brightness, distance_code, range_noise
 from hilsim.sensor.signal.losses import is_lost_at_flaw
 
 _RETURNS = constant(RETURNS)
-_LAST_MODE, _DUAL_MODE, _CONFIDENCE_MODE = constant(ReturnMode.LAST), constant(ReturnMode.DUAL), constant(ReturnMode.DUAL_CONFIDENCE)
-_STRONGEST, _LAST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST)
-_STRONGEST_BESIDE_LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST_BESIDE_LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
-_NO_RETURN = constant(PointFlag.NO_RETURN)
-_OF_ECHO = constant(PointFlag.SATURATED | PointFlag.NOISE)
-_UNIT_M = POINT_UNIT_M
-_FROM_OBJECT, _NO_GROUP = constant(-1), constant(-1)
+_LAST_BESIDE_STRONGEST = constant(EchoChoice.LAST_BESIDE_STRONGEST)
+_FROM_OBJECT, _NO_GROUP, _NO_CODE = constant(-1), constant(-1), constant(0)
 _FIRST_RANGE_M, _LAST_CLASS = RANGE_CLASSES_M[0], constant(len(RANGE_CLASSES_M))
 _NO_LIGHT = 1e-6
 """Share of its light below which a recorded echo is gone."""
@@ -222,7 +215,7 @@ def _find_echoes(unit: RecordedUnit, firing: int, workspace: InsertionWorkspace)
         if range_m == np.inf or light[number] < _NO_LIGHT or (number == 1 and _is_copy(recorded, firing)):
             continue
         energy = _recorded_energy(unit, recorded, firing, number)
-        retro = 1.0 if is_retro(unit, recorded.byte[firing, number]) else 0.0
+        retro = 1.0 if recorded.byte[firing, number] > unit.most_diffuse else 0.0
         count = _join(found, count, number, range_m, energy * light[number], retro, merge_distance_m)
     return count
 
@@ -275,7 +268,7 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
         if echo < 0:
             if not had_return:
                 continue
-            write_nothing(unit, recorded, firing, payload, place)
+            unit.own.write_return(unit.own, recorded, firing, _NO_CODE, _NO_CODE, _NO_CODE, payload, place)
             counts[_HIDDEN] += 1
             is_rewritten = True
             continue
@@ -287,9 +280,9 @@ def _report(unit: RecordedUnit, firing: int, index: int, payload: npt.NDArray[np
         energy, range_m, retro = found.echo[echo, ECHO_ENERGY], found.echo[echo, ECHO_RANGE], found.echo[echo, ECHO_RETRO]
         byte, marked = brightness(response, energy, range_m, retro)
         if is_in_place:
-            payload[place + byte_offset(unit)] = byte
+            payload[place + unit.byte_offset] = byte
         else:
-            write_return(unit, recorded, firing, int(found.code[echo]), byte, marked, payload, place)
+            unit.own.write_return(unit.own, recorded, firing, int(found.code[echo]), byte, marked, payload, place)
         is_rewritten = True
         if not is_as_recorded:
             counts[_INSERTED] += 1
@@ -341,7 +334,7 @@ def insert_objects(
         return 0
     place_firings(unit, track, capture_ns, recorded, count, objects, rays)
     cast_firings(unit, world, rig_ns, recorded, count, objects, begin_ns, stop_ns, rays)
-    choose_returns(unit, payload, workspace.choice)
+    unit.own.choose_returns(unit.own, payload, workspace.choice)
     met = 0
     for firing in range(count):
         if rays.hits.hit_count[firing] > 0 and _dim(unit, firing, workspace):
@@ -350,3 +343,47 @@ def insert_objects(
             _report(unit, firing, key + firing, payload, workspace)
             met += 1
     return met
+
+
+@kernel
+def note_inserted(
+    unit: RecordedUnit, world: World, rig_ns: int, packet: int, payload: npt.NDArray[np.uint8], workspace: InsertionWorkspace, truth: Truth, row: int
+) -> int:
+    """Write a row of ground truth for each return that an object made in a packet.
+
+    The index of the firing sequence is -1 where packets do not show it. A mixed echo, of an object and a recorded surface, has a row too: its range is that of
+    both.
+
+    Args:
+        unit: The unit that recorded the packet.
+        world: World that was put into it.
+        rig_ns: Rig time of the packet's stamp.
+        packet: Index of the packet since the replay started.
+        payload: The packet.
+        workspace: After ``insert_objects``.
+        truth: Written from ``row`` on.
+        row: First row to write.
+
+    Returns:
+        The row after the last.
+    """
+    recorded, rays = workspace.recorded, workspace.rays
+    for firing in range(recorded.state[3]):
+        returns = 2 if recorded.place[firing, 1] >= 0 else 1
+        for number in range(returns):
+            echo = int(workspace.reported[firing, number])
+            if echo < 0:
+                continue
+            place, other = recorded.place[firing, number], workspace.reported[firing, 1 - number] if returns == _RETURNS else -1
+            truth.packet[row], truth.channel[row], truth.time_ns[row] = packet, recorded.channel[firing], rig_ns + recorded.time_ns[firing]
+            unit.own.note_return(unit.own, recorded, firing, place, packet, payload, truth, row)
+            truth.range_m[row] = workspace.reported_m[firing, number]
+            truth.noise_m[row] = truth.distance[row] * unit.response.unit_m - truth.range_m[row]
+            describe_echo(world, rays.hits, firing, echo, truth, row)
+            truth.return_type[row] = return_type(workspace.choice[:returns], number, rays.hits, firing, echo, other)
+            for axis in range(3):
+                truth.position_m[row, axis] = rays.start_m[firing, axis]
+            for part in range(4):
+                truth.orientation[row, part] = rays.turn[firing, part]
+            row += 1
+    return row

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.hits import FAINTEST_SHARE, NEAREST_HIT_M, STEP_M
-from hilsim.emulator.insertion.firings import MOST_FIRINGS, RecordedFirings
-from hilsim.emulator.insertion.unit import RecordedUnit
+from hilsim.emulator.insertion.unit import MOST_FIRINGS, RecordedFirings, RecordedUnit
 from hilsim.emulator.workspace import LAYERS
 from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.rotations import conjugate, multiply, rotate
@@ -195,7 +194,7 @@ def place_firings(
         unit: The unit.
         track: World from carrier, over capture time.
         capture_ns: Capture time of the packet's stamp.
-        recorded: The packet's firings; ``direction`` is written for a Velodyne's.
+        recorded: The packet's firings; ``direction`` is written for a turning head's.
         count: Number of firings.
         objects: Result of ``find_objects``.
         rays: ``start_m``, ``ahead`` and ``turn`` are written.

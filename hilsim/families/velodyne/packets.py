@@ -5,17 +5,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import kernel, stage_kernel
-from hilsim.emulator.families.own import BLOCKS, family_kernels
+from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.emulator.families.own import family_kernels
 from hilsim.emulator.inertial import TEMPERATURE_C, felt_motion
 from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.emulator.position import write_sentence
 from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of
 from hilsim.emulator.workspace import Returns
-from hilsim.families.velodyne.protocol.data import encode_data_packet
+from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK, encode_data_packet
 from hilsim.families.velodyne.protocol.position import NMEA_SIZE, encode_imu_module, encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
 from hilsim.vehicle.platform import Platform
+
+_RECORDS = constant(RECORDS_PER_BLOCK)
 
 
 @kernel
@@ -61,7 +63,7 @@ def _write_position(own: Any, plan: LidarPlan, platform: Platform, device_ns: in
 
 @kernel
 def _by_blocks(own: Any) -> int:  # noqa: ARG001 - argument of a family's own
-    return BLOCKS
+    return _RECORDS
 
 
 @family_kernels(encode=_encode_blocks, encode_info=_write_position, returns_order=_by_blocks)

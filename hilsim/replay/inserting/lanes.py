@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import shared_words
 from hilsim.compilation.jit import kernel, signed
-from hilsim.emulator.insertion.firings import read_firings
 from hilsim.emulator.insertion.insertion import Inserter, Insertion, WorldWord, insert_recorded
 from hilsim.emulator.insertion.packet import allocate_insertion_workspace
+from hilsim.emulator.insertion.unit import read_firings
 from hilsim.limits import INSERTED_OBJECTS
 
 _PART = 48

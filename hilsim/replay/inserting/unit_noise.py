@@ -1,21 +1,15 @@
-"""Range noise of the unit that made a recording, and its bytes of records without a return.
+"""Range noise of the unit that made a recording.
 
 Noise is measured along each laser's scan: third differences of four neighbouring ranges cancel every surface that is smooth to second order, and have twenty
 times the variance of a range's own noise. Their median leaves out edges. It is measured for each class of reflectivity bytes and of ranges; classes
 with too few ranges get the model of ``DetectorSpec``, fitted to the others: ``s0^2 + s1^2 / (b + 1) * max(1, R / R1)^2`` for byte b at range R.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.emulator.insertion.part import RecordedRanges
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M
-from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, decode_stdv_points, read_stdv_header
-from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
-from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 _ORDER = np.array([1.0, -3.0, 3.0, -1.0])
 _VARIANCE_RATIO = float((_ORDER**2).sum())
@@ -28,64 +22,9 @@ ONSET_M = 15.0
 """``DetectorSpec.range_noise_onset_m``."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class UnitStatistics:
-    """Statistics of a recorded unit.
-
-    Attributes:
-        noise_m: ``float64[b, r]``, standard deviation of a range, by the classes of ``insertion.unit.BYTE_CLASSES`` and ``RANGE_CLASSES_M``; None: the
-            recording is too short.
-        no_return: Reflectivity byte of a record without a return, by laser; empty where the format has none.
-    """
-
-    noise_m: npt.NDArray[np.float64] | None
-    no_return: tuple[int, ...] = ()
-
-
-def measure_velodyne(payloads: Sequence[bytes], geometry: FiringGeometry) -> UnitStatistics:
-    """Measure a Velodyne's data packets, in their order; others among them are left out."""
-    payloads = [payload for payload in payloads if len(payload) == DATA_PACKET_SIZE]
-    lasers = len(geometry.elevation_deg)
-    if not payloads:
-        return UnitStatistics(noise_m=None, no_return=(0,) * lasers)
-    packets = np.frombuffer(b"".join(payloads), np.uint8).reshape(len(payloads), DATA_PACKET_SIZE)
-    returns = int(np.bincount(RETURNS_BY_MODE_BYTE[packets[:, 1204]]).argmax())
-    packets = packets[RETURNS_BY_MODE_BYTE[packets[:, 1204]] == returns]
-    records = packets[:, :1200].reshape(len(packets), 12, 100)[:, ::returns, 4:].reshape(len(packets), -1, RECORDS_PER_BLOCK, 3)
-    if lasers > RECORDS_PER_BLOCK:
-        groups = records.shape[1] * RECORDS_PER_BLOCK // lasers
-        records = records[:, : groups * lasers // RECORDS_PER_BLOCK]
-    records = records.reshape(-1, lasers, 3)
-    raw = records[..., 0].astype(np.int64) | records[..., 1].astype(np.int64) << 8
-    byte = records[..., 2].astype(np.int64)
-    range_m = np.where(raw > 0, raw * geometry.distance_unit_mm * 1e-3, np.nan)
-    no_return = tuple(_most_frequent(byte[raw[:, laser] == 0, laser]) for laser in range(lasers))
-    return UnitStatistics(noise_m=_noise_m(range_m, byte, geometry.distance_unit_mm * 1e-3), no_return=no_return)
-
-
-def measure_cepton(payloads: Sequence[bytes]) -> UnitStatistics:
-    """Measure a Cepton's STDV packets, in their order; others among them are left out."""
-    headers = [read_stdv_header(payload) for payload in payloads]
-    points = [decode_stdv_points(payload) for payload, header in zip(payloads, headers, strict=True) if header and header.point_size == 10]
-    if not points:
-        return UnitStatistics(noise_m=None)
-    every = np.concatenate(points)
-    every = every[(every["flags"] & int(PointFlag.SECOND_RETURN)) == 0]
-    counts = [every[axis].astype(np.float64) for axis in "xyz"]
-    range_m = POINT_UNIT_M * np.sqrt(counts[0] ** 2 + counts[1] ** 2 + counts[2] ** 2)
-    range_m[range_m == 0.0] = np.nan
-    columns = [np.flatnonzero(every["channel"] == channel) for channel in np.unique(every["channel"])]
-    length = min(map(len, columns))
-    rows = np.stack([column[:length] for column in columns], axis=1)
-    return UnitStatistics(noise_m=_noise_m(range_m[rows], every["reflectivity"].astype(np.int64)[rows], POINT_UNIT_M))
-
-
-def _most_frequent(values: npt.NDArray[Any]) -> int:
-    return int(np.bincount(values).argmax()) if values.size else 0
-
-
-def _noise_m(range_m: npt.NDArray[np.float64], byte: npt.NDArray[np.int64], unit_m: float) -> npt.NDArray[np.float64] | None:
-    """Noise by class of ranges ``[firing, laser]``, ``nan`` where there is no return."""
+def measured_noise_m(ranges: RecordedRanges) -> npt.NDArray[np.float64] | None:
+    """Standard deviation of a range, ``float64[b, r]``, by the classes of ``insertion.unit.BYTE_CLASSES`` and ``RANGE_CLASSES_M``; None: too few ranges."""
+    range_m, byte, unit_m = ranges
     if len(range_m) < len(_ORDER):
         return None
     windows = np.lib.stride_tricks.sliding_window_view(range_m, len(_ORDER), axis=0)

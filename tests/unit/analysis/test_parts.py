@@ -1,4 +1,4 @@
-"""What each family gives for reading streams has the type that the engine describes."""
+"""What each family gives has the type that the engine describes."""
 
 import pytest
 
@@ -7,12 +7,14 @@ from hilsim.analysis.comparison.part import ComparisonPart
 from hilsim.analysis.conformance.part import ConformancePart
 from hilsim.analysis.inspection.part import InspectionPart
 from hilsim.analysis.picture.part import PicturePart
+from hilsim.emulator.insertion.part import InsertionPart
 from hilsim.registry import OWN, family_parts
 
 PARTS = {
     "calibration": CalibrationPart,
     "comparison": ComparisonPart,
     "conformance": ConformancePart,
+    "insertion": InsertionPart,
     "inspection": InspectionPart,
     "picture": PicturePart,
 }

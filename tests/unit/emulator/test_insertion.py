@@ -5,9 +5,11 @@ import pytest
 
 from hilsim.emulator.insertion.insertion import CAPACITY, Inserter, insert_recorded
 from hilsim.emulator.insertion.packet import InsertionCount
-from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, build_cepton_unit, build_velodyne_unit
+from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M
 from hilsim.emulator.truth import allocate_truth
+from hilsim.families.cepton.insertion import build_cepton_unit
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, encode_stdv_packet
+from hilsim.families.velodyne.insertion import build_velodyne_unit
 from hilsim.families.velodyne.protocol.data import BLOCK_FLAG, DATA_PACKET_DTYPE, Product, ReturnMode, factory_bytes
 from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY, VLP_16_GEOMETRY, vls_128_geometry
 from hilsim.geometry.poses import Pose, extrinsics
@@ -231,7 +233,7 @@ def test_any_bytes_are_read_and_nothing_beyond_the_packet_is_written():
         for unit in (velodyne(sub_rays=7), velodyne(vls_128_geometry(55_296), no_return=np.zeros(128, np.uint8)), cepton()):
             written = inserted(unit, things, payload, size=size)[1]
             assert (written[size:] == payload[size:]).all()
-            if unit.packet_format == cepton().packet_format or size != 1206:
+            if unit.is_swept or size != 1206:
                 continue
             blocks = written[:1200].reshape(12, 100)
             assert (blocks[:, :4] == payload[:1200].reshape(12, 100)[:, :4]).all()
