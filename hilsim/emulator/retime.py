@@ -1,40 +1,62 @@
 """Recorded packets made to name the present: the fields that hold a time are rewritten in place, every other byte stays as it was recorded."""
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel
-from hilsim.families.cepton.protocol.info import INFO_PACKET_SIZE, SYNC_OFFSET, write_sync_offset
-from hilsim.families.cepton.protocol.stdv import STAMP_OFFSET as _STDV_STAMP_OFFSET
-from hilsim.families.ouster.protocol.retiming import retime_imu, retime_lidar
-from hilsim.families.velodyne.protocol.position import NMEA_OFFSET, NMEA_SIZE
+from hilsim.compilation.jit import constant, kernel, signed
+from hilsim.protocols.crc64 import write_crc
 from hilsim.protocols.nmea_retiming import retime_sentence
-from hilsim.units import HOUR_US, NS_PER_S
+from hilsim.units import NS_PER_S
 
-_DATA_STAMP, _POSITION_STAMP, _STDV_STAMP = constant(1200), constant(198), constant(_STDV_STAMP_OFFSET)
-_WIDTH_4, _WIDTH_8 = constant(4), constant(8)
-_SENTENCE, _SENTENCE_END = constant(NMEA_OFFSET), constant(NMEA_OFFSET + NMEA_SIZE)
+_WIDTH_8 = constant(8)
 
 
-class Retiming(IntEnum):
-    """Fields that are rewritten in a flow's payloads."""
+class Retiming(NamedTuple):
+    """Places of a packet's fields that name a time, in bytes; the kernel takes them as ``int64[n]``. All stamps move by one difference.
 
-    NOTHING = 0
-    VELODYNE_DATA = 1
-    """Time stamp, us past the hour."""
-    VELODYNE_POSITION = 2
-    """Time stamp; the NMEA sentence's time, date and checksum."""
-    CEPTON_STDV = 3
-    """Reference time stamp, us."""
-    CEPTON_INFO = 4
-    """Offset to add to a point's time for UTC, if the sensor sends it (it is not 0)."""
-    OUSTER_LIDAR = 5
-    """Stamps of the columns, ns, and the CRC where there is one."""
-    OUSTER_IMU = 6
-    """Times of the measurements or of both readings, ns, and the CRC where there is one."""
+    Attributes:
+        stamp_at: Stamp that names the packet's instant.
+        stamps: Number of stamps; 0: it has none.
+        leading: Number of those before it.
+        stride: Bytes from one stamp to the next.
+        width: Bytes of a stamp, little-endian.
+        unit_ns: Unit of the stamps.
+        wrap_ns: Time after which stamps begin again at 0; 0: never.
+        grid: Units of which the difference is a multiple, rounded down.
+        further_at: A further stamp, which stays where it is 0; 0: there is none.
+        sentence_at: NMEA sentence, which names UTC.
+        sentence_end: End of the room for it; 0: there is none.
+        utc_offset_at: What to add to stamps for UTC, in 8 bytes, us, which stays where it is 0; 0: there is none.
+        crc_at: CRC-64/XZ of all bytes before, which stays where it is 0 or ``not_crc``; 0: there is none.
+        not_crc: Constant in place of a CRC, as a signed number.
+    """
+
+    stamp_at: int = 0
+    stamps: int = 0
+    leading: int = 0
+    stride: int = 0
+    width: int = 8
+    unit_ns: int = 1
+    wrap_ns: int = 0
+    grid: int = 1
+    further_at: int = 0
+    sentence_at: int = 0
+    sentence_end: int = 0
+    utc_offset_at: int = 0
+    crc_at: int = 0
+    not_crc: int = 0
+
+    def read_ns(self, payload: bytes) -> int | None:
+        """The stamp that names a packet's instant; None where there is none."""
+        return int.from_bytes(payload[self.stamp_at : self.stamp_at + self.width], "little") * self.unit_ns if self.stamps else None
+
+
+NOTHING = Retiming()
+_STAMP_AT, _STAMPS, _LEADING, _STRIDE, _WIDTH, _UNIT, _WRAP, _GRID, _FURTHER_AT, _SENTENCE_AT, _SENTENCE_END, _UTC_OFFSET_AT, _CRC_AT, _NOT_CRC = (
+    constant(column) for column in range(len(Retiming._fields))
+)
 
 
 class StampClock(NamedTuple):
@@ -50,34 +72,47 @@ class StampClock(NamedTuple):
 
 
 @kernel
-def _put_little(value: int, width: int, payload: npt.NDArray[np.uint8], at: int) -> None:
+def _read(payload: npt.NDArray[np.uint8], at: int, width: int) -> int:
+    value: int = signed(payload[at])
+    for byte in range(1, width):
+        value |= signed(payload[at + byte]) << (8 * byte)
+    return value
+
+
+@kernel
+def _write(value: int, payload: npt.NDArray[np.uint8], at: int, width: int) -> None:
     for byte in range(width):
         payload[at + byte] = (value >> (8 * byte)) & 0xFF
 
 
 @kernel
-def retime(retiming: int, clock: StampClock, stamp_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def retime(retiming: npt.NDArray[np.int64], clock: StampClock, stamp_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Rewrite one payload in place.
 
     Args:
-        retiming: A ``Retiming``.
+        retiming: ``int64[n]``, a ``Retiming``.
         clock: Clock of the stamps.
         stamp_ns: Rig time of the instant the packet's stamp names (its first firing, its assembly).
-        payload: ``uint8[>= packet]`` (Ouster: ``uint8[packet]``, whose size gives the form), written.
+        payload: ``uint8[>= packet]``, written.
     """
-    if retiming == Retiming.OUSTER_LIDAR:
-        retime_lidar(payload, clock.shown_ns + stamp_ns)
-        return
-    if retiming == Retiming.OUSTER_IMU:
-        retime_imu(payload, clock.shown_ns + stamp_ns)
-        return
-    shown_us = (clock.shown_ns + stamp_ns) // 1000
-    if retiming == Retiming.VELODYNE_DATA:
-        _put_little(shown_us % HOUR_US, _WIDTH_4, payload, _DATA_STAMP)
-    elif retiming == Retiming.VELODYNE_POSITION:
-        _put_little(shown_us % HOUR_US, _WIDTH_4, payload, _POSITION_STAMP)
-        retime_sentence(payload, _SENTENCE, _SENTENCE_END, (clock.utc_ns + stamp_ns) // NS_PER_S)
-    elif retiming == Retiming.CEPTON_STDV:
-        _put_little(shown_us, _WIDTH_8, payload, _STDV_STAMP)
-    elif retiming == Retiming.CEPTON_INFO and payload.size >= INFO_PACKET_SIZE and payload[SYNC_OFFSET : SYNC_OFFSET + 8].any():
-        write_sync_offset((clock.utc_ns - clock.shown_ns) // 1000, payload)
+    if retiming[_STAMPS] > 0:
+        at, width, further_at = retiming[_STAMP_AT], retiming[_WIDTH], retiming[_FURTHER_AT]
+        shown_ns = clock.shown_ns + stamp_ns
+        if retiming[_WRAP] > 0:
+            shown_ns %= retiming[_WRAP]
+        by = shown_ns // retiming[_UNIT] - _read(payload, at, width)
+        by -= by % retiming[_GRID]
+        at -= retiming[_LEADING] * retiming[_STRIDE]
+        for _ in range(retiming[_STAMPS]):
+            _write(_read(payload, at, width) + by, payload, at, width)
+            at += retiming[_STRIDE]
+        if further_at > 0 and _read(payload, further_at, width) != 0:
+            _write(_read(payload, further_at, width) + by, payload, further_at, width)
+    if retiming[_SENTENCE_END] > 0:
+        retime_sentence(payload, retiming[_SENTENCE_AT], retiming[_SENTENCE_END], (clock.utc_ns + stamp_ns) // NS_PER_S)
+    if retiming[_UTC_OFFSET_AT] > 0 and _read(payload, retiming[_UTC_OFFSET_AT], _WIDTH_8) != 0:
+        _write((clock.utc_ns - clock.shown_ns) // 1000, payload, retiming[_UTC_OFFSET_AT], _WIDTH_8)
+    if retiming[_CRC_AT] > 0:
+        footer = _read(payload, retiming[_CRC_AT], _WIDTH_8)
+        if footer not in (0, retiming[_NOT_CRC]):
+            write_crc(payload, retiming[_CRC_AT])

@@ -7,13 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.sensor_names import SensorNames
-from hilsim.families.cepton.protocol.stdv import SEQUENCE_OFFSET, read_stdv_header
-from hilsim.families.ouster.protocol.retiming import frame_of, with_frame_id
-from hilsim.families.velodyne.recognition import VelodyneKind
+from hilsim.protocols.flow_key import FlowKey
+from hilsim.replay.part import Count, replaying_part
 from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track
 
-_UNSIGNED = 1 << 32
 _FOREVER_NS = 1 << 62
 _MOST_SURPLUS = 8
 
@@ -55,11 +53,9 @@ class Continuity:
     _shift_ns: int | None = None
     _sensor_shift_ns: dict[str, int] = field(default_factory=dict)
     _points_ns: dict[str, int] = field(default_factory=dict)
-    _sequence: dict[int, int] = field(default_factory=dict)
-    _sequence_shift: dict[int, int] = field(default_factory=dict)
-    _frames: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    """Frame id and measurement id of the last packet of an Ouster sensor, by name and serial number."""
-    _frame_shift: dict[tuple[str, int], int] = field(default_factory=dict)
+    _counts: dict[tuple[str | FlowKey, int | None], Count] = field(default_factory=dict)
+    """Count of the last packet of a sensor, by name and serial number, or of a flow."""
+    _count_shift: dict[tuple[str | FlowKey, int | None], int] = field(default_factory=dict)
 
     def begin(self, at: Callable[[], int]) -> None:
         """Let the next pass begin at ``at()``, whatever was played before: for the first pass, and after a seek. ``at`` is called once packets are here."""
@@ -86,8 +82,7 @@ class Continuity:
         self._former_spans, self._spans = self._spans, {}
         self._shift_ns = None
         self._sensor_shift_ns.clear()
-        self._sequence_shift.clear()
-        self._frame_shift.clear()
+        self._count_shift.clear()
 
     def find_surplus(self, placed: Placed, recorded: Recorded, timeline: Timeline) -> npt.NDArray[np.bool_]:
         """Find packets of a run that must be left out at a seam, ``bool[n]``.
@@ -167,7 +162,7 @@ class Continuity:
     def _joint(self, source: str, timeline: Timeline) -> tuple[int, float] | None:
         """A sensor's last stamp before a seam, and its cycle; None where no stamps must fit."""
         sensor, before_ns = timeline.sensors.get(source), self._points_ns.get(source)
-        is_cyclic = any(track.kind is VelodyneKind.DATA and self._source(track) == source for track in self.tracks)
+        is_cyclic = any(track.is_points and replaying_part(track.kind).cycle_ns and self._source(track) == source for track in self.tracks)
         if self._next_stamp_ns is None or source == self.master or not is_cyclic or sensor is None or before_ns is None or sensor.cycle_ns <= 0.0:
             return None
         return before_ns, sensor.cycle_ns
@@ -182,30 +177,19 @@ class Continuity:
         numbers = [number for number, track in enumerate(self.tracks) if self._source(track) == source and (track.is_points or not points_only)]
         return np.flatnonzero(np.isin(recorded.flow, numbers))
 
-    def renumbered(self, payload: bytes, number: int) -> bytes:
-        """Cepton point packet with a sequence number that continues from the former pass."""
-        header = read_stdv_header(payload)
-        if header is None or header.sequence is None:
+    def continued(self, payload: bytes, number: int) -> bytes:
+        """Packet of a track with a number that continues from the former pass: of the same frame where that goes on, else the next one."""
+        track = self.tracks[number]
+        part = replaying_part(track.kind)
+        count = part.count(payload)
+        if count is None:
             return payload
-        if number not in self._sequence_shift:
-            following = self._sequence.get(number)
-            self._sequence_shift[number] = 0 if following is None else following - header.sequence
-        sequence = (header.sequence + self._sequence_shift[number]) % _UNSIGNED
-        self._sequence[number] = sequence + 1
-        return payload[:SEQUENCE_OFFSET] + sequence.to_bytes(4, "little") + payload[SEQUENCE_OFFSET + 4 :]
-
-    def reframed(self, payload: bytes, number: int) -> bytes:
-        """Ouster packet with a frame id that continues from the former pass: the same frame where its columns go on, else the next one."""
-        found = frame_of(payload)
-        if found is None:
-            return payload
-        serial, frame_id, measurement_id = found
-        sensor = self._source(self.tracks[number]), serial
-        before = self._frames.get(sensor)
-        if sensor not in self._frame_shift:
-            following = frame_id if before is None else before[0] + (measurement_id <= before[1])
-            self._frame_shift[sensor] = following - frame_id
-        shifted = frame_id + self._frame_shift[sensor]
-        if self.tracks[number].is_points:
-            self._frames[sensor] = shifted, measurement_id
-        return with_frame_id(payload, shifted) if self._frame_shift[sensor] else payload
+        sensor = (track.recorded if count.serial is None else self._source(track)), count.serial
+        if sensor not in self._count_shift:
+            before = self._counts.get(sensor)
+            following = count.number if before is None else before.number + (count.within <= before.within)
+            self._count_shift[sensor] = following - count.number
+        shifted = count.number + self._count_shift[sensor]
+        if track.is_points:
+            self._counts[sensor] = count._replace(number=shifted)
+        return part.counted(payload, shifted) if shifted != count.number else payload

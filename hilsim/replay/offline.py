@@ -14,7 +14,7 @@ from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.insertion import Inserter, insert_recorded
 from hilsim.emulator.insertion.unit import MOST_FIRINGS, RETURNS
-from hilsim.emulator.retime import StampClock, retime
+from hilsim.emulator.retime import NOTHING, StampClock, retime
 from hilsim.emulator.truth import Truth, allocate_truth
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
 from hilsim.replay.actions.timed import Action, unscaled
@@ -42,7 +42,7 @@ _Times = npt.NDArray[np.int64]
 
 @kernel
 def _finish(
-    retiming: int,
+    retiming: npt.NDArray[np.int64],
     clock: StampClock,
     stamp_ns: _Times,
     template: npt.NDArray[np.uint8],
@@ -216,7 +216,7 @@ class OfflineReplay:
 
     def _batch(self, track: int, cues: "list[_Pending]") -> DatagramBatch:
         framing, flow = self._framing(track)
-        retiming = 0 if self._spec.retime == "none" else int(self._reader.tracks[track].retiming)
+        retiming = np.array(NOTHING if self._spec.retime == "none" else self._reader.tracks[track].retiming, np.int64)
         frames, size = np.zeros((len(cues), self._capacity), np.uint8), np.array([len(cue.payload) for cue in cues], np.int32)
         for row, cue in enumerate(cues):
             frames[row, HEADER_SIZE : HEADER_SIZE + size[row]] = np.frombuffer(cue.payload, np.uint8)

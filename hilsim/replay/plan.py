@@ -13,10 +13,10 @@ from hilsim.limits import REPLAY_SPAN_NS
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.flows import find_rule
+from hilsim.replay.part import has_points
 from hilsim.replay.reader import CaptureReader, check_pass
 from hilsim.replay.seam import MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut
 from hilsim.replay.specs import ReplaySpec
-from hilsim.replay.timeline import POINTS
 
 _PROBED = 4096
 _ENDS_NS = 2_500_000_000
@@ -61,8 +61,9 @@ class Overview:
         """Sensor that decides a seamless cut, and the kind of its point packets; ("", None) if no packets have known stamps."""
         points: Counter[tuple[str, PacketKind]] = Counter()
         for flow, kinds in self.kinds.items():
-            for kind in POINTS & kinds.keys():
-                points[self.names.of_flow(flow, kind), kind] += kinds[kind]
+            for kind, count in kinds.items():
+                if has_points(kind):
+                    points[self.names.of_flow(flow, kind), kind] += count
         for (source, kind), _ in points.most_common():
             if wanted in {"", source}:
                 return source, kind

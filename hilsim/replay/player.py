@@ -65,7 +65,7 @@ class Routes(NamedTuple):
 
     Attributes:
         row: ``int64[T]``, row of ``Rings``.
-        retiming: ``int64[T]``, a ``Retiming``.
+        retiming: ``int64[T, n]``, a ``Retiming`` each.
         header_size: ``int64[T]``, 42 if whole frames are sent, else 0.
         template: ``uint8[T, 42]``, template of the headers.
         counts: ``int64[T]``, 1 if the IP identification increments.
@@ -113,8 +113,9 @@ class Word(IntEnum):
 
 def allocate_routes() -> Routes:
     """Allocate routes without any row."""
-    columns = [np.zeros(MOST_TRACKS, np.int64) for _ in range(7)]
-    return Routes._make([*columns[:3], np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8), *columns[3:]])
+    row, header_size, *others = (np.zeros(MOST_TRACKS, np.int64) for _ in range(6))
+    retiming, template = np.zeros((MOST_TRACKS, len(Retiming._fields)), np.int64), np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8)
+    return Routes._make([row, retiming, header_size, template, *others])
 
 
 @kernel
@@ -135,8 +136,7 @@ def _play_slot(
     deadline_ns = max(epoch_ns + scaled(queue.time_ns[slot], scale), last_deadline_ns[row])
     payload = queue.payload[slot]
     size = queue.size[slot]
-    if routes.retiming[track] != Retiming.NOTHING:
-        retime(routes.retiming[track], clock, epoch_ns + scaled(queue.stamp_ns[slot], scale), payload[:size])
+    retime(routes.retiming[track], clock, epoch_ns + scaled(queue.stamp_ns[slot], scale), payload)
     if routes.header_size[track] == 0:
         is_put = push(rings, row, deadline_ns, _NOTHING, payload, size)
     else:
@@ -323,7 +323,7 @@ class Player:
         self.capture_ns = np.zeros(self.slots, np.int64)
         self._warm()
 
-    def route(self, track: int, row: int, retiming: Retiming, framing: Framing, *, is_points: bool = False) -> None:
+    def route(self, track: int, row: int, retiming: Retiming, framing: Framing, *, is_inserted: bool = False) -> None:
         """Set the destination of a track's packets and whether they take objects, before the first of them is put onto the packet queue."""
         self.routes.row[track] = row
         self.routes.retiming[track] = retiming
@@ -331,7 +331,7 @@ class Player:
         self.routes.template[track] = framing.template
         self.routes.counts[track] = framing.counting_identification
         self.routes.checksum[track] = framing.udp_checksum
-        self.routes.is_inserted[track] = is_points
+        self.routes.is_inserted[track] = is_inserted
 
     def start(self, epoch_ns: int, clock: StampClock) -> None:
         """Start playing.

@@ -14,18 +14,18 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.errors import CaptureError
-from hilsim.families.cepton.recognition import CeptonKind
-from hilsim.families.ouster.recognition import OusterKind
 from hilsim.limits import LOOP_PASS_S, LOOP_RATE_HZ, REPLAY_FLOWS, REPLAY_SPAN_NS, STAMP_NS
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.continuity import Continuity
 from hilsim.replay.flows import find_rule
+from hilsim.replay.part import retiming_of
 from hilsim.replay.seam import Cut
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.timeline import Placed, Recorded, Timeline, Times
-from hilsim.replay.tracks import Track, read_stamp_ns
+from hilsim.replay.tracks import Track
 
 if TYPE_CHECKING:
+    from hilsim.emulator.retime import Retiming
     from hilsim.protocols.flow_key import FlowKey
 
 _FIRST_RUN = 512
@@ -139,7 +139,7 @@ class CaptureReader:
         self._first_ns = first_ns
         self._find_cut = find_cut
         self._goes_on = goes_on
-        self._numbers: dict[tuple[FlowKey, PacketKind], int] = {}
+        self._numbers: dict[tuple[FlowKey, PacketKind, Retiming], int] = {}
         self._unwanted: set[FlowKey] = set()
         self._names = names or SensorNames()
         self._continuity = Continuity(tracks=self.tracks, master=master, names=self._names)
@@ -182,7 +182,7 @@ class CaptureReader:
         """Yield the cues of one pass; returns whether there were any."""
         self._timeline = Timeline(self._spec.pace, self._spec.rate_hz, self._names)
         for known in self.tracks:
-            self._timeline.add_flow(known.recorded, known.kind)
+            self._timeline.add_flow(known.recorded, known.kind, known.retiming)
         self._held = None
         self._capture_offset_ns = None
         self._pass_packets = 0
@@ -224,7 +224,8 @@ class CaptureReader:
         """Number of a datagram's track; None if its flow is not replayed."""
         recorded = datagram.flow
         kind = recognise(datagram.payload)
-        number = self._numbers.get((recorded, kind))
+        retiming = retiming_of(kind, datagram.payload)
+        number = self._numbers.get((recorded, kind, retiming))
         if number is not None or recorded in self._unwanted:
             return number
         if find_rule(self._spec.flow, recorded) is None:
@@ -234,9 +235,9 @@ class CaptureReader:
             return None
         if len(self.tracks) >= REPLAY_FLOWS.bound:
             raise CaptureError(f"{self.capture.path}: must have at most {REPLAY_FLOWS.bound} flows to be replayed, got more: choose some")
-        self.tracks.append(Track(recorded=recorded, kind=kind, first=datagram))
-        self._numbers[recorded, kind] = len(self.tracks) - 1
-        return self._timeline.add_flow(recorded, kind)
+        self.tracks.append(Track(recorded=recorded, kind=kind, retiming=retiming, first=datagram))
+        self._numbers[recorded, kind, retiming] = len(self.tracks) - 1
+        return self._timeline.add_flow(recorded, kind, retiming)
 
     def _cues(self, run: _Run, passes: int, *, is_last: bool = False) -> Iterator[Cues]:
         """Yield the cues that can be played after a run, if any; after the pass's last run, all remaining ones."""
@@ -272,25 +273,15 @@ class CaptureReader:
         self._pass_packets += placed.due_ns.size
         self._note_irregularities()
         if self._spec.retime != "none":
-            payloads = [self._continued(payload, track) for payload, track in zip(payloads, recorded.flow.tolist(), strict=True)]
+            payloads = [self._continuity.continued(payload, track) for payload, track in zip(payloads, recorded.flow.tolist(), strict=True)]
         position_ns = recorded.capture_ns - self._first_ns
         if self._capture_offset_ns is None and placed.stamp_ns.size:
             self._capture_offset_ns = int(np.median(position_ns - placed.stamp_ns))
         capture_ns = placed.stamp_ns + (self._capture_offset_ns or 0)
         return Cues(placed.due_ns, placed.stamp_ns, recorded.flow, position_ns, capture_ns, payloads, passes)
 
-    def _continued(self, payload: bytes, track: int) -> bytes:
-        """Packet with sequence number or frame id that continues from the former pass."""
-        match self.tracks[track].kind:
-            case CeptonKind.STDV:
-                return self._continuity.renumbered(payload, track)
-            case OusterKind.LIDAR | OusterKind.IMU:
-                return self._continuity.reframed(payload, track)
-            case _:
-                return payload
-
     def _recorded(self, run: _Run) -> Recorded:
-        stamps = [read_stamp_ns(datagram.payload, self.tracks[track].kind) for datagram, track in zip(run.datagrams, run.tracks, strict=True)]
+        stamps = [self.tracks[track].read_stamp_ns(datagram.payload) for datagram, track in zip(run.datagrams, run.tracks, strict=True)]
         capture = [datagram.host_stamp_ns for datagram in run.datagrams]
         farthest = max(run.datagrams, key=lambda datagram: abs(datagram.host_stamp_ns))
         STAMP_NS.enforce(abs(farthest.host_stamp_ns), f"{self.capture.path}: frame {farthest.frame}", CaptureError)

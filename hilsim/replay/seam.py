@@ -7,12 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
-from hilsim.families.ouster.protocol.retiming import stamp_place
-from hilsim.families.ouster.recognition import OusterKind
-from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
-from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.recognise import PacketKind
+from hilsim.replay.part import replaying_part
+from hilsim.units import TURN_CDEG
 
 CLOSE_CDEG = 12
 """Phase difference up to which ends fit: some 0.3 of a VLP-16's step between blocks at 600 rpm; the noise of readings alone is 2."""
@@ -27,8 +24,8 @@ class CutPacket(NamedTuple):
 
     Attributes:
         frame: Number of the frame in the file.
-        phase: Phase of the sensor's cycle: azimuth in 0.01 deg, or for Cepton the point within the packet at which a frame begins; 0 for Ouster.
-        group: Group within which packets fit each other: the frame parity for Cepton, the measurement id for Ouster, 0 for Velodyne.
+        phase: Phase of the sensor's cycle, as its family gives it: azimuth in 0.01 deg of a head that turns.
+        group: Group within which packets fit each other.
     """
 
     frame: int
@@ -42,7 +39,7 @@ class Cut(NamedTuple):
     Attributes:
         start_frame: First frame of every pass but the first.
         stop_frame: Frame that the next pass's first frame replaces.
-        mismatch: Difference of the phases of these two frames: 0.01 deg, or points.
+        mismatch: Difference of the phases of these two frames: in the unit of the phase.
     """
 
     start_frame: int
@@ -55,25 +52,11 @@ class CutCandidates:
 
     def __init__(self, kind: PacketKind) -> None:
         self.packets: deque[CutPacket] = deque(maxlen=MOST_CANDIDATES)
-        self._kind = kind
-        self._parity: int | None = None
+        self._places = replaying_part(kind).cut_places()
 
     def look(self, frame: int, payload: bytes) -> None:
         """Add the sensor's next point packet, if the recording may be cut there."""
-        if self._kind is OusterKind.LIDAR:
-            at = stamp_place(payload) + 8
-            self.packets.append(CutPacket(frame, 0, int.from_bytes(payload[at : at + 2], "little")))
-            return
-        if self._kind is VelodyneKind.DATA:
-            self.packets.append(CutPacket(frame, int.from_bytes(payload[2:4], "little"), 0))
-            return
-        header = read_stdv_header(payload)
-        if header is None:
-            return
-        for point, parity in enumerate(frame_parities(payload, header)):
-            if self._parity is not None and parity != self._parity:
-                self.packets.append(CutPacket(frame, point, parity))
-            self._parity = parity
+        self.packets.extend(CutPacket(frame, *place) for place in self._places(payload))
 
 
 def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPacket]) -> Cut | None:
@@ -101,7 +84,8 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
             farthest = np.flatnonzero(mismatch <= max(int(mismatch.min()), CLOSE_CDEG))[-1]
             cut = Cut(frame, int(stop[fitting[farthest], 0]), int(mismatch[farthest]))
             best = cut if best is None or _rank(cut) < _rank(best) else best
-    if best is not None and kind is VelodyneKind.DATA and best.mismatch > max(_MOST_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):
+    is_steady = replaying_part(kind).cycle_ns is not None
+    if best is not None and is_steady and best.mismatch > max(_MOST_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):
         return None
     return best
 
@@ -112,8 +96,7 @@ def seam_note(kind: PacketKind, cut: Cut | None) -> str:
         return "no two places of it fit each other (a whole turn is needed), so it is looped with a visible seam"
     if cut.mismatch <= CLOSE_CDEG:
         return ""
-    leap = f"{cut.mismatch / 100:.2f} degrees" if kind is VelodyneKind.DATA else f"{cut.mismatch} points of a frame"
-    return f"its best seam leaps by {leap} (a longer recording has better ones)"
+    return f"its best seam leaps by {replaying_part(kind).leap(cut.mismatch)} (a longer recording has better ones)"
 
 
 def _rank(cut: Cut) -> tuple[int, int]:
@@ -121,7 +104,7 @@ def _rank(cut: Cut) -> tuple[int, int]:
 
 
 def _apart(phase: npt.NDArray[np.int64], other: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
-    return np.asarray(np.abs(wrapped_cdeg(phase - other)), dtype=np.int64)
+    return np.asarray(np.abs((phase - other + TURN_CDEG // 2) % TURN_CDEG - TURN_CDEG // 2), dtype=np.int64)
 
 
 def _typical_step(phase: npt.NDArray[np.int64]) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.emulator.insertion.insertion import Inserter
-from hilsim.emulator.retime import StampClock
+from hilsim.emulator.retime import NOTHING, StampClock
 from hilsim.errors import CaptureError, HilsimError, TransmitError
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing
 from hilsim.protocols.recognise import PacketKind
@@ -345,7 +345,7 @@ class ReplaySource:
             return ()
         notes = [self._seam_note] if self._seam_note else []
         notes += [f"{count} times {what}" for what, count in dict(reader.irregularities).items()]
-        verbatim = sorted({str(track.kind) for track in tuple(reader.tracks) if track.retiming == 0})
+        verbatim = sorted({str(track.kind) for track in tuple(reader.tracks) if track.retiming == NOTHING})
         if verbatim:
             notes.append(f"replayed verbatim and by capture time, because the format is not understood: {', '.join(verbatim)}")
         postponed_s = self._open_player().postponed_ns / 1e9
@@ -474,8 +474,8 @@ class ReplaySource:
                 raise CaptureError(f"{self.path}: must have at most {MOST_TRACKS} flows to be replayed, got more: choose some")
             track = reader.tracks[number]
             row, framing = self._open_track(track)
-            retiming = track.retiming if self.spec.retime != "none" else type(track.retiming)(0)
-            self._open_player().route(number, row, retiming, framing, is_points=track.takes_objects)
+            retiming = track.retiming if self.spec.retime != "none" else NOTHING
+            self._open_player().route(number, row, retiming, framing, is_inserted=self.inserter is not None and track.takes_objects)
         self._known_tracks = len(reader.tracks)
 
     def _put(self, cues: Cues) -> bool:

@@ -13,29 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.sensor_names import SensorNames
+from hilsim.emulator.retime import Retiming
 from hilsim.errors import CaptureError
-from hilsim.families.cepton.recognition import CeptonKind
-from hilsim.families.ouster.recognition import OusterKind
-from hilsim.families.velodyne.protocol.models import MODELS
-from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind
+from hilsim.replay.part import ReplayingPart, has_points, replaying_part
 from hilsim.replay.specs import Pace
-from hilsim.units import HOUR_NS
 
 NO_STAMP = -1
 Times = npt.NDArray[np.int64]
-
-_FOR_EVER = 1 << 62
-_CLOCKED = {
-    VelodyneKind.DATA: HOUR_NS,
-    VelodyneKind.POSITION: HOUR_NS,
-    CeptonKind.STDV: _FOR_EVER,
-    OusterKind.LIDAR: _FOR_EVER,
-    OusterKind.IMU: _FOR_EVER,
-}
-"""Kinds whose stamps are understood, with the modulus of their count."""
-POINTS = frozenset((VelodyneKind.DATA, CeptonKind.STDV, OusterKind.LIDAR))
 
 LEAD_IN_NS = 2_000_000
 """Time from the time line's beginning to the first packet of a pass by the host's clock, because the instant of a stamp is some milliseconds before sending."""
@@ -92,13 +78,15 @@ class Placed(NamedTuple):
 class _Flow:
     recorded: FlowKey
     kind: PacketKind
+    part: ReplayingPart
+    modulus_ns: int
     latency_ns: int | None = None
     sent: int = 0
     device_ns: int | None = None
 
-    @property
-    def modulus_ns(self) -> int:
-        return _CLOCKED.get(self.kind, 0)
+    def __post_init__(self) -> None:
+        self.is_points = has_points(self.kind)
+        self.leaves_at_once = self.part.at_once is self.kind
 
 
 @dataclass(kw_only=True)
@@ -192,10 +180,10 @@ class Timeline:
         self._last_due_ns: dict[FlowKey, int] = {}
         self._origin_ns: int | None = None
 
-    def add_flow(self, recorded: FlowKey, kind: PacketKind) -> int:
-        """Add the packets of one kind of a recorded flow; returns their number."""
+    def add_flow(self, recorded: FlowKey, kind: PacketKind, retiming: Retiming) -> int:
+        """Add the packets of one kind of a recorded flow, whose stamps are of one form; returns their number."""
         self._names.of_flow(recorded, kind)
-        self._flows.append(_Flow(recorded=recorded, kind=kind))
+        self._flows.append(_Flow(recorded=recorded, kind=kind, part=replaying_part(kind), modulus_ns=retiming.wrap_ns or _FOREVER_NS))
         return len(self._flows) - 1
 
     def place(self, recorded: Recorded) -> Placed:
@@ -265,7 +253,7 @@ class Timeline:
     def _lay(self, sensor: SensorClock, recorded: Recorded, rows: Times, line: Times, stamp: Times, due: Times) -> None:
         """Align one sensor's clock with the host's: fill in ``stamp`` and ``due`` of its rows."""
         flows = recorded.flow[rows]
-        is_points = np.array([self._flows[flow].kind in POINTS for flow in flows])
+        is_points = np.array([self._flows[flow].is_points for flow in flows])
         device = self._unwrapped(sensor, recorded.stamp_ns[rows], line[rows], flows)
         if rows.size >= _STANDING_PACKETS and (device == device[0]).all():
             self.standing_packets += rows.size
@@ -274,8 +262,8 @@ class Timeline:
         if sensor.cycle_ns == 0.0 and is_points.sum() > 1:
             sensor.cycle_ns = _regular_step(np.diff(device[is_points]))
         if sensor.shift_ns is None:
-            is_imu = np.array([self._flows[flow].kind is OusterKind.IMU for flow in flows])
-            sensor.behind_ns = _behind_ns(line[rows] - device, is_points, is_imu, sensor.latency_ns)
+            leaves_at_once = np.array([self._flows[flow].leaves_at_once for flow in flows])
+            sensor.behind_ns = _behind_ns(line[rows] - device, is_points, leaves_at_once, sensor.latency_ns)
             sensor.shift_ns = _earliest(line[rows][reference] - device[reference]) - sensor.latency_ns
             sensor.since_ns = int(device[0])
         shift = sensor.shift_at(device)
@@ -291,9 +279,9 @@ class Timeline:
             flow = self._flows[number]
             own = flows == number
             if flow.latency_ns is None:
-                flow.latency_ns = sensor.latency_ns if flow.kind in POINTS else max(_earliest((line[rows] - stamp[rows])[own]), 0)
+                flow.latency_ns = sensor.latency_ns if flow.is_points else max(_earliest((line[rows] - stamp[rows])[own]), 0)
             due[rows[own]] = stamp[rows[own]] + flow.latency_ns
-            if flow.kind in POINTS:
+            if flow.is_points:
                 due[rows[own]] += _waits_ns(sensor, line[rows[own]], due[rows[own]])
         points = rows[reference]
         sensor.follow(int(device[-1]), line[points] - due[points])
@@ -335,15 +323,15 @@ class Timeline:
         for row, number in enumerate(recorded.flow.tolist()):
             flow = self._flows[number]
             sensor = self.sensors.get(self._source(flow))
-            if flow.kind is VelodyneKind.DATA and sensor is not None and sensor.cycle_ns > 0.0:
-                cycle_ns = _nominal_cycle_ns(sensor.cycle_ns)
+            if flow.part.cycle_ns is not None and flow.is_points and sensor is not None and sensor.cycle_ns > 0.0:
+                cycle_ns = flow.part.cycle_ns(sensor.cycle_ns)
                 due[row] = self._next_even_ns(flow, cycle_ns, _SENDING_NS + round(cycle_ns))
                 sensor.points_line_ns, sensor.points_due_ns, sensor.points_seen = int(line[row]), int(due[row]), True
             elif self._rate_hz > 0.0:
                 due[row] = self._next_even_ns(flow, 1e9 / self._rate_hz, 0)
             elif sensor is not None and sensor.points_seen:
                 due[row] = sensor.points_due_ns + min(max(int(line[row]) - sensor.points_line_ns, 0), round(sensor.cycle_ns))
-            elif flow.kind is VelodyneKind.POSITION:
+            elif flow.part.cycle_ns is not None and not flow.is_points:
                 due[row] = 0
             else:
                 raise CaptureError(f'pace "nominal" needs rate_hz: the rate of packets of {self._source(flow)} ({flow.kind}) is not known')
@@ -364,14 +352,14 @@ def _earliest(values: Times) -> int:
     return int(np.percentile(values, _EARLY_PERCENTILE, method="lower"))
 
 
-def _behind_ns(lag: Times, is_points: npt.NDArray[np.bool_], is_imu: npt.NDArray[np.bool_], latency_ns: int) -> int:
-    """Time by which an Ouster sensor sends its lidar packets later than its IMU packets, which leave at once, beyond the latency of a packet.
+def _behind_ns(lag: Times, is_points: npt.NDArray[np.bool_], leaves_at_once: npt.NDArray[np.bool_], latency_ns: int) -> int:
+    """Time by which a sensor sends its points later than packets that leave at once, beyond the latency of a packet.
 
-    By the public captures it is 3 to 15 ms.
+    By the public captures of Ousters it is 3 to 15 ms.
     """
-    if not (is_points.any() and is_imu.any()):
+    if not (is_points.any() and leaves_at_once.any()):
         return 0
-    return max(_earliest(lag[is_points]) - _earliest(lag[is_imu]) - latency_ns, 0)
+    return max(_earliest(lag[is_points]) - _earliest(lag[leaves_at_once]) - latency_ns, 0)
 
 
 def _waits_ns(sensor: SensorClock, line: Times, due: Times) -> Times:
@@ -419,13 +407,6 @@ def _regular_step(steps: Times) -> float:
         return 0.0
     middle = np.percentile(positive, 50, method="lower")  # one of the steps, so that at least one is close to it
     return float(np.mean(positive[np.abs(positive - middle) <= 0.1 * middle + 4000]))
-
-
-def _nominal_cycle_ns(measured_ns: float) -> float:
-    """Cycle of the model that sends at this rate; the measured cycle if no model does."""
-    cycles = [1000.0 * model.cycle_us(is_dual=is_dual) for model in MODELS for is_dual in (False, True)]
-    nearest = min(cycles, key=lambda cycle: abs(cycle - measured_ns))
-    return nearest if abs(nearest - measured_ns) < 0.01 * nearest else measured_ns
 
 
 def whole_cycles_ns(step_ns: int, cycle_ns: float) -> int:

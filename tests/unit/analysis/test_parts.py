@@ -8,7 +8,9 @@ from hilsim.analysis.conformance.part import ConformancePart
 from hilsim.analysis.inspection.part import InspectionPart
 from hilsim.analysis.picture.part import PicturePart
 from hilsim.emulator.insertion.part import InsertionPart
+from hilsim.protocols.recognise import PacketKind
 from hilsim.registry import OWN, family_parts
+from hilsim.replay.part import ReplayingPart, has_points
 
 PARTS = {
     "calibration": CalibrationPart,
@@ -17,6 +19,7 @@ PARTS = {
     "insertion": InsertionPart,
     "inspection": InspectionPart,
     "picture": PicturePart,
+    "replaying": ReplayingPart,
 }
 
 
@@ -25,9 +28,14 @@ def test_a_familys_part_is_what_the_engine_describes(name):
     assert [module.PART for module in family_parts(name).values() if not isinstance(module.PART, PARTS[name])] == []
 
 
-@pytest.mark.parametrize("name", ["conformance", "inspection", "picture"])
+@pytest.mark.parametrize("name", ["conformance", "inspection", "picture", "replaying"])
 def test_streams_of_every_family_of_hilsims_own_can_be_read(name):
     assert tuple(family_parts(name))[: len(OWN)] == OWN
+
+
+def test_stamps_of_all_points_of_hilsims_own_families_are_understood():
+    kinds = [kind for family in PacketKind.__subclasses__() for kind in family if kind.facts.family in OWN]
+    assert {kind for kind in kinds if has_points(kind)} == {kind for kind in kinds if kind.facts.is_decoded} != set()
 
 
 def test_no_two_families_inspect_packets_of_one_kind():

@@ -7,9 +7,10 @@ import dpkt
 import numpy as np
 import pytest
 
-from hilsim.emulator.retime import Retiming, StampClock
-from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
+from hilsim.emulator.retime import NOTHING, StampClock
+from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE, VelodyneKind
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, build_framing
+from hilsim.replay.part import retiming_of
 from hilsim.replay.player import AHEAD_NS, Player, Word, put_run
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
@@ -36,7 +37,7 @@ class Bench:
         settings = ThreadSettings(scheduling="plain")
         self.player = Player(name="test", rings=self.rings, slots=slots, capacity=capacity, scale=scale, settings=settings)
         for row in range(flows):
-            self.player.route(row, row, Retiming.NOTHING, PAYLOAD_ONLY)
+            self.player.route(row, row, NOTHING, PAYLOAD_ONLY)
         self.put_packets = 0
 
     def put(self, due_ns, *, track=0, stamp_ns=None, payload=None):
@@ -118,7 +119,7 @@ def test_times_of_a_year_are_exact(bench):
 
 def test_deadlines_never_fall_within_a_row_and_rows_do_not_hold_each_other_up(bench):
     player = bench()
-    player.player.route(2, 1, Retiming.NOTHING, PAYLOAD_ONLY)
+    player.player.route(2, 1, NOTHING, PAYLOAD_ONLY)
     for track, due_ms in ((0, 50), (1, 10), (0, 20), (2, 5), (1, 30), (0, 60)):
         player.put(due_ms * MS, track=track)
     epoch_ns = player.start_in_the_past()
@@ -152,7 +153,7 @@ def test_a_packet_after_its_deadline_is_counted_and_put_into_the_ring(bench):
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_stamps_name_the_instant_of_the_line_on_the_clock_that_was_given(bench, scale):
     player = bench(scale=scale)
-    player.player.route(0, 0, Retiming.VELODYNE_DATA, PAYLOAD_ONLY)
+    player.player.route(0, 0, retiming_of(VelodyneKind.DATA, b""), PAYLOAD_ONLY)
     stamps_ns = np.arange(5) * CYCLE_NS
     for stamp_ns in stamps_ns:
         player.put(stamp_ns + 1_427_000, stamp_ns=stamp_ns, payload=data_packet(4321, 77))
@@ -178,7 +179,7 @@ def test_packets_that_are_not_re_timed_stay_unchanged(bench):
 
 def test_nothing_is_played_while_it_is_paused_and_everything_comes_later_by_the_pause(bench):
     player = bench()
-    player.player.route(0, 0, Retiming.VELODYNE_DATA, PAYLOAD_ONLY)
+    player.player.route(0, 0, retiming_of(VelodyneKind.DATA, b""), PAYLOAD_ONLY)
     due_ns = np.concatenate((np.arange(20), np.arange(1000, 1020))) * MS  # the pause begins in the gap, however slow the machine
     for due in due_ns:
         player.put(due, payload=data_packet(0, 0))
@@ -213,7 +214,7 @@ def test_a_pause_within_a_gap_of_the_recording_leaves_the_gap_as_long_as_it_was(
 
 def test_short_pauses_never_let_time_go_back(bench):
     player = bench()
-    player.player.route(0, 0, Retiming.VELODYNE_DATA, PAYLOAD_ONLY)
+    player.player.route(0, 0, retiming_of(VelodyneKind.DATA, b""), PAYLOAD_ONLY)
     for number in range(300):
         player.put(number * MS, payload=data_packet(0, 0))
     player.start(time.monotonic_ns() + 20 * MS)
@@ -349,7 +350,7 @@ def test_frames_have_the_headers_of_their_framing_and_count_from_one(bench):
     macs = {"source_mac": "60:76:88:10:2f:6f", "destination_mac": "02:00:00:00:00:09"}
     styles = (VELODYNE_POSITION_STYLE, VELODYNE_DATA_STYLE)
     for track, style in enumerate(styles):
-        player.player.route(track, track, Retiming.NOTHING, build_framing(style, SENSOR, **macs))
+        player.player.route(track, track, NOTHING, build_framing(style, SENSOR, **macs))
         player.put(np.arange(5), track=track, payload=b"payload")
     player.start_in_the_past()
     player.played(10)
@@ -371,7 +372,7 @@ def test_frames_have_the_headers_of_their_framing_and_count_from_one(bench):
 def test_the_same_packet_is_not_numbered_twice_because_its_ring_was_full(bench):
     player = bench(ring_slots=2)
     shape = build_framing(VELODYNE_POSITION_STYLE, SENSOR, source_mac="60:76:88:10:2f:6f", destination_mac="02:00:00:00:00:09")
-    player.player.route(0, 0, Retiming.NOTHING, shape)
+    player.player.route(0, 0, NOTHING, shape)
     player.put(np.arange(30))
     player.start_in_the_past()
     await_that(lambda: player.word(Word.WAITED_FOR_RING) > 3)

@@ -10,6 +10,7 @@ from hilsim.errors import CaptureError
 from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.recognise import OtherKind
+from hilsim.replay.part import retiming_of
 from hilsim.replay.timeline import LEAD_IN_NS, NO_STAMP, Recorded, Timeline, whole_cycles_ns
 from tests.depth import examples
 from tests.unit.emulator.test_segments import lidar
@@ -35,10 +36,14 @@ AS_REGULAR_AS_STAMPS_NS = 2000
 MS = 1_000_000
 
 
+def add_flow(timeline, recorded, kind):
+    timeline.add_flow(recorded, kind, retiming_of(kind, b""))
+
+
 def placed(recording, pace="device", *, flow=SENSOR, kind=DATA, **runs):
     """Time line, due times and stamps of a recording of one flow."""
     timeline = Timeline(pace)
-    timeline.add_flow(flow, kind)
+    add_flow(timeline, flow, kind)
     due, stamp = placed_by(timeline, alone(recording), **runs)
     return timeline, due, stamp
 
@@ -134,8 +139,8 @@ def test_a_packet_with_firings_before_and_after_the_gap_of_the_view_is_no_leap(r
     others = Stream(at_ns, BASE_NS + at_ns + LATENCY_NS, at_ns // 1000 * 1000 % HOUR_NS)
     recorded, _ = in_file_order(data, others)
     timeline = Timeline("device")
-    timeline.add_flow(SENSOR, DATA)
-    timeline.add_flow(POSITION, VelodyneKind.POSITION)
+    add_flow(timeline, SENSOR, DATA)
+    add_flow(timeline, POSITION, VelodyneKind.POSITION)
     due, stamp = placed_by(timeline, recorded)
     own = recorded.flow == 0
     assert timeline.clock_leaps == 0
@@ -245,8 +250,8 @@ def test_two_sensors_with_unrelated_clocks_keep_their_relation():
     left, right = stream(6000), stream(6000, begin_ns=500_000, shows_ns=3_000_000_000_000, seed=2)
     recorded, _ = in_file_order(left, right)
     timeline = Timeline("device")
-    timeline.add_flow(SENSOR, DATA)
-    timeline.add_flow(OTHER_SENSOR, DATA)
+    add_flow(timeline, SENSOR, DATA)
+    add_flow(timeline, OTHER_SENSOR, DATA)
     due, _ = placed_by(timeline, recorded)
     left_ns, right_ns = due[recorded.flow == 0], due[recorded.flow == 1]
     assert irregularity_ns(left_ns, left).max() < AS_REGULAR_AS_STAMPS_NS
@@ -262,8 +267,8 @@ def test_position_packets_stay_between_the_data_packets_on_the_same_clock():
     )
     recorded, _ = in_file_order(data, position)
     timeline = Timeline("device")
-    timeline.add_flow(SENSOR, DATA)
-    timeline.add_flow(POSITION, VelodyneKind.POSITION)
+    add_flow(timeline, SENSOR, DATA)
+    add_flow(timeline, POSITION, VelodyneKind.POSITION)
     due, stamp = placed_by(timeline, recorded)
     of_data, of_position = recorded.flow == 0, recorded.flow == 1
     assert irregularity_ns(due[of_data], data).max() < AS_REGULAR_AS_STAMPS_NS
@@ -280,8 +285,8 @@ def test_packets_without_stamps_keep_their_place_in_their_flow_though_the_host_n
     recorded, _ = in_file_order(points, information)
     recorded = recorded._replace(capture_ns=with_pause(recorded.capture_ns, 1000, 150 * MS))
     timeline = Timeline("device")
-    timeline.add_flow(CEPTON, CeptonKind.STDV)
-    timeline.add_flow(CEPTON, CeptonKind.INFO)
+    add_flow(timeline, CEPTON, CeptonKind.STDV)
+    add_flow(timeline, CEPTON, CeptonKind.INFO)
     due, _ = placed_by(timeline, recorded)
     assert np.diff(due).min() >= 0
     assert irregularity_ns(due[recorded.flow == 0], points).max() < 50_000  # at the end of a run the next point packet is not known yet
@@ -313,8 +318,8 @@ def test_at_pace_nominal_a_sensor_that_loses_packets_or_begins_late_stays_in_ste
     lossy = lossy.only(np.random.default_rng(6).random(8000) > 0.05)
     recorded, numbers = in_file_order(whole, lossy)
     timeline = Timeline("nominal")
-    timeline.add_flow(SENSOR, DATA)
-    timeline.add_flow(OTHER_SENSOR, DATA)
+    add_flow(timeline, SENSOR, DATA)
+    add_flow(timeline, OTHER_SENSOR, DATA)
     due, _ = placed_by(timeline, recorded)
     latest_ns = np.maximum.accumulate(due)
     assert (latest_ns - due).max() < 110 * MS
@@ -327,7 +332,7 @@ def test_pace_nominal_needs_a_rate_for_what_has_no_nominal_one():
     with pytest.raises(CaptureError, match=r'pace "nominal" needs rate_hz: the rate of packets of 192\.168\.1\.50 \(not recognised\) is not known'):
         placed(recording, "nominal", kind=OTHER, flow=CAMERA)
     timeline = Timeline("nominal", 250.0)
-    timeline.add_flow(CAMERA, OTHER)
+    add_flow(timeline, CAMERA, OTHER)
     due, _ = placed_by(timeline, alone(recording))
     assert due.tolist() == [4 * MS * number for number in range(10)]
 
@@ -359,7 +364,7 @@ def test_whatever_the_times_are_nothing_falls_within_a_flow_and_nothing_is_lost(
     timeline = Timeline(pace, 1000.0)
     flows = [(SENSOR, DATA), (POSITION, VelodyneKind.POSITION), (CAMERA, OTHER), (OTHER_SENSOR, DATA)]
     for recorded, kind in flows:
-        timeline.add_flow(recorded, kind)
+        add_flow(timeline, recorded, kind)
     flow = np.array([number for _, number, _ in packets], np.int64)
     stamp_ns = np.where(flow == 2, NO_STAMP, np.maximum([stamp for _, _, stamp in packets], 0))
     recorded = Recorded(BASE_NS + np.cumsum([step for step, _, _ in packets]), flow, stamp_ns)

@@ -1,12 +1,11 @@
-"""Recognition and changes of packets of a kind."""
+"""Recognition of what can be rewritten in packets."""
 
 import pytest
 
-from hilsim.capture.datagram import CapturedDatagram
-from hilsim.emulator.retime import Retiming
-from hilsim.families.cepton.protocol.info import encode_info_packet
+from hilsim.emulator.retime import NOTHING
+from hilsim.families.cepton.protocol.info import SYNC_OFFSET, encode_info_packet
 from hilsim.protocols.recognise import recognise
-from hilsim.replay.tracks import Track
+from hilsim.replay.part import retiming_of
 from tests.unit.replay.streams import stdv_packet
 
 INFO = encode_info_packet(
@@ -14,16 +13,12 @@ INFO = encode_info_packet(
 ).tobytes()
 
 
-@pytest.mark.parametrize(
-    ("payload", "retiming"),
-    [
-        (INFO, Retiming.CEPTON_INFO),
-        (INFO[:5] + b"\x10" + INFO[6:], Retiming.NOTHING),  # another layout
-        (INFO[:80], Retiming.NOTHING),
-        (stdv_packet(1), Retiming.CEPTON_STDV),
-        (b"STDT" + bytes(1042), Retiming.NOTHING),
-    ],
-)
-def test_only_what_is_understood_is_rewritten(payload, retiming):
-    first = CapturedDatagram(0, "192.168.1.31", 8808, "192.168.1.77", 8808, payload, None, is_ethernet=False, frame=1)
-    assert Track(recorded=first.flow, kind=recognise(payload), first=first).retiming is retiming
+@pytest.mark.parametrize("payload", [INFO[:5] + b"\x10" + INFO[6:], INFO[:80], b"STDT" + bytes(1042), b"anything"])
+def test_what_is_not_understood_is_not_rewritten(payload):
+    assert retiming_of(recognise(payload), payload) == NOTHING
+
+
+def test_what_is_understood_is_rewritten():
+    assert retiming_of(recognise(INFO), INFO)._asdict() == NOTHING._asdict() | {"utc_offset_at": SYNC_OFFSET}
+    points = stdv_packet(1)
+    assert retiming_of(recognise(points), points).stamps == 1

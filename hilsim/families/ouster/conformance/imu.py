@@ -8,13 +8,13 @@ import numpy.typing as npt
 from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.protocol.bits import read_bits
-from hilsim.families.ouster.protocol.crc import CRC_SIZE
 from hilsim.families.ouster.protocol.firmware import FOOTER_SIZE
 from hilsim.families.ouster.protocol.headers import HEADERS, IMU_PACKET, HeaderField
 from hilsim.families.ouster.protocol.imu import ACCEL_GYRO_NMEA, IMU_DTYPE, IMU_PACKET_SIZE, LEGACY_IMU, MEASUREMENT_DTYPE
 from hilsim.families.ouster.protocol.lidar import footers_of
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
+from hilsim.protocols.crc64 import CRC_SIZE
 
 FORM = Rule(id="ouster.imu_form", severity=Severity.ERROR)
 PERIOD = Rule(id="ouster.imu_period", severity=Severity.ERROR, packets=4)

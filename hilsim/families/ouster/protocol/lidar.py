@@ -24,7 +24,6 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel, signed
 from hilsim.errors import PacketError, require
 from hilsim.families.ouster.protocol.bits import add_bits, read_bits
-from hilsim.families.ouster.protocol.crc import CRC_SIZE, crcs_of, write_crc
 from hilsim.families.ouster.protocol.firmware import FOOTER_CONSTANT, FOOTER_SIZE, Footer
 from hilsim.families.ouster.protocol.headers import (
     COLUMN_DTYPE,
@@ -39,6 +38,7 @@ from hilsim.families.ouster.protocol.headers import (
 )
 from hilsim.families.ouster.protocol.pixels import Pixels, allocate_pixels
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, OVERFLOW, PAYLOAD_MAX, FieldKind, HeaderKind, Overflow, Profile
+from hilsim.protocols.crc64 import CRC_SIZE, crcs_of, write_crc
 
 _RANGE, _FLAGS, _REFLECTIVITY = constant(FieldKind.RANGE), constant(FieldKind.FLAGS), constant(FieldKind.REFLECTIVITY)
 _SIGNAL, _NEAR_IR = constant(FieldKind.SIGNAL), constant(FieldKind.NEAR_IR)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.families.ouster.protocol.crc import crc64, crcs_of, write_crc
+from hilsim.protocols.crc64 import crc64, crcs_of, write_crc
 from tests.depth import examples
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hilsim.errors import PacketError
-from hilsim.families.ouster.protocol.crc import crcs_of
 from hilsim.families.ouster.protocol.firmware import Footer
 from hilsim.families.ouster.protocol.headers import field_values
 from hilsim.families.ouster.protocol.imu import (
@@ -18,6 +17,7 @@ from hilsim.families.ouster.protocol.imu import (
     imu_layout,
 )
 from hilsim.families.ouster.protocol.profiles import HeaderKind
+from hilsim.protocols.crc64 import crcs_of
 from tests.ouster_sensors import header_of, sensor
 
 ACCELERATION, RATE = np.array([0.008300781, -0.11083984, 1.0209961], np.float32), np.array([0.18310547, -300.5, -0.0], np.float32)

@@ -1,4 +1,4 @@
-"""CRC-64/XZ of a packet's footer: ECMA-182 reflected, initial value and final XOR all ones, over all bytes before it, stored little-endian.
+"""CRC-64/XZ, as in the footer of an Ouster's packet: ECMA-182 reflected, initial value and final XOR all ones, stored little-endian.
 
 Check value of ``123456789``: 0x995dc9bbdf1939fa. Confirmed on packets of firmware 2.5.2, 3.2.0 and by ouster-sdk 1.0.1.
 """
