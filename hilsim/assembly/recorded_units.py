@@ -101,7 +101,10 @@ def _read(rig: Rig, spec: ReplaySpec, where: str) -> tuple[RecordedSensor, Inser
         raise CaptureError(f"{path}: an overlay must have {known}, of one sensor, got {found}: choose one by {where}.flow")
     ((name, kind), chosen) = next(iter(payloads.items()))
     part = parts[kind.facts.family]
-    return part.recorded(chosen, f"{path}: {name}"), part
+    try:
+        return part.recorded(chosen), part
+    except CaptureError as error:
+        raise CaptureError(f"{path}: {name}: {error}") from error
 
 
 def _unit(rig: Rig, spec: ReplaySpec, stream: int, mount: Pose, where: str) -> RecordedUnit:

@@ -119,16 +119,10 @@ def insert_recorded(
     begin_ns, rows = -_ALWAYS_NS, 0
     while True:
         stop_ns = worlds.begun_ns[(at + 1) & _MASK] if at + 1 < known else _ALWAYS_NS
-        if at < 0:
-            insert_objects(
-                insertion.unit, insertion.track, insertion.world, capture_ns, rig_ns, begin_ns, stop_ns, key, payload, size, insertion.workspace
-            )
-        else:
-            world = tuple_at(worlds.world[at & _MASK], insertion.world)
-            insert_objects(insertion.unit, insertion.track, world, capture_ns, rig_ns, begin_ns, stop_ns, key, payload, size, insertion.workspace)
+        world = insertion.world if at < 0 else tuple_at(worlds.world[at & _MASK], insertion.world)
+        insert_objects(insertion.unit, insertion.track, world, capture_ns, rig_ns, begin_ns, stop_ns, key, payload, size, insertion.workspace)
         if truth is not None:
-            shown = insertion.world if at < 0 else tuple_at(worlds.world[at & _MASK], insertion.world)
-            rows = note_inserted(insertion.unit, shown, rig_ns, packet, payload, insertion.workspace, truth, rows)
+            rows = note_inserted(insertion.unit, world, rig_ns, packet, payload, insertion.workspace, truth, rows)
         if stop_ns > rig_ns + _PACKET_NS:
             break
         begin_ns = stop_ns

@@ -1,6 +1,5 @@
 """What a family gives for objects in recordings: module ``insertion`` of its folder, with a ``PART``."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,20 +27,18 @@ class RecordedRanges(NamedTuple):
     unit_m: float
 
 
-class RecordedSensor(ABC):
+class RecordedSensor(NamedTuple):
     """The sensor that made a recording.
 
     Attributes:
-        profile: Profile that is the most like it; empty: its packets do not show its model.
         ranges: Ranges of its first packets, by which its noise is measured.
+        unit: Function of the response and the beam of a profile, the mount and the noise, as of ``build_recorded_unit``: the sensor for kernels.
+        profile: Profile that is the most like it; empty: its packets do not show its model.
     """
 
-    profile: str = ""
     ranges: RecordedRanges
-
-    @abstractmethod
-    def unit(self, response: Response, beam: Beam, mount: Pose, noise_m: npt.NDArray[np.float64]) -> RecordedUnit:
-        """The sensor for kernels, with the response and the beam of a profile; arguments as of ``build_recorded_unit``."""
+    unit: Callable[[Response, Beam, Pose, npt.NDArray[np.float64]], RecordedUnit]
+    profile: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +47,8 @@ class InsertionPart:
 
     Attributes:
         packets: Name of the points, for messages.
-        recorded: Function of the first packets of points of a sensor, at least one, and its name in errors.
-            Raises CaptureError for a model whose lasers are not known.
+        recorded: Function of the first packets of points of a sensor, at least one. Raises CaptureError for a model whose lasers are not known.
     """
 
     packets: str
-    recorded: Callable[[Sequence[bytes], str], RecordedSensor]
+    recorded: Callable[[Sequence[bytes]], RecordedSensor]

@@ -165,17 +165,6 @@ def build_cepton_unit(response: Response, beam: Beam, mount: Pose, noise_m: npt.
     return build_recorded_unit(RecordedPoints(response.unit_m), response, beam, mount, noise_m, ratio=cepton_ratios(), byte_offset=6, is_swept=True)
 
 
-class RecordedCepton(RecordedSensor):
-    """A recorded Cepton, whose model its points do not show."""
-
-    def __init__(self, payloads: Sequence[bytes], _name: str) -> None:
-        self.ranges = measure_points(payloads)
-
-    def unit(self, response: Response, beam: Beam, mount: Pose, noise_m: npt.NDArray[np.float64]) -> RecordedUnit:
-        """The unit for kernels."""
-        return build_cepton_unit(response, beam, mount, noise_m)
-
-
 def measure_points(payloads: Sequence[bytes]) -> RecordedRanges:
     """Ranges of the first returns in STDV packets, in their order, by laser."""
     headers = [read_stdv_header(payload) for payload in payloads]
@@ -191,4 +180,4 @@ def measure_points(payloads: Sequence[bytes]) -> RecordedRanges:
     return RecordedRanges(range_m[rows], every["reflectivity"].astype(np.int64)[rows], POINT_UNIT_M)
 
 
-PART = InsertionPart(packets="a Cepton's points", recorded=RecordedCepton)
+PART = InsertionPart(packets="a Cepton's points", recorded=lambda payloads: RecordedSensor(measure_points(payloads), build_cepton_unit))

@@ -1,6 +1,5 @@
 """Objects in recorded data packets of a Velodyne: where its firings look, and the records that are rewritten."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from hilsim.compilation.jit import constant, kernel, signed, with_kernels
 from hilsim.emulator.insertion.part import InsertionPart, RecordedRanges, RecordedSensor
 from hilsim.emulator.insertion.unit import RETURNS, RecordedFirings, RecordedUnit, build_recorded_unit
 from hilsim.emulator.truth import Truth
-from hilsim.errors import CaptureError
+from hilsim.families.velodyne.points import geometry_of_packets
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE, ReturnMode
 from hilsim.families.velodyne.protocol.firing import (
     RecordFirings,
@@ -24,7 +23,7 @@ from hilsim.families.velodyne.protocol.firing import (
     step_between,
 )
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
-from hilsim.families.velodyne.protocol.models import BY_NAME, OTHER_PRODUCTS, Model, identify_model
+from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.geometry.poses import Pose
 from hilsim.sensor.echoes import EchoChoice
@@ -153,17 +152,7 @@ def build_velodyne_unit(
     stamps_last_firing: bool,
     no_return: npt.NDArray[np.uint8],
 ) -> RecordedUnit:
-    """Build the kernel-side unit of a Velodyne.
-
-    Args:
-        geometry: Geometry of its model.
-        response: Response to an object's echo.
-        beam: Beam of each laser.
-        mount: Carrier from sensor.
-        noise_m: ``float64[b, r]``, standard deviation of a range, by class of reflectivity bytes and of ranges.
-        stamps_last_firing: A data packet's stamp is the time of its last firing.
-        no_return: ``uint8[c]``, reflectivity byte of a record without a return, by laser.
-    """
+    """Build the kernel-side unit of a Velodyne; arguments as of ``build_recorded_unit`` and ``RecordedBlocks``, ``no_return`` by the model's own lasers."""
     firings, lasers = build_record_firings(geometry), len(geometry.elevation_deg)
     channel = np.arange(firings.share.size, dtype=np.int64) % lasers
     height_m = 1e-3 * np.array(geometry.vertical_offset_mm or (0.0,) * lasers)
@@ -174,56 +163,38 @@ def build_velodyne_unit(
     )
 
 
-class RecordedVelodyne(RecordedSensor):
-    """A recorded Velodyne of a model whose lasers are known."""
+def recorded_velodyne(payloads: Sequence[bytes]) -> RecordedSensor:
+    """The sensor that made data packets; its unit has the limits of the model's ranges.
 
-    def __init__(self, payloads: Sequence[bytes], name: str) -> None:
-        """Identify the model by data packets; arguments as of ``InsertionPart.recorded``."""
-        self._model = _model_of(payloads, name)
-        self.profile = _PROFILES.get(self._model.name, _OTHER_PROFILE)
-        self.ranges, self._no_return = measure_records(payloads, self._model.geometry)
+    Raises:
+        CaptureError: the lasers of the model are not known.
+    """
+    model = BY_NAME[geometry_of_packets(stacked_packets(payloads[:_SURVEYED_PACKETS])).model]
+    ranges, no_return = measure_records(payloads, model.geometry)
 
-    def unit(self, response: Response, beam: Beam, mount: Pose, noise_m: npt.NDArray[np.float64]) -> RecordedUnit:
-        """The unit for kernels, with the unit and the limits of the model's ranges."""
-        model = self._model
-        unit_m = model.geometry.distance_unit_mm * 1e-3
+    def unit(response: Response, beam: Beam, mount: Pose, noise_m: npt.NDArray[np.float64]) -> RecordedUnit:
+        unit_m = ranges.unit_m
         response = response._replace(
             unit_m=unit_m, range_min_m=model.floor_raw * unit_m, range_max_m=model.farthest_raw * unit_m, code_max=model.limit_raw, is_cepton=False
         )
-        no_return = self._no_return
         return build_velodyne_unit(model.geometry, response, beam, mount, noise_m, stamps_last_firing=model.stamps_last_firing, no_return=no_return)
 
-
-def _model_of(payloads: Sequence[bytes], name: str) -> Model:
-    """Model by the most frequent factory bytes, and the time between packets."""
-    packets = stacked_packets(payloads[:_SURVEYED_PACKETS])
-    product, mode = (Counter(packets[field].tolist()).most_common(1)[0][0] for field in ("product", "return_mode"))
-    steps_us = np.diff(packets["timestamp"][packets["product"] == product].astype(np.int64))
-    step_us = float(np.median(steps_us)) if steps_us.size > 1 else None
-    model = identify_model(product, step_us, is_dual=bool(RETURNS_BY_MODE_BYTE[mode] == RETURNS))
-    found = model.name if model else OTHER_PRODUCTS.get(product, "unknown model")
-    if found not in BY_NAME:
-        raise CaptureError(f"an overlay must have a model whose lasers are known ({', '.join(BY_NAME)}), got {name} ({found})")
-    return BY_NAME[found]
+    return RecordedSensor(ranges, unit, _PROFILES.get(model.name, _OTHER_PROFILE))
 
 
 def measure_records(payloads: Sequence[bytes], geometry: FiringGeometry) -> tuple[RecordedRanges, npt.NDArray[np.uint8]]:
-    """Ranges of the nearer blocks in data packets, in their order, and the most frequent byte of each laser's records without a return."""
-    lasers = len(geometry.elevation_deg)
-    packets = np.frombuffer(b"".join(payloads), np.uint8).reshape(-1, DATA_PACKET_SIZE)
-    returns = int(np.bincount(RETURNS_BY_MODE_BYTE[packets[:, 1204]]).argmax())
-    packets = packets[RETURNS_BY_MODE_BYTE[packets[:, 1204]] == returns]
-    records = packets[:, :1200].reshape(len(packets), 12, 100)[:, ::returns, 4:].reshape(len(packets), -1, RECORDS_PER_BLOCK, 3)
-    if lasers > RECORDS_PER_BLOCK:
-        groups = records.shape[1] * RECORDS_PER_BLOCK // lasers
-        records = records[:, : groups * lasers // RECORDS_PER_BLOCK]
-    records = records.reshape(-1, lasers, 3)
-    raw = records[..., 0].astype(np.int64) | records[..., 1].astype(np.int64) << 8
-    byte = records[..., 2].astype(np.int64)
-    unit_m = geometry.distance_unit_mm * 1e-3
+    """Ranges of the first block of each firing in data packets, in their order, and the most frequent byte of each laser's records without a return."""
+    packets, lasers = stacked_packets(payloads), len(geometry.elevation_deg)
+    returns_of = RETURNS_BY_MODE_BYTE[packets["return_mode"]]
+    returns = int(np.bincount(returns_of).argmax())
+    records = packets["blocks"]["channels"][returns_of == returns][:, ::returns]
+    used = records.shape[1] * RECORDS_PER_BLOCK // lasers * lasers // RECORDS_PER_BLOCK  # a VLS-128's last blocks in dual mode are padding
+    records = records[:, :used].reshape(-1, lasers)
+    raw, byte = records["distance"].astype(np.int64), records["reflectivity"].astype(np.int64)
     empty = [byte[raw[:, laser] == 0, laser] for laser in range(lasers)]
     no_return = np.array([np.bincount(values).argmax() if values.size else 0 for values in empty], np.uint8)
-    return RecordedRanges(np.where(raw > 0, raw * geometry.distance_unit_mm * 1e-3, np.nan), byte, unit_m), no_return
+    range_m = np.where(raw > 0, raw * geometry.distance_unit_mm * 1e-3, np.nan)
+    return RecordedRanges(range_m, byte, geometry.distance_unit_mm * 1e-3), no_return
 
 
-PART = InsertionPart(packets="a Velodyne's points", recorded=RecordedVelodyne)
+PART = InsertionPart(packets="a Velodyne's points", recorded=recorded_velodyne)

@@ -55,7 +55,7 @@ def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
     if name not in BY_NAME:
         known = ", ".join(BY_NAME)
         raise CaptureError(
-            f"lasers of a {name or 'model'} with product byte 0x{product:02x} must be known for a picture (known are {known}); name one with --model"
+            f"lasers of a {name or 'model'} with product byte 0x{product:02x} must be known (known are {known}); a picture names one with --model"
         )
     return BY_NAME[name].geometry
 

@@ -60,9 +60,7 @@ def test_an_early_vlp16_that_says_it_is_an_hdl32e_is_drawn_as_a_vlp16(capture):
 def test_a_model_of_which_no_geometry_is_known_is_named_with_those_there_are():
     packets = np.zeros(3, DATA_PACKET_DTYPE)
     packets["product"], packets["return_mode"] = 0x23, 0x37
-    with pytest.raises(
-        CaptureError, match=r"lasers of a VLP-32A/B with product byte 0x23 must be known for a picture \(known are VLP-16, .*VLS-128\)"
-    ):
+    with pytest.raises(CaptureError, match=r"lasers of a VLP-32A/B with product byte 0x23 must be known \(known are VLP-16, .*VLS-128\)"):
         geometry_of_packets(packets)
 
 
