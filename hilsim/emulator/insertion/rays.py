@@ -10,12 +10,12 @@ from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kerne
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.hits import FAINTEST_SHARE, NEAREST_HIT_M, STEP_M
 from hilsim.emulator.insertion.unit import MOST_FIRINGS, RecordedFirings, RecordedUnit
-from hilsim.emulator.workspace import LAYERS
+from hilsim.emulator.workspace import LAYERS, Rays, allocate_rays
 from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.geometry.tracks import PoseTrack, track_state
 from hilsim.render.movers import mover_sphere
-from hilsim.render.packets import cast_packets, packets_of
+from hilsim.render.packets import cast_packets
 from hilsim.render.surfaces import flaw_at, place_on_mover, returned, texture_noise
 from hilsim.scene.materials import Optic
 from hilsim.scene.world import World
@@ -33,72 +33,39 @@ _HALF_TURN_CDEG, _QUARTER_RAD, _ROUNDING_RAD = 0.5 * TURN_CDEG, 0.5 * math.pi, 1
 
 @by_reference
 class FiringRays(NamedTuple):
-    """Working arrays: ``n`` rays of a packet's firings, ``F`` firings, ``k`` objects.
+    """Working arrays for ``F`` firings of a packet and ``k`` objects.
 
     Attributes:
-        origin_m: ``float64[n, 3]`` in the world.
-        direction: ``float32[n, 3]`` in the world, unit.
-        time_ns: ``int64[n]``, rig time.
-        firing: ``int64[n]``, firing of the ray.
-        sub_ray: ``int64[n]``, its number within the beam.
-        share: ``float64[n]``, share of the firing's light that it carries.
-        travelled_m: ``float64[n]``, from the sensor to its origin.
-        range_m: ``float32[n]``, from its origin; ``inf`` for a miss.
-        instance: ``int32[n]``; -1 for a miss.
-        triangle: ``int32[n]``; -1 for a miss.
+        cast: Rays of the firings that may meet an object.
         start_m: ``float64[F, 3]``, origin of each firing's beam in the world.
         ahead: ``float64[F, 3]``, its direction in the world.
         turn: ``float64[F, 4]``, world from sensor at its time.
         spheres: ``float64[k, 4]``, centre and squared radius of each object within range.
         windows: ``float64[k, 4]``, directions that may meet it, in the sensor's frame: azimuth and half width (0.01 deg), lowest and highest elevation (rad).
-        cosine: ``float64[n]``, cosine of the incidence on the hit.
-        packets: ``int32[p, 16]``, rays that are cast together.
         hits: Hits of each firing.
         blocked: ``float64[F, m]``, share of the firing's light that ends at each hit.
     """
 
-    origin_m: npt.NDArray[np.float64]
-    direction: npt.NDArray[np.float32]
-    time_ns: npt.NDArray[np.int64]
-    firing: npt.NDArray[np.int64]
-    sub_ray: npt.NDArray[np.int64]
-    share: npt.NDArray[np.float64]
-    travelled_m: npt.NDArray[np.float64]
-    range_m: npt.NDArray[np.float32]
-    instance: npt.NDArray[np.int32]
-    triangle: npt.NDArray[np.int32]
+    cast: Rays
     start_m: npt.NDArray[np.float64]
     ahead: npt.NDArray[np.float64]
     turn: npt.NDArray[np.float64]
     spheres: npt.NDArray[np.float64]
     windows: npt.NDArray[np.float64]
-    cosine: npt.NDArray[np.float64]
-    packets: npt.NDArray[np.int32]
     hits: Hits
     blocked: npt.NDArray[np.float64]
 
 
 def allocate_firing_rays(sub_rays: int, most_objects: int) -> FiringRays:
     """Allocate working arrays for beams of ``sub_rays`` rays and worlds of up to ``most_objects`` objects."""
-    rays, most_hits = MOST_FIRINGS * sub_rays, sub_rays * LAYERS
+    most_hits = sub_rays * LAYERS
     return FiringRays(
-        origin_m=np.zeros((rays, 3)),
-        direction=np.zeros((rays, 3), np.float32),
-        time_ns=np.zeros(rays, np.int64),
-        firing=np.zeros(rays, np.int64),
-        sub_ray=np.zeros(rays, np.int64),
-        share=np.zeros(rays),
-        travelled_m=np.zeros(rays),
-        range_m=np.zeros(rays, np.float32),
-        instance=np.zeros(rays, np.int32),
-        triangle=np.zeros(rays, np.int32),
+        cast=allocate_rays(MOST_FIRINGS * sub_rays),
         start_m=np.zeros((MOST_FIRINGS, 3)),
         ahead=np.zeros((MOST_FIRINGS, 3)),
         turn=np.zeros((MOST_FIRINGS, 4)),
         spheres=np.zeros((most_objects, 4)),
         windows=np.zeros((most_objects, 4)),
-        cosine=np.zeros(rays),
-        packets=packets_of(np.arange(rays)),
         hits=allocate_hits(MOST_FIRINGS, most_hits),
         blocked=np.zeros((MOST_FIRINGS, most_hits)),
     )
@@ -272,8 +239,9 @@ def _fire(
     # Taken out of the loop: each look into a tuple inside would count references with an atomic instruction.
     tangent, offset_m, share, beam = unit.beam.tangent, unit.beam.offset_m, unit.beam.share, unit.beam
     start_m, toward, turns, spheres, offset_ns = rays.start_m, rays.ahead, rays.turn, rays.spheres, recorded.time_ns
-    origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
-    share_of, travelled_m = rays.share, rays.travelled_m
+    cast = rays.cast
+    origin_m, direction, time_ns, firing_of, sub_ray = cast.origin_m, cast.direction, cast.time_ns, cast.firing, cast.sub_ray
+    share_of, travelled_m = cast.share, cast.travelled_m
     ray = 0
     for firing in range(count):
         fired_ns = rig_ns + offset_ns[firing]
@@ -305,11 +273,11 @@ def _fire(
 def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
     """Add what rays met to their firings' hits; rays that go on behind it are moved to the front; returns their number."""
     # Taken out of the loop, as in ``_fire``.
-    optics, material, hits, blocked = world.optics, world.material, rays.hits, rays.blocked
+    optics, material, hits, blocked, cast = world.optics, world.material, rays.hits, rays.blocked, rays.cast
     hit_count, value, what, flaw, room = hits.hit_count, hits.value, hits.what, hits.flaw, hits.value.shape[1]
-    origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
-    share_of, travelled_m, range_m, instance, triangle = rays.share, rays.travelled_m, rays.range_m, rays.instance, rays.triangle
-    cosine_of, going_on = rays.cosine, 0
+    origin_m, direction, time_ns, firing_of, sub_ray = cast.origin_m, cast.direction, cast.time_ns, cast.firing, cast.sub_ray
+    share_of, travelled_m, range_m, instance, triangle = cast.share, cast.travelled_m, cast.range_m, cast.instance, cast.triangle
+    cosine_of, going_on = cast.cosine, 0
     for ray in range(count):
         row = triangle[ray]
         if row < 0:
@@ -386,21 +354,21 @@ def cast_firings(
     """
     rays.hits.hit_count[:count] = 0
     rays.hits.flaw[:count] = 0.0
-    sub_rays = int(unit.beam.share.size)
+    sub_rays, cast = int(unit.beam.share.size), rays.cast
     going_on = _fire(unit, rig_ns, recorded, count, objects, begin_ns, stop_ns, rays)
     layer = 0
     while going_on > 0 and layer < _LAYERS:
         cast_packets(
             world,
-            rays.packets[: (going_on + WIDTH - 1) // WIDTH],
-            rays.origin_m[:going_on],
-            rays.direction[:going_on],
-            rays.time_ns[:going_on],
+            cast.packets[: (going_on + WIDTH - 1) // WIDTH],
+            cast.origin_m[:going_on],
+            cast.direction[:going_on],
+            cast.time_ns[:going_on],
             unit.cast_range_m,
-            rays.range_m[:going_on],
-            rays.instance[:going_on],
-            rays.triangle[:going_on],
-            rays.cosine[:going_on],
+            cast.range_m[:going_on],
+            cast.instance[:going_on],
+            cast.triangle[:going_on],
+            cast.cosine[:going_on],
         )
         going_on = _collect(world, rays, going_on, sub_rays)
         layer += 1
