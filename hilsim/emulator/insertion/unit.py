@@ -2,16 +2,14 @@
 
 The class of ``RecordedUnit.own``, a named tuple, has the kernels (``jit.with_kernels``) that know the family's packets:
 
-=====================================================================  ==========================================================================================
-kernel                                                                 called
-=====================================================================  ==========================================================================================
-``read_firings(own, payload, size, recorded) -> int``                  to read a packet's firings; returns their number, 0 of what is no data packet
-``choose_returns(own, payload, choice)``                               to write an ``EchoChoice`` for each return of the packet's firings, ``int64[2]``
-``write_return(own, recorded, firing, code, byte, marked, payload,     to write a return of a firing over the bytes from ``place`` on: distance code (0: there is
-place)``                                                               none), reflectivity byte, ``PointFlag`` of the echo
-``note_return(own, recorded, firing, place, packet, payload, truth,    to write ``block``, ``record``, ``sequence``, ``distance`` and ``reflectivity`` of a
-row)``                                                                 return to the ground truth
-=====================================================================  ==========================================================================================
+==========================================================================  =========================================================================
+kernel                                                                      called
+==========================================================================  =========================================================================
+``read_firings(own, payload, size, recorded) -> int``                       to read a packet; returns the number of firings, 0 of another packet
+``choose_returns(own, payload, choice)``                                    to write an ``EchoChoice`` for each return of its firings, ``int64[2]``
+``write_return(own, recorded, firing, code, byte, flags, payload, place)``  to write a return's distance code (0: there is none), byte and flags
+``note_return(own, recorded, firing, place, packet, payload, truth, row)``  to write its place, sequence, distance and byte to the ground truth
+==========================================================================  =========================================================================
 """
 
 from typing import Any, NamedTuple

@@ -37,7 +37,7 @@ _STRONGEST, _LAST, _STRONGEST_BESIDE_LAST = constant(EchoChoice.STRONGEST), cons
 _LASERS = 128
 _MOST_DIFFUSE = 100
 _SURVEYED_PACKETS = 200
-_PROFILES = {"VLP-16": "vlp16", "Puck Hi-Res": "vlp16", "HDL-32E": "hdl32e"}
+_PROFILES = {"HDL-32E": "hdl32e"}
 _OTHER_PROFILE = "vlp16"
 
 

@@ -1,5 +1,6 @@
 """Objects in single recorded packets: which bytes change, and to what."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.response import Response
 from hilsim.sensor.specs import BeamSpec
-from tests.compiled import COMPILED
+from tests.compiled import COMPILED, compiled_only
 
 NO_NOISE = np.zeros((len(BYTE_CLASSES) + 1, len(RANGE_CLASSES_M) + 1))
 PAINT = Material(name="paint", reflectivity=50)
@@ -238,6 +239,12 @@ def test_any_bytes_are_read_and_nothing_beyond_the_packet_is_written():
             blocks = written[:1200].reshape(12, 100)
             assert (blocks[:, :4] == payload[:1200].reshape(12, 100)[:, :4]).all()
             assert (written[1200:1206] == payload[1200:1206]).all()
+
+
+@compiled_only
+def test_models_of_a_family_share_their_kernels_and_families_do_not():
+    types = [numba.typeof(unit) for unit in (velodyne(), velodyne(HDL_32E_GEOMETRY), velodyne(vls_128_geometry(55_296)), cepton())]
+    assert types[0] == types[1] == types[2] != types[3]
 
 
 def cepton_packet(ranges, *, is_dual=False, empty=()):
