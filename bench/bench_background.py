@@ -28,14 +28,14 @@ import numpy as np
 import velodyne_decoder
 from bench_timing import describe_machine
 
-from hilsim.background import job as jobs
-from hilsim.background.generator import generate, prepare
-from hilsim.background.movement import Change
-from hilsim.background.part import GridSetting
-from hilsim.background.pool import map_here
-from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
 from hilsim.cli.background.outputs import named_profile
+from hilsim.read.background import job as jobs
+from hilsim.read.background.generator import generate, prepare
+from hilsim.read.background.movement import Change
+from hilsim.read.background.part import GridSetting
+from hilsim.read.background.pool import map_here
+from hilsim.read.background.surface import SurfaceRule
 from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 
 CAPTURES = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
@@ -126,7 +126,7 @@ def peak_mib(path):
     """Largest memory of a process that maps a capture; not ``ru_maxrss``, which a child has from its parent."""
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, 'bench'); from bench_background import job_of; "
-        "from hilsim.background.job import map_capture; path = Path(sys.argv[1]); map_capture(job_of(path), path); "
+        "from hilsim.read.background.job import map_capture; path = Path(sys.argv[1]); map_capture(job_of(path), path); "
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     result = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)

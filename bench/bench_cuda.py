@@ -15,11 +15,11 @@ import numpy as np
 import peers
 from numba import config
 
-from hilsim.diagnosis.machine import processor_text
-from hilsim.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
-from hilsim.render.cpu import cast_many
-from hilsim.render.cuda import CudaRenderer
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.cli.diagnosis.machine import processor_text
+from hilsim.cli.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
+from hilsim.world.render.cpu import cast_many
+from hilsim.world.render.cuda import CudaRenderer
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
 
 BATCHES = {"packet, 1 ray": (384, 1), "packet, 7 rays": (384 * 7, 7), "8 packets, 7 rays": (8 * 384 * 7, 7), "a million": (1 << 20, 7)}

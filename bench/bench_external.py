@@ -26,7 +26,7 @@ import hilsim
 from hilsim.compilation.jit import kernel
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
-from hilsim.external.recording import load_recording
+from hilsim.join.external.recording import load_recording
 from hilsim.vehicle.live import live_state
 
 STRETCH_S, SETTLED_S = 10.0, 1.5
@@ -39,7 +39,7 @@ MOUNT_M = np.array((0.0, 0.0, 1.9))
 SENDER = """
 import heapq, math, random, socket, sys, time
 import numpy as np
-from hilsim.external.messages import MessageKind, encode, poses_of
+from hilsim.join.external.messages import MessageKind, encode, poses_of
 
 seconds, objects, port, foreign_ns = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 speed, turn = 20.0, math.radians(90.0)

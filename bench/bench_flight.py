@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 from bench_daemon import figures, machine, microseconds
 
-from hilsim.autopilot.loop_context import FlightCount
-from hilsim.autopilot.send_queue import OutboxCount
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.daemon.flight.link import serve_link
 from hilsim.daemon.running_rig import RunningRig
+from hilsim.fly.autopilot.loop_context import FlightCount
+from hilsim.fly.autopilot.send_queue import OutboxCount
 
 RATE_HZ = 250
 PERIOD_NS = 1_000_000_000 // RATE_HZ

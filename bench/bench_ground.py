@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from hilsim.analysis.ground import Ground, fit_ground
+from hilsim.read.analysis.ground import Ground, fit_ground
 from tests.grounds import FLOOR, capture_points, record_ground
 
 _PROFILES = ("vlp16", "hr80w-like", "hdl32e")

@@ -4,7 +4,6 @@ import time
 
 import numpy as np
 
-from hilsim.autopilot.obstacle_map import ObstacleMap, build_obstacle_map, note_packet
 from hilsim.compilation.jit import kernel
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
@@ -14,7 +13,8 @@ from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.fly.autopilot.obstacle_map import ObstacleMap, build_obstacle_map, note_packet
+from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.platform import live_platform
 

@@ -31,7 +31,7 @@ from bench_timing import describe_machine
 from bench_view_page import _used
 
 import hilsim
-from hilsim.view.feed.series import quantile
+from hilsim.show.view.feed.series import quantile
 
 HERE = Path(__file__).resolve().parent
 HILSIM = (sys.executable, "-m", "hilsim")

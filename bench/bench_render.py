@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import peers
 
-from hilsim.diagnosis.machine import processor_text
-from hilsim.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
-from hilsim.render.cpu import cast_many, cast_rays
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.cli.diagnosis.machine import processor_text
+from hilsim.cli.diagnosis.ray_speed import REACH_M, VLP16_ELEVATIONS_DEG, hills, scan, street, town
+from hilsim.world.render.cpu import cast_many, cast_rays
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
 from tests.renderers import CpuRenderer
 

@@ -21,10 +21,10 @@ from bench_timing import describe_machine
 import hilsim
 from hilsim.capture.batches import CaptureBatches
 from hilsim.daemon.remote.packet_client import open_packets
-from hilsim.scans.stream import SensorStream
-from hilsim.view.feed.growing_map import GrowingMap
-from hilsim.view.feed.series import Series, quantile
-from hilsim.view.feed.store import ScanStore
+from hilsim.read.scans.stream import SensorStream
+from hilsim.show.view.feed.growing_map import GrowingMap
+from hilsim.show.view.feed.series import Series, quantile
+from hilsim.show.view.feed.store import ScanStore
 
 LOOP_S = 10.0
 STORED_S = 10.0

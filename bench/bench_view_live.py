@@ -19,7 +19,7 @@ from bench_timing import describe_machine
 from bench_view_page import _camera, _read
 
 import hilsim
-from hilsim.view.feed.series import quantile
+from hilsim.show.view.feed.series import quantile
 
 POINTS, SETTLE_S = 300_000, 4.0
 PAGE = Path(__file__).with_name("bench_view_page.py")

@@ -7,7 +7,7 @@ by the view after 30 s, and connects again 10 s later. It takes as long as it me
 
 On two cores beside other work (load 6 to 13), the view had 282 MB at the beginning, 336 MB after one minute, 284 to 325 MB in the following nine, without a
 trend, and the daemon 250 to 255 MB; each reading browser got 1.1 scans a second, because the view has a low priority. Without
-``hilsim.view.memory.return_large_arrays`` the view had 455 MB at the beginning, and 509 to 529 MB in the minutes from the first to the eighth (load 2 to 7).
+``hilsim.show.view.memory.return_large_arrays`` the view had 455 MB at the beginning, and 509 to 529 MB in the minutes from the first to the eighth (load 2 to 7).
 """
 
 import argparse

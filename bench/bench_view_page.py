@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from hilsim.api.points import DECODED_DTYPE
-from hilsim.scans.scan import Scan
+from hilsim.read.scans.scan import Scan
 
 _PERIOD_S = 0.1
 _SCANS = 4
@@ -63,8 +63,8 @@ class SteadyFeed:
 
 def serve(count):
     """Be the view."""
-    from hilsim.view.gate import Gate, listen, new_token  # noqa: PLC0415
-    from hilsim.view.serving import serve_view  # noqa: PLC0415
+    from hilsim.show.view.gate import Gate, listen, new_token  # noqa: PLC0415
+    from hilsim.show.view.serving import serve_view  # noqa: PLC0415
 
     gate = Gate(listen("127.0.0.1", 0), new_token())
     print(gate.url, flush=True)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from hilsim.editing.session import EditSession
     from hilsim.editing.targets import ScriptTarget
     from hilsim.errors import AssetError, CaptureError, ConfigError, HilsimError, LinkError, PacketError, TransmitError
-    from hilsim.pose_sources.snapshot import Motion, ObjectClass, TrackedObject
-    from hilsim.scans.points import POINT_DTYPE
+    from hilsim.join.pose_sources.snapshot import Motion, ObjectClass, TrackedObject
+    from hilsim.read.scans.points import POINT_DTYPE
 
 __all__ = [
     "HIT_DTYPE",
@@ -75,7 +75,7 @@ __all__ = [
 
 _HOMES = {
     "HIT_DTYPE": "hilsim.api.stepping",
-    "POINT_DTYPE": "hilsim.scans.points",
+    "POINT_DTYPE": "hilsim.read.scans.points",
     "AssetError": "hilsim.errors",
     "CaptureError": "hilsim.errors",
     "ChangeTimes": "hilsim.api.control",
@@ -91,8 +91,8 @@ _HOMES = {
     "HilsimError": "hilsim.errors",
     "LinkError": "hilsim.errors",
     "Metrics": "hilsim.api.metrics",
-    "Motion": "hilsim.pose_sources.snapshot",
-    "ObjectClass": "hilsim.pose_sources.snapshot",
+    "Motion": "hilsim.join.pose_sources.snapshot",
+    "ObjectClass": "hilsim.join.pose_sources.snapshot",
     "Packet": "hilsim.api.packet",
     "PacketError": "hilsim.errors",
     "ReplayReport": "hilsim.api.replaying",
@@ -103,7 +103,7 @@ _HOMES = {
     "ScriptTarget": "hilsim.editing.targets",
     "Snap": "hilsim.editing.routes",
     "Step": "hilsim.api.stepping",
-    "TrackedObject": "hilsim.pose_sources.snapshot",
+    "TrackedObject": "hilsim.join.pose_sources.snapshot",
     "TransmitError": "hilsim.errors",
     "VerifyReport": "hilsim.api.verification",
     "connect": "hilsim.api.control",

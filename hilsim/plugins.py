@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING
 from hilsim.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from hilsim.analysis.conformance.findings import Place, Rule, Severity
-    from hilsim.analysis.conformance.part import Claim, ConformancePart, SensorCheck
-    from hilsim.analysis.conformance.result import SensorSummary
-    from hilsim.analysis.decode import POINT_DTYPE, paired
-    from hilsim.analysis.picture.part import Gatherer, PicturePart, PictureScan, draw_above
+    from hilsim.capture.sinks.base import SentBatch, Sink, SinkFlow
+    from hilsim.capture.sinks.plugin import SinkContext, SinkPlugin
     from hilsim.compilation.jit import kernel
     from hilsim.daemon.interfaces.part import SensorInterface
     from hilsim.emulator.families.base import FlowLayout, LidarFamily
@@ -24,16 +21,19 @@ if TYPE_CHECKING:
     from hilsim.families.velodyne.specs import VelodyneSpec
     from hilsim.protocols.ethernet import LinkStyle
     from hilsim.protocols.recognise import KindFacts, PacketKind
-    from hilsim.scans.part import ScansPart, payload_of
-    from hilsim.scans.points import DECODED_DTYPE
-    from hilsim.scans.stream import SensorStream
-    from hilsim.scans.turns import HeadTurns, TurnStarts
-    from hilsim.scene.background import AzimuthGrid
+    from hilsim.read.analysis.conformance.findings import Place, Rule, Severity
+    from hilsim.read.analysis.conformance.part import Claim, ConformancePart, SensorCheck
+    from hilsim.read.analysis.conformance.result import SensorSummary
+    from hilsim.read.analysis.decode import POINT_DTYPE, paired
+    from hilsim.read.analysis.picture.part import Gatherer, PicturePart, PictureScan, draw_above
+    from hilsim.read.scans.part import ScansPart, payload_of
+    from hilsim.read.scans.points import DECODED_DTYPE
+    from hilsim.read.scans.stream import SensorStream
+    from hilsim.read.scans.turns import HeadTurns, TurnStarts
     from hilsim.sensor.echoes import EchoChoice
     from hilsim.sensor.head import turning_head
     from hilsim.sensor.specs import LidarSpec
-    from hilsim.sinks.base import SentBatch, Sink, SinkFlow
-    from hilsim.sinks.plugin import SinkContext, SinkPlugin
+    from hilsim.world.scene.background import AzimuthGrid
 
 __all__ = [  # noqa: RUF022 - as dir() has them
     "AzimuthGrid",
@@ -80,45 +80,45 @@ __all__ = [  # noqa: RUF022 - as dir() has them
 ]
 
 _HOMES = {
-    "DECODED_DTYPE": "hilsim.scans.points",
-    "POINT_DTYPE": "hilsim.analysis.decode",
-    "AzimuthGrid": "hilsim.scene.background",
+    "DECODED_DTYPE": "hilsim.read.scans.points",
+    "POINT_DTYPE": "hilsim.read.analysis.decode",
+    "AzimuthGrid": "hilsim.world.scene.background",
     "CeptonFamily": "hilsim.families.cepton.family",
     "CeptonSpec": "hilsim.families.cepton.specs",
-    "Claim": "hilsim.analysis.conformance.part",
-    "ConformancePart": "hilsim.analysis.conformance.part",
+    "Claim": "hilsim.read.analysis.conformance.part",
+    "ConformancePart": "hilsim.read.analysis.conformance.part",
     "EchoChoice": "hilsim.sensor.echoes",
     "FlowLayout": "hilsim.emulator.families.base",
-    "Gatherer": "hilsim.analysis.picture.part",
-    "HeadTurns": "hilsim.scans.turns",
+    "Gatherer": "hilsim.read.analysis.picture.part",
+    "HeadTurns": "hilsim.read.scans.turns",
     "KindFacts": "hilsim.protocols.recognise",
     "LidarFamily": "hilsim.emulator.families.base",
     "LidarSpec": "hilsim.sensor.specs",
     "LinkStyle": "hilsim.protocols.ethernet",
     "PacketKind": "hilsim.protocols.recognise",
-    "PicturePart": "hilsim.analysis.picture.part",
-    "PictureScan": "hilsim.analysis.picture.part",
-    "Place": "hilsim.analysis.conformance.findings",
-    "Rule": "hilsim.analysis.conformance.findings",
-    "ScansPart": "hilsim.scans.part",
-    "SensorCheck": "hilsim.analysis.conformance.part",
+    "PicturePart": "hilsim.read.analysis.picture.part",
+    "PictureScan": "hilsim.read.analysis.picture.part",
+    "Place": "hilsim.read.analysis.conformance.findings",
+    "Rule": "hilsim.read.analysis.conformance.findings",
+    "ScansPart": "hilsim.read.scans.part",
+    "SensorCheck": "hilsim.read.analysis.conformance.part",
     "SensorInterface": "hilsim.daemon.interfaces.part",
-    "SensorStream": "hilsim.scans.stream",
-    "SensorSummary": "hilsim.analysis.conformance.result",
-    "SentBatch": "hilsim.sinks.base",
-    "Severity": "hilsim.analysis.conformance.findings",
-    "Sink": "hilsim.sinks.base",
-    "SinkContext": "hilsim.sinks.plugin",
-    "SinkFlow": "hilsim.sinks.base",
-    "SinkPlugin": "hilsim.sinks.plugin",
-    "TurnStarts": "hilsim.scans.turns",
+    "SensorStream": "hilsim.read.scans.stream",
+    "SensorSummary": "hilsim.read.analysis.conformance.result",
+    "SentBatch": "hilsim.capture.sinks.base",
+    "Severity": "hilsim.read.analysis.conformance.findings",
+    "Sink": "hilsim.capture.sinks.base",
+    "SinkContext": "hilsim.capture.sinks.plugin",
+    "SinkFlow": "hilsim.capture.sinks.base",
+    "SinkPlugin": "hilsim.capture.sinks.plugin",
+    "TurnStarts": "hilsim.read.scans.turns",
     "VelodyneFamily": "hilsim.families.velodyne.family",
     "VelodyneSpec": "hilsim.families.velodyne.specs",
-    "draw_above": "hilsim.analysis.picture.part",
+    "draw_above": "hilsim.read.analysis.picture.part",
     "family_kernels": "hilsim.emulator.families.own",
     "kernel": "hilsim.compilation.jit",
-    "paired": "hilsim.analysis.decode",
-    "payload_of": "hilsim.scans.part",
+    "paired": "hilsim.read.analysis.decode",
+    "payload_of": "hilsim.read.scans.part",
     "require": "hilsim.errors",
     "turning_head": "hilsim.sensor.head",
 }

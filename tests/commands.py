@@ -24,7 +24,7 @@ from pathlib import Path
 from hilsim.testing.forks import ONE_THREAD, ForkServer, serve
 
 ROOT = Path(__file__).resolve().parent.parent
-_NOT_IMPORTED = ("hilsim.__main__", "hilsim.testing", "hilsim.background.cluster", "hilsim.render.cuda", "hilsim.compilation.plain")
+_NOT_IMPORTED = ("hilsim.__main__", "hilsim.testing", "hilsim.read.background.cluster", "hilsim.world.render.cuda", "hilsim.compilation.plain")
 _OF_THE_TEST = "PYTEST_CURRENT_TEST"
 _OF_A_SHELL = frozenset({"PATH", "EDITOR", "PWD", "OLDPWD", "SHLVL", "_"})
 """Variables that differ in a shell, and that nothing reads at import."""

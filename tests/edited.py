@@ -46,13 +46,13 @@ EDITS = {
         imports="from hilsim.daemon.serial_devices.heartbeat import configured_heartbeats",
     ),
     "add-an-output.md": Edits(
-        files={0: "hilsim/sinks/bytes_log.py"},
-        spec=("hilsim.sinks.bytes_log", "BytesLogSpec"),
+        files={0: "hilsim/capture.sinks/bytes_log.py"},
+        spec=("hilsim.capture.sinks.bytes_log", "BytesLogSpec"),
         field=1,
         line=0,
         part="hilsim/daemon/sinks/part.py",
         kinds=2,
-        imports="from hilsim.sinks.bytes_log import BytesLogSink",
+        imports="from hilsim.capture.sinks.bytes_log import BytesLogSink",
     ),
 }
 

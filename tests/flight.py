@@ -8,16 +8,16 @@ from contextlib import suppress
 
 from pymavlink.dialects.v20 import common
 
-from hilsim.autopilot.loop import fly
-from hilsim.autopilot.loop_context import ControlWord, FlightCount
-from hilsim.autopilot.loop_setup import build_loop_setup, open_line
-from hilsim.autopilot.session import SessionState, SessionWord
-from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.compilation.atomics import publish
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import plane
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.fly.autopilot.loop import fly
+from hilsim.fly.autopilot.loop_context import ControlWord, FlightCount
+from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line
+from hilsim.fly.autopilot.session import SessionState, SessionWord
+from hilsim.fly.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.vehicle.live import build_live_pose
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import plane
+from hilsim.world.scene.world import SceneObject, build_world
 from hilsim_flight_controller.wire import Splitter, Writer
 from tests.unit.vehicle.vehicles import profile
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from hilsim.analysis.ground import points_of
-from hilsim.background.survey import choose, survey
 from hilsim.capture.batches import CaptureBatches
 from hilsim.config.rig import load_rig
 from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.velodyne.points import decode_velodyne
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.offline.record import record
+from hilsim.read.analysis.ground import points_of
+from hilsim.read.background.survey import choose, survey
 
 _YARD = """
 name = "yard"

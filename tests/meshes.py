@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hilsim.scene.mesh import Mesh
+from hilsim.world.scene.mesh import Mesh
 
 
 def areas_m2(mesh: Mesh) -> np.ndarray:

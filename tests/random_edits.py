@@ -3,10 +3,10 @@
 import numpy as np
 
 import hilsim
-from hilsim.background.files.archive import write_archive
 from hilsim.editing.catalogue import CATALOGUE
-from hilsim.geometry.poses import extrinsics
-from hilsim.scene.background import VALID, AzimuthGrid, BackgroundMap
+from hilsim.read.background.files.archive import write_archive
+from hilsim.world.geometry.poses import extrinsics
+from hilsim.world.scene.background import VALID, AzimuthGrid, BackgroundMap
 from tests.support import write_rig
 
 RIG = """# A rig with everything that shows objects.

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.geometry.tracks import PoseTrack, track_state
-from hilsim.render.cpu import cast_many
-from hilsim.render.renderer import Renderer
-from hilsim.scene.world import World
+from hilsim.world.geometry.rotations import matrix_from_quaternion
+from hilsim.world.geometry.tracks import PoseTrack, track_state
+from hilsim.world.render.cpu import cast_many
+from hilsim.world.render.renderer import Renderer
+from hilsim.world.scene.world import World
 
 _TOLERANCE = 1e-9
 _RAYS_PER_THREAD_MIN = 4096  # below this, handing work over costs more than the work
@@ -103,7 +103,7 @@ def cast(
 
 
 class ReferenceRenderer:
-    """A ``Renderer`` of about 1 Mtriangle a second per ray; same arguments and results as ``render.cpu.cast_rays``."""
+    """A ``Renderer`` of about 1 Mtriangle a second per ray; same arguments and results as ``world.render.cpu.cast_rays``."""
 
     def cast_rays(
         self,

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hilsim.background.part import GridSetting
 from hilsim.config.rig import load_rig
 from hilsim.offline.record import record
+from hilsim.read.background.part import GridSetting
 
 WALL_M = 20.0
 PROFILES = ("vlp16", "hr80w-like")

@@ -10,10 +10,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hilsim.config.rig import RigSpec
 from hilsim.emulator.families.registry import own_family
 from hilsim.registry import OWN
-from hilsim.scene.materials import MaterialSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.scene.materials import MaterialSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
 

@@ -13,8 +13,8 @@ from hilsim.api.points import DECODED_DTYPE, public_points
 from hilsim.capture.metadata import given_metadata
 from hilsim.errors import CaptureError
 from hilsim.protocols.recognise import PacketKind, recognise
+from hilsim.read.scans.part import PointDecoder, ScansPart
 from hilsim.registry import family_part, family_parts
-from hilsim.scans.part import PointDecoder, ScansPart
 
 _PACKETS_AT_ONCE = 1024
 MetadataSource = str | Path | Sequence[str | Path]

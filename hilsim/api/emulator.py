@@ -13,8 +13,6 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import own_part
-from hilsim.analysis.returns_map import place_points
 from hilsim.api.labelled import labelled_packets
 from hilsim.api.packet import Packet
 from hilsim.api.points import POINT_DTYPE, Scan
@@ -25,12 +23,14 @@ from hilsim.config.rig import Rig
 from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import require
-from hilsim.geometry.poses import Pose
+from hilsim.join.pose_sources.snapshot import Snapshot
 from hilsim.offline.epoch import rig_utc_ns
 from hilsim.offline.spans import OfflineRig, build_offline, spans
 from hilsim.offline.stepper import Stepper
-from hilsim.pose_sources.snapshot import Snapshot
+from hilsim.read.analysis.decode import own_part
+from hilsim.read.analysis.returns_map import place_points
 from hilsim.vehicle.platform import platform_state
+from hilsim.world.geometry.poses import Pose
 
 _BATCH_NS = 100_000_000
 _FOR_EVER_NS = 10**18
@@ -198,7 +198,7 @@ class Emulator:
         return stepped(self._stepper, until_ns, points=points, truth=truth)
 
     def follow(self, snapshots: Iterable[Snapshot], *, points: bool = False, truth: bool = False) -> Iterator[Step]:
-        """Step through the snapshots of another program (``hilsim.pose_sources``), each the end of a step; the first one is at rig time 0.
+        """Step through the snapshots of another program (``hilsim.join.pose_sources``), each the end of a step; the first one is at rig time 0.
 
         Objects that are missing in a snapshot are not seen from its time on.
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import own_part
 from hilsim.api.points import POINT_DTYPE, public_points
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Truth, packets_with_truth
+from hilsim.read.analysis.decode import own_part
 
 
 def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:

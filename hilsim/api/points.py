@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from hilsim.scans.points import DECODED_DTYPE, POINT_DTYPE, public_points
+from hilsim.read.scans.points import DECODED_DTYPE, POINT_DTYPE, public_points
 
 __all__ = ["DECODED_DTYPE", "POINT_DTYPE", "Scan", "public_points"]
 

@@ -13,12 +13,12 @@ from hilsim.api.packet import Packet
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.truth import Truth
 from hilsim.errors import require
-from hilsim.geometry.poses import Pose
+from hilsim.join.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.offline.spans import Merged, merged
 from hilsim.offline.stepper import Poses, Stepper
-from hilsim.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.protocols.osi import LIGHT_MPS, NO_OBJECT, Reflection, encode_reflections
+from hilsim.world.geometry.poses import Pose
 
 Moving: TypeAlias = Motion | Pose
 """A pose with velocities, or alone."""

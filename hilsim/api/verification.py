@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
-from hilsim.analysis.conformance.report import render_text, to_json
-from hilsim.analysis.conformance.result import CheckResult
 from hilsim.api.packet import Packet, datagrams_of
 from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
+from hilsim.read.analysis.conformance.report import render_text, to_json
+from hilsim.read.analysis.conformance.result import CheckResult
 
 
 @dataclass(frozen=True, kw_only=True)

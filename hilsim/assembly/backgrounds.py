@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilsim.background.files.archive import read_archive
 from hilsim.config.rig import Rig
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.errors import AssetError, ConfigError, require
-from hilsim.geometry.overlay_frames import ground_only_pose
-from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.geometry.rotations import conjugate, multiply
-from hilsim.scene.background import BackgroundMap, ImageGrid
-from hilsim.scene.background_specs import BackgroundSpec
+from hilsim.read.background.files.archive import read_archive
+from hilsim.world.geometry.overlay_frames import ground_only_pose
+from hilsim.world.geometry.poses import Pose, extrinsics
+from hilsim.world.geometry.rotations import conjugate, multiply
+from hilsim.world.scene.background import BackgroundMap, ImageGrid
+from hilsim.world.scene.background_specs import BackgroundSpec
 
 _RULES = {"nearest": OverlayRule.NEAREST, "background-first": OverlayRule.BACKGROUND_FIRST, "synthetic-only": OverlayRule.SYNTHETIC_ONLY}
 _PLACE_TOLERANCE_M = 0.01

@@ -10,12 +10,6 @@ import numpy as np
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
 from hilsim.assembly.external_scene import NOTHING_MOVED, ObjectSlots, external_scene
 from hilsim.assembly.vehicle_changes import require_place
-from hilsim.assets.library import is_in_library
-from hilsim.assets.scenes import scene_objects, scene_sdf, sdf_stamps
-from hilsim.assets.street.street import street_platform_track
-from hilsim.assets.trajectories import load_trajectory
-from hilsim.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
-from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.rig import Rig
 from hilsim.config.sensor_table import SensorSpec
@@ -26,19 +20,25 @@ from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import HEARD_ROWS, no_sentences
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import PoseTrack, fixed_track
+from hilsim.fly.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
+from hilsim.fly.autopilot.specs import VehicleRigSpec
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
-from hilsim.scene.materials import Material
-from hilsim.scene.world import SceneObject, World, build_world, world_materials
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
 from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state
 from hilsim.vehicle.platform import Platform, live_platform, platform_state
 from hilsim.vehicle.platform import build_platform as platform_on
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.assets.library import is_in_library
+from hilsim.world.assets.scenes import scene_objects, scene_sdf, sdf_stamps
+from hilsim.world.assets.street.street import street_platform_track
+from hilsim.world.assets.trajectories import load_trajectory
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import PoseTrack, fixed_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.world import SceneObject, World, build_world, world_materials
 
 if TYPE_CHECKING:
-    from hilsim.sdf.specs import SdfScene
+    from hilsim.world.sdf.specs import SdfScene
 
 AssetSignature = tuple[tuple[str, int, int], ...]
 """Names, times of change and sizes of files."""
@@ -136,7 +136,7 @@ def _solids_around(rig: Rig, sdf: "SdfScene | None", objects: Sequence[SceneObje
     found: dict[int, frozenset[int]] = {}
     if sdf is None or rig.spec.scene.sdf_sees != "collisions":
         return found
-    from hilsim.gazebo.solids import containing  # noqa: PLC0415 - most rigs need it not
+    from hilsim.join.gazebo.solids import containing  # noqa: PLC0415 - most rigs need it not
 
     at = {lidar.name: np.array([lidar.pose.position_m]) for lidar in sdf.lidars}
     placed = [(shape, shape.pose) for shape in sdf.collisions]

@@ -10,11 +10,6 @@ from hilsim.assembly.editing import EditableWorld
 from hilsim.assembly.external_scene import ObjectSlots
 from hilsim.assembly.recorded_units import has_overlay, moving_world
 from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes, require_place
-from hilsim.assets.scenes import Assets, placed_object
-from hilsim.assets.standing import stood
-from hilsim.assets.tracks import motion_track
-from hilsim.autopilot.changes.table import Kind
-from hilsim.autopilot.loop_setup import TimedChange
 from hilsim.config.rig import Rig
 from hilsim.config.script import (
     AddChange,
@@ -33,18 +28,23 @@ from hilsim.emulator.changing.continuation import AT_START
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.geometry.live_keys import LivePlacement
-from hilsim.geometry.poses import Pose, mounting
+from hilsim.fly.autopilot.changes.table import Kind
+from hilsim.fly.autopilot.loop_setup import TimedChange
 from hilsim.limits import INSERTED_OBJECTS
-from hilsim.scene.materials import Material
-from hilsim.scene.object_specs import ObjectSpec
-from hilsim.scene.specs import material_hint
-from hilsim.scene.world import SceneObject, World, build_world
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import ChangeableSettings
 from hilsim.sensor.specs import PulseState
 from hilsim.vehicle.multirotor import build_multirotor
+from hilsim.world.assets.scenes import Assets, placed_object
+from hilsim.world.assets.standing import stood
+from hilsim.world.assets.tracks import motion_track
+from hilsim.world.geometry.live_keys import LivePlacement
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.object_specs import ObjectSpec
+from hilsim.world.scene.specs import material_hint
+from hilsim.world.scene.world import SceneObject, World, build_world
 
 _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from hilsim.errors import ConfigError
-from hilsim.geometry.live_keys import LiveKeys, LivePlacement
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import SCENE_TRIANGLES
-from hilsim.scene.materials import Material
-from hilsim.scene.world import Mover, SceneObject, World, WorldParts, build_world, world_materials
+from hilsim.world.geometry.live_keys import LiveKeys, LivePlacement
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import PoseTrack, fixed_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.world import Mover, SceneObject, World, WorldParts, build_world, world_materials
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,17 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.assets.scenes import Assets
 from hilsim.config.rig import Rig
 from hilsim.errors import ConfigError
-from hilsim.external.bodies import OBJECT_SPACING_NS, SPACING_NS
-from hilsim.external.recording import load_recording
-from hilsim.external.specs import ExternalSpec
-from hilsim.geometry.live_keys import KEYS, NO_LIVE_KEYS, LiveKeys, LivePlacement, build_live_keys
-from hilsim.geometry.poses import mounting
-from hilsim.scene.specs import material_hint
-from hilsim.scene.world import SceneObject
+from hilsim.join.external.bodies import OBJECT_SPACING_NS, SPACING_NS
+from hilsim.join.external.recording import load_recording
+from hilsim.join.external.specs import ExternalSpec
 from hilsim.vehicle.live import SLOTS, STATE_SIZE, LivePose, build_live_pose, write_state
+from hilsim.world.assets.scenes import Assets
+from hilsim.world.geometry.live_keys import KEYS, NO_LIVE_KEYS, LiveKeys, LivePlacement, build_live_keys
+from hilsim.world.geometry.poses import mounting
+from hilsim.world.scene.specs import material_hint
+from hilsim.world.scene.world import SceneObject
 
 SPARE_SLOTS = 256
 """Slots for objects that are declared while the rig runs."""
@@ -59,8 +59,8 @@ class MovedScene(NamedTuple):
     """Objects, keys and states that another simulator moves.
 
     Attributes:
-        objects: Objects of the world, in the order of ``external.object``.
-        keys: Keys of objects; the slot of an object is its place in ``external.object``.
+        objects: Objects of the world, in the order of ``join.external.object``.
+        keys: Keys of objects; the slot of an object is its place in ``join.external.object``.
         live: States of the platform; None if it is not moved.
         slots: Slots of the objects.
     """

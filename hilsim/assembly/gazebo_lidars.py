@@ -1,11 +1,11 @@
 """Build the lidars in a rig's SDF file."""
 
 from hilsim.assembly.build import Scenery
-from hilsim.assets.sdf_carriages import sdf_carriages
 from hilsim.config.rig import Rig
 from hilsim.errors import ConfigError
-from hilsim.gazebo.lidar import GazeboLidar
-from hilsim.geometry.poses import Pose
+from hilsim.join.gazebo.lidar import GazeboLidar
+from hilsim.world.assets.sdf_carriages import sdf_carriages
+from hilsim.world.geometry.poses import Pose
 
 
 def gazebo_lidars(rig: Rig, scenery: Scenery) -> tuple[GazeboLidar, ...]:

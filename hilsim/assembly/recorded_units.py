@@ -7,7 +7,6 @@ import numpy as np
 
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
-from hilsim.assets.trajectories import load_trajectory
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sensor_names import SensorNames
 from hilsim.config.profiles import find_profile, read_profile
@@ -17,20 +16,21 @@ from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.insertion.part import InsertionPart, RecordedSensor
 from hilsim.emulator.insertion.unit import BYTE_CLASSES, RANGE_CLASSES_M, RecordedUnit
 from hilsim.errors import CaptureError, ConfigError
-from hilsim.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
-from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.geometry.tracks import PoseTrack, fixed_track
 from hilsim.limits import INSERTED_OBJECTS
 from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.registry import family_parts
 from hilsim.replay.flows import find_rule
 from hilsim.replay.inserting.unit_noise import measured_noise_m
 from hilsim.replay.specs import ReplaySpec
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.response import build_response
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.specs import LidarSpec
+from hilsim.world.assets.trajectories import load_trajectory
+from hilsim.world.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
+from hilsim.world.geometry.poses import Pose, extrinsics
+from hilsim.world.geometry.tracks import PoseTrack, fixed_track
+from hilsim.world.scene.world import SceneObject, build_world
 
 _STREAMS = 20_000
 """First random stream of recorded units, above those of sensors and of rovers' lidars."""

@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import decode_emulated
 from hilsim.config.rig import Rig
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.geometry.tracks import fixed_track
-from hilsim.rovers.driving import DriveState, orientation_of
-from hilsim.rovers.sender import RoverSource, scan_sources
-from hilsim.scene.world import World
+from hilsim.fly.rovers.driving import DriveState, orientation_of
+from hilsim.fly.rovers.sender import RoverSource, scan_sources
+from hilsim.read.analysis.decode import decode_emulated
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import matrix_from_quaternion
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.scene.world import World
 
 _NOWHERE = Flow(name="", source="0.0.0.0", source_port=0, destination="0.0.0.0", destination_port=0)  # noqa: S104 - nothing is sent there
 

@@ -14,10 +14,10 @@ from hilsim.assembly.build import Scenery
 from hilsim.assembly.changed import RigState
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
-from hilsim.geometry.live_keys import LivePlacement
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import track_state
-from hilsim.scene.world import SceneObject
+from hilsim.world.geometry.live_keys import LivePlacement
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import track_state
+from hilsim.world.scene.world import SceneObject
 
 
 class Shape(NamedTuple):

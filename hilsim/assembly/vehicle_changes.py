@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from hilsim.autopilot.changes.table import Kind
-from hilsim.autopilot.loop_setup import TimedChange, placed_motion
-from hilsim.collision.surroundings import is_below_ground
 from hilsim.config.script import VehicleChange
 from hilsim.errors import ConfigError
-from hilsim.geometry.frames import Vector
-from hilsim.scene.world import World
+from hilsim.fly.autopilot.changes.table import Kind
+from hilsim.fly.autopilot.loop_setup import TimedChange, placed_motion
+from hilsim.fly.collision.surroundings import is_below_ground
 from hilsim.vehicle.multirotor import Multirotor
 from hilsim.vehicle.wind import build_wind
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.scene.world import World
 
 VEHICLE = "vehicle"
 """Name of the vehicle in ``late_s`` and in answers."""

@@ -18,8 +18,8 @@ from hilsim.errors import CommandFaultError
 from hilsim.limits import SENSORS
 
 if TYPE_CHECKING:
-    from hilsim.diagnosis.fleet import Fleet, FleetTrial
-    from hilsim.diagnosis.ray_speed import RaySpeed
+    from hilsim.cli.diagnosis.fleet import Fleet, FleetTrial
+    from hilsim.cli.diagnosis.ray_speed import RaySpeed
 
 _RAYS_PER_BEAM = (1, 7)
 
@@ -43,10 +43,10 @@ def bench(*, rig: Path | None, seconds: float, most: int, casts: bool, as_json: 
     The cost of one sensor is measured; as many as should fit beside other work are then rendered and sent over real sockets on this machine, with one
     and with seven rays a beam. Exits with 1 if not even one is carried. Takes about a minute, and compiles missing kernels first.
     """
+    from hilsim.cli.diagnosis.fleet import fleet_rig, measure_fleet  # noqa: PLC0415
+    from hilsim.cli.diagnosis.machine import processor_text, usable_cores  # noqa: PLC0415
+    from hilsim.cli.diagnosis.ray_speed import ray_speeds  # noqa: PLC0415
     from hilsim.cli.warm import warmed  # noqa: PLC0415 - imports Numba
-    from hilsim.diagnosis.fleet import fleet_rig, measure_fleet  # noqa: PLC0415
-    from hilsim.diagnosis.machine import processor_text, usable_cores  # noqa: PLC0415
-    from hilsim.diagnosis.ray_speed import ray_speeds  # noqa: PLC0415
 
     path = rig or rig_path("demo")
     for rays in _RAYS_PER_BEAM:

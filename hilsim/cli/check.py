@@ -15,7 +15,7 @@ from hilsim.config.places import SDF_SUFFIXES
 if TYPE_CHECKING:
     from hilsim.assembly.build import Scenery
     from hilsim.config.rig import Rig
-    from hilsim.gazebo.lidar import GazeboLidar
+    from hilsim.join.gazebo.lidar import GazeboLidar
 
 
 @click.command()
@@ -75,7 +75,7 @@ def _is_scenery_alone(rig: "Rig", scenery: "Scenery | None") -> bool:
 
 def _rover_notes(rig: "Rig") -> list[str]:
     """Number of scans in each rover's file, and the lines that are skipped."""
-    from hilsim.rovers.scan_file import ScanFile, Tally  # noqa: PLC0415
+    from hilsim.fly.rovers.scan_file import ScanFile, Tally  # noqa: PLC0415
 
     notes = []
     for rover in (each for each in rig.spec.rover if each.file):
@@ -90,9 +90,9 @@ def _rover_notes(rig: "Rig") -> list[str]:
 
 def _mesh_notes(rig: "Rig", scenery: "Scenery | None") -> list[str]:
     """Size in the world of each mesh that does not move, and the axis of its file that is upright there."""
-    from hilsim.assets.meshes import has_y_up  # noqa: PLC0415
-    from hilsim.geometry.poses import Pose  # noqa: PLC0415
-    from hilsim.geometry.rotations import matrix_from_quaternion  # noqa: PLC0415
+    from hilsim.world.assets.meshes import has_y_up  # noqa: PLC0415
+    from hilsim.world.geometry.poses import Pose  # noqa: PLC0415
+    from hilsim.world.geometry.rotations import matrix_from_quaternion  # noqa: PLC0415
 
     placed = {each.name: each for each in scenery.objects if isinstance(each.placement, Pose)} if scenery is not None else {}
     notes = []
@@ -107,7 +107,7 @@ def _mesh_notes(rig: "Rig", scenery: "Scenery | None") -> list[str]:
 
 def _address_notes(rig: "Rig") -> list[str]:
     """Source addresses that this host lacks, and those that several sensors have."""
-    from hilsim.diagnosis.addresses import examine_addresses  # noqa: PLC0415
+    from hilsim.cli.diagnosis.addresses import examine_addresses  # noqa: PLC0415
 
     by_source = defaultdict(list)
     for sensor in rig.spec.sensor:

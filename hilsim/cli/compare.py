@@ -6,17 +6,17 @@ from typing import Any
 
 import click
 
-from hilsim.analysis.comparison.comparison import Comparison
-from hilsim.analysis.comparison.draw import draw_comparison
-from hilsim.analysis.comparison.part import SensorStatistics
-from hilsim.analysis.comparison.report import Tone, render_text, to_json
-from hilsim.analysis.comparison.streams import compare as compare_streams
-from hilsim.analysis.comparison.streams import gather, statistic_names
 from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CommandFaultError
+from hilsim.read.analysis.comparison.comparison import Comparison
+from hilsim.read.analysis.comparison.draw import draw_comparison
+from hilsim.read.analysis.comparison.part import SensorStatistics
+from hilsim.read.analysis.comparison.report import Tone, render_text, to_json
+from hilsim.read.analysis.comparison.streams import compare as compare_streams
+from hilsim.read.analysis.comparison.streams import gather, statistic_names
 
 _STYLES: dict[Tone, dict[str, Any]] = {
     Tone.HEAD: {"bold": True},

@@ -13,13 +13,13 @@ import click
 from hilsim.cli.rigs import RigArgument, changes, loaded, setting
 from hilsim.config.places import rig_path
 from hilsim.errors import CommandFaultError
-from hilsim.links.line import DEFAULT_BAUD, LEAST_BAUD, MOST_BAUD, SerialSpec
+from hilsim.transmit.links.line import DEFAULT_BAUD, LEAST_BAUD, MOST_BAUD, SerialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hilsim.diagnosis.findings import Finding
-    from hilsim.diagnosis.probe_result import Link, ProbeResult
+    from hilsim.cli.diagnosis.findings import Finding
+    from hilsim.cli.diagnosis.probe_result import Link, ProbeResult
 
 _TCP = "tcp:"
 _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
@@ -94,8 +94,8 @@ def link_end(link: str, baud: int) -> SerialSpec | str:
 
 
 def _machine(path: Path | None, settings: tuple[str, ...]) -> "tuple[Finding, ...]":
+    from hilsim.cli.diagnosis.machine import RENDERED_S, examine  # noqa: PLC0415
     from hilsim.cli.warm import warmed  # noqa: PLC0415 - imports numba
-    from hilsim.diagnosis.machine import RENDERED_S, examine  # noqa: PLC0415
 
     rig = loaded(path or rig_path("demo"), changes(settings))
     if path is not None:
@@ -110,8 +110,8 @@ def _controller(end: SerialSpec | str, link: str, *, is_uart: bool | None, secon
         os.environ["NUMBA_DISABLE_JIT"] = (
             "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones would take longer than the query
         )
-    from hilsim.diagnosis.autopilot import diagnose  # noqa: PLC0415 - imports numba
-    from hilsim.diagnosis.link import examine_link  # noqa: PLC0415
+    from hilsim.cli.diagnosis.autopilot import diagnose  # noqa: PLC0415 - imports numba
+    from hilsim.cli.diagnosis.link import examine_link  # noqa: PLC0415
 
     if sys.stderr.isatty():
         click.echo(f"listening at {link}, at most {2 * seconds:g} s ...", err=True)

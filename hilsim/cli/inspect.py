@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from hilsim.analysis.inspection.inspector import inspect as inspect_datagrams
-from hilsim.analysis.inspection.lines import Tone
-from hilsim.analysis.inspection.report import CaptureFacts, render_text, to_json
-from hilsim.analysis.inspection.result import CaptureSummary
 from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.source import CaptureBytes
 from hilsim.cli.outputs import metadata_option
 from hilsim.cli.terminal.progress import watched
 from hilsim.errors import CaptureError, CommandFaultError
+from hilsim.read.analysis.inspection.inspector import inspect as inspect_datagrams
+from hilsim.read.analysis.inspection.lines import Tone
+from hilsim.read.analysis.inspection.report import CaptureFacts, render_text, to_json
+from hilsim.read.analysis.inspection.result import CaptureSummary
 
 _PCAPNG_START = b"\x0a\x0d\x0d\x0a"
 _STYLES: dict[Tone, dict[str, Any]] = {

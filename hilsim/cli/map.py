@@ -9,20 +9,20 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.map_files import check_map_path, write_map
-from hilsim.analysis.returns_map import ReturnsMap, place_points
 from hilsim.api.decoding import decode
 from hilsim.api.emulator import Emulator
 from hilsim.api.packet import captured_packets
-from hilsim.background.job import Motion, check_covered
-from hilsim.background.poses import load_motion
 from hilsim.capture.metadata import given_metadata
 from hilsim.config.places import SDF_SUFFIXES
 from hilsim.errors import CaptureError, ConfigError
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import fixed_track
 from hilsim.protocols.recognise import recognise
+from hilsim.read.analysis.map_files import check_map_path, write_map
+from hilsim.read.analysis.returns_map import ReturnsMap, place_points
+from hilsim.read.background.job import Motion, check_covered
+from hilsim.read.background.poses import load_motion
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import fixed_track
 
 _STEP_S = 0.5
 _PACKETS_AT_ONCE = 4096

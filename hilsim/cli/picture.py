@@ -6,10 +6,6 @@ from typing import Any
 
 import click
 
-from hilsim.analysis.picture.fan import FanScan
-from hilsim.analysis.picture.gathering import Gathered, no_points, scan_of_lidar
-from hilsim.analysis.picture.part import PictureScan
-from hilsim.analysis.picture.scales import check_picture_path
 from hilsim.capture.live import Listener
 from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
@@ -19,6 +15,10 @@ from hilsim.cli.rigs import loaded
 from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.config.rig import Rig
 from hilsim.errors import CaptureError
+from hilsim.read.analysis.picture.fan import FanScan
+from hilsim.read.analysis.picture.gathering import Gathered, no_points, scan_of_lidar
+from hilsim.read.analysis.picture.part import PictureScan
+from hilsim.read.analysis.picture.scales import check_picture_path
 
 
 @click.command()

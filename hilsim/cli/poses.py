@@ -16,9 +16,9 @@ from hilsim.errors import ConfigError, PacketError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hilsim.pose_sources.osi import Origin
-    from hilsim.pose_sources.osi_traces import OsiMessage
-    from hilsim.pose_sources.snapshot import Snapshot
+    from hilsim.join.pose_sources.osi import Origin
+    from hilsim.join.pose_sources.osi_traces import OsiMessage
+    from hilsim.join.pose_sources.snapshot import Snapshot
 
 _EXAMPLES = """\b
 Examples:
@@ -56,7 +56,7 @@ def poses(
     *, source: str, to: str, lockstep: bool, messages: str | None, origin: str, platform: str, objects: tuple[str, ...], duration_s: float | None
 ) -> None:
     """Send the poses of SOURCE (OSI, MAVLink, Gazebo, an FMU) to a rig that is driven from outside."""
-    from hilsim.pose_sources.relay import Relay, open_link, relay_live, relay_steps  # noqa: PLC0415 - compiles kernels
+    from hilsim.join.pose_sources.relay import Relay, open_link, relay_live, relay_steps  # noqa: PLC0415 - compiles kernels
 
     ids = dict(map(_identified, objects))
     relay = Relay(sender=os.getpid(), ids=ids)
@@ -103,13 +103,13 @@ def _snapshots(source: str, messages: str | None, origin: str, platform: str, na
     if kind in {"osi", "osi-udp", "osi-tcp"} and place:
         return _osi(kind, place, messages, origin, held)
     if kind == "mavlink" and place:
-        from hilsim.pose_sources.mavlink import mavlink_snapshots  # noqa: PLC0415
+        from hilsim.join.pose_sources.mavlink import mavlink_snapshots  # noqa: PLC0415
 
         return mavlink_snapshots(held.enter_context(_bound(place)))
     if kind == "gazebo" and place:
-        from hilsim.gazebo.specs import GazeboSpec  # noqa: PLC0415
-        from hilsim.gazebo.subscriber import Subscriber  # noqa: PLC0415
-        from hilsim.pose_sources.gazebo import gazebo_snapshots  # noqa: PLC0415
+        from hilsim.join.gazebo.specs import GazeboSpec  # noqa: PLC0415
+        from hilsim.join.gazebo.subscriber import Subscriber  # noqa: PLC0415
+        from hilsim.join.pose_sources.gazebo import gazebo_snapshots  # noqa: PLC0415
 
         return gazebo_snapshots(held.enter_context(Subscriber(GazeboSpec(), place, "Pose_V")), platform, names or None)
     if kind == "fmu" and place:
@@ -120,9 +120,9 @@ def _snapshots(source: str, messages: str | None, origin: str, platform: str, na
 
 
 def _osi(kind: str, place: str, messages: str | None, origin: str, held: ExitStack) -> "Iterator[Snapshot]":
-    from hilsim.pose_sources.osi import Origin  # noqa: PLC0415
-    from hilsim.pose_sources.osi_sockets import datagrams, stream_messages  # noqa: PLC0415
-    from hilsim.pose_sources.osi_traces import read_trace  # noqa: PLC0415
+    from hilsim.join.pose_sources.osi import Origin  # noqa: PLC0415
+    from hilsim.join.pose_sources.osi_sockets import datagrams, stream_messages  # noqa: PLC0415
+    from hilsim.join.pose_sources.osi_traces import read_trace  # noqa: PLC0415
     from hilsim.protocols.osi import MessageType  # noqa: PLC0415
 
     wanted: MessageType | None = next((each for each in get_args(MessageType) if each == messages), None)
@@ -138,7 +138,7 @@ def _osi(kind: str, place: str, messages: str | None, origin: str, held: ExitSta
 
 
 def _read(message: "OsiMessage", origin: "Origin") -> "Snapshot":
-    from hilsim.pose_sources.osi import osi_snapshot  # noqa: PLC0415
+    from hilsim.join.pose_sources.osi import osi_snapshot  # noqa: PLC0415
 
     if message.fault:
         raise PacketError(f"{message.where}: {message.fault}")
@@ -168,7 +168,7 @@ def _fmu(path: Path, held: ExitStack) -> "Iterator[Snapshot]":
 
     from hilsim.config.parse import parse_table  # noqa: PLC0415
     from hilsim.config.toml_file import read_toml  # noqa: PLC0415
-    from hilsim.pose_sources.fmi import Fmu, FmuSpec  # noqa: PLC0415
+    from hilsim.join.pose_sources.fmi import Fmu, FmuSpec  # noqa: PLC0415
 
     spec = parse_table(FmuSpec, read_toml(path), str(path))
     return held.enter_context(Fmu(replace(spec, file=path.parent / spec.file))).snapshots()

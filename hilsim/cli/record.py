@@ -17,7 +17,7 @@ from hilsim.offline.epoch import START_UTC, rig_utc_ns
 if TYPE_CHECKING:
     from hilsim.config.rig import Rig
     from hilsim.config.script import Script
-    from hilsim.render.renderer import Renderer
+    from hilsim.world.render.renderer import Renderer
 
 
 @click.command()
@@ -176,7 +176,7 @@ def _renderer(backend: Literal["cpu", "cuda"]) -> "Renderer | None":
     """Renderer that casts the rays instead of the CPU kernels; None for these."""
     if backend == "cpu":
         return None
-    from hilsim.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
+    from hilsim.world.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
 
     try:
         return CudaRenderer()

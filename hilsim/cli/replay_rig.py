@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sinks.pcap import RecordSpec
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.rig import ControlSpec, RigSpec
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.replay.flows import FlowRule
 from hilsim.replay.specs import ReplaySpec
-from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.transmit.statistics import Counter, quantile_ns
 

@@ -16,7 +16,7 @@ from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.telemetry.levels import LEVELS, Level
 
 if TYPE_CHECKING:
-    from hilsim.view.child import ViewChild
+    from hilsim.show.view.child import ViewChild
 
 _EXAMPLES = """\b
 Examples:
@@ -149,8 +149,8 @@ def run(
 
 def _view_child(line: LiveLine | None, at: tuple[str, int] | None) -> "ViewChild":
     """Live view beside the daemon; it ends with the command."""
-    from hilsim.view.child import ViewChild  # noqa: PLC0415 - few runs have one
-    from hilsim.view.page.server import require_view  # noqa: PLC0415
+    from hilsim.show.view.child import ViewChild  # noqa: PLC0415 - few runs have one
+    from hilsim.show.view.page.server import require_view  # noqa: PLC0415
 
     require_view()
 

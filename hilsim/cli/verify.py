@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.api.verification import VerifyReport
 from hilsim.api.verification import verify as verify_stream
 from hilsim.capture.busy_host import BusyHost
@@ -16,6 +15,7 @@ from hilsim.capture.metadata import given_metadata
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import metadata_option
 from hilsim.errors import CaptureError, CommandFaultError
+from hilsim.read.analysis.conformance.checker import StreamChecker
 
 _POSITION_PORT = 8308  # a Velodyne's
 

@@ -59,7 +59,7 @@ def view(
     SOURCE is a daemon (its control socket, the rig's `[control] socket`, or http://HOST:PORT, `[control] http`) or a capture (PCAP, PCAPNG). The command
     prints the URL of the page, which contains a token: without it, no other user or web page can open the page.
     """
-    from hilsim.view.page.server import require_view  # noqa: PLC0415 - slow to import
+    from hilsim.show.view.page.server import require_view  # noqa: PLC0415 - slow to import
 
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a daemon's control socket, http://HOST:PORT or a capture) or --listen HOST:PORT")
@@ -71,8 +71,8 @@ def view(
 
         end_with_process(end_with)
     os.nice(_NICE)  # packets come first
-    from hilsim.view import gate as gates  # noqa: PLC0415
-    from hilsim.view import memory, sources  # noqa: PLC0415
+    from hilsim.show.view import gate as gates  # noqa: PLC0415
+    from hilsim.show.view import memory, sources  # noqa: PLC0415
 
     memory.return_large_arrays()
 
@@ -84,7 +84,7 @@ def view(
     places = sources.mounts_of(loaded(rig_path(mounts))) if mounts is not None else None
     gate = gates.Gate(gates.listen(*at), gates.new_token())
     click.echo(gate.url)
-    from hilsim.view.serving import serve_view  # noqa: PLC0415 - imports after the URL is printed
+    from hilsim.show.view.serving import serve_view  # noqa: PLC0415 - imports after the URL is printed
 
     if listen is not None:
         host, port = listen

@@ -325,10 +325,10 @@ select: Callable[[Any, Any, Any], Any] = intrinsic(_select) if _compiled else pl
 """``select(mask, one, other)``: ``one`` where the mask is true, else ``other``; either may be a scalar."""
 
 lesser_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme("<")) if _compiled else plain_lanes.lesser
-"""Lesser of two in each lane, as ``render.intersect.lesser``."""
+"""Lesser of two in each lane, as ``world.render.intersect.lesser``."""
 
 greater_lanes: Callable[[Any, Any], Any] = intrinsic(_extreme(">")) if _compiled else plain_lanes.greater
-"""Greater of two in each lane, as ``render.intersect.greater``."""
+"""Greater of two in each lane, as ``world.render.intersect.greater``."""
 
 singles: Callable[[Any], Any] = (
     intrinsic(_conversion(_DOUBLES, _LANES, lambda builder, values, vector: builder.fptrunc(values, vector)))

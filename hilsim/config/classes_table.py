@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hilsim.errors import require
-from hilsim.scene.object_specs import LARGEST_LABEL
+from hilsim.world.scene.object_specs import LARGEST_LABEL
 
 SEMANTIC_KITTI_CLASSES: Mapping[str, int] = MappingProxyType(
     {

@@ -5,7 +5,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from hilsim.assets.mesh_parts import is_file
 from hilsim.config.parse import parse_table
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import profile_family
@@ -14,12 +13,13 @@ from hilsim.config.toml_file import read_toml
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
+from hilsim.fly.rovers.specs import RoverSpec
 from hilsim.limits import ROVER_SCAN_POINTS
-from hilsim.rovers.specs import RoverSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import DRAWN, IDEAL
 from hilsim.sensor.specs import PulseState
 from hilsim.sensor.unit.spec import UnitSpec
+from hilsim.world.assets.mesh_parts import is_file
 
 _ROVER_STREAMS = 10_000
 """First random stream of rovers' lidars, above those of a rig's sensors."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector
 from hilsim.vehicle.disturbance import DisturbanceSpec
+from hilsim.world.geometry.frames import Vector
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hilsim.assets.mesh_parts import is_file
 from hilsim.config.entry_points import PROFILES, find, offered
 from hilsim.config.places import did_you_mean, profiles_directory, shipped_names
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError
+from hilsim.world.assets.mesh_parts import is_file
 
 __all__ = ["find_profile", "profiles_directory", "read_profile"]
 

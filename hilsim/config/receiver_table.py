@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hilsim.links.line import SerialSpec
 from hilsim.sensor.time_input import GpsSetting
+from hilsim.transmit.links.line import SerialSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from hilsim.autopilot.specs import VehicleRigSpec
+from hilsim.capture.sinks.pcap import RecordSpec
 from hilsim.config.changes import Changes
 from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.lidar_settings import rover_lidar, sensor_lidar
@@ -25,19 +25,19 @@ from hilsim.config.sinks import SinkSetting, sink_settings
 from hilsim.config.toml_file import read_toml
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
-from hilsim.external.specs import ExternalSpec
-from hilsim.gazebo.specs import GazeboSpec
+from hilsim.fly.autopilot.specs import VehicleRigSpec
+from hilsim.fly.rangefinders.registry import AnyRangefinderSpec
+from hilsim.fly.rovers.specs import MOST_ROVERS, RoverSpec
+from hilsim.join.external.specs import ExternalSpec
+from hilsim.join.gazebo.specs import GazeboSpec
 from hilsim.limits import SENSORS
-from hilsim.links.line import SerialSpec
-from hilsim.rangefinders.registry import AnyRangefinderSpec
 from hilsim.replay.specs import ReplaySpec
-from hilsim.rovers.specs import MOST_ROVERS, RoverSpec
-from hilsim.scene.specs import SceneSpec
 from hilsim.sensor.optics.weather import WeatherSpec
-from hilsim.sinks.pcap import RecordSpec
 from hilsim.transmit.hosts import is_ipv4
+from hilsim.transmit.links.line import SerialSpec
 from hilsim.transmit.specs import TransmitSpec
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.scene.specs import SceneSpec
 
 CaptureStamps = Literal["ns", "us"]
 

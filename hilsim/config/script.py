@@ -15,13 +15,13 @@ from hilsim.config.parse import adapter_of, collect_faults, parse_table
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError, require
 from hilsim.limits import SCRIPT_BYTES, SCRIPT_CHANGES
-from hilsim.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, finite
-from hilsim.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.setup import ChangeableSettings, ReturnModeName
 from hilsim.sensor.specs import PulseWord
 from hilsim.vehicle.wind import WindSpec
+from hilsim.world.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, finite
+from hilsim.world.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 
 Vector = tuple[float, float, float]
 LATEST_S = 1e8

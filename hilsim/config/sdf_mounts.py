@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.errors import AssetError
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.rotations import roll_pitch_yaw_rad
-from hilsim.scene.specs import SceneSpec
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.rotations import roll_pitch_yaw_rad
+from hilsim.world.scene.specs import SceneSpec
 
 if TYPE_CHECKING:
-    from hilsim.sdf.specs import SdfLidar
+    from hilsim.world.sdf.specs import SdfLidar
 
 _NOWHERE = (0.0, 0.0, 0.0)
 
@@ -33,7 +33,7 @@ def mounted(sensors: tuple[SensorSpec, ...], scene: SceneSpec, platform: Platfor
         return sensors, ["sensor.sdf_sensor must come with scene.sdf"]
     if platform.kind != "fixed" or platform.disturbance is not None:
         return sensors, [f'platform must not move (kind "fixed", no disturbance) where a sensor has sdf_sensor, got kind "{platform.kind}"']
-    from hilsim.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs do not need it
+    from hilsim.world.sdf.reading import read_sdf  # noqa: PLC0415 - most rigs do not need it
 
     try:
         lidars = {lidar.name: lidar for lidar in read_sdf(directory / scene.sdf, [directory / place for place in scene.sdf_path]).lidars}

@@ -6,12 +6,12 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any, ClassVar, Literal
 
 from hilsim.errors import require
-from hilsim.links.addresses import is_address
-from hilsim.links.line import LEAST_BAUD, MOST_BAUD
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.time_input import Qualifiers
 from hilsim.transmit.hosts import is_host, is_ipv4
+from hilsim.transmit.links.addresses import is_address
+from hilsim.transmit.links.line import LEAST_BAUD, MOST_BAUD
 
 
 def _is_mac(text: str) -> bool:

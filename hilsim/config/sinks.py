@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from hilsim.capture.sinks.plugin import RESERVED, SinkPlugin
 from hilsim.config.entry_points import SINKS, find, offered
 from hilsim.config.parse import collect_faults
 from hilsim.config.places import did_you_mean
 from hilsim.errors import ConfigError
-from hilsim.sinks.plugin import RESERVED, SinkPlugin
 
 PCAP_SINK = "record"
 """Name of the sink of ``[record]``."""

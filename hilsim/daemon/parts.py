@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
-from hilsim.autopilot.obstacle_map import ObstacleMap
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
+from hilsim.fly.autopilot.obstacle_map import ObstacleMap
 from hilsim.protocols.ethernet import Framing
 from hilsim.replay.source import ReplaySource
-from hilsim.scene.world import World
 from hilsim.sensor.time_input import TimeInput
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
 from hilsim.transmit.transmitter import Transmitter
 from hilsim.vehicle.live import LivePose
+from hilsim.world.scene.world import World
 
 
 class RigClock(NamedTuple):

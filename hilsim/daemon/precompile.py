@@ -33,8 +33,8 @@ from hilsim.registry import OWN
 if TYPE_CHECKING:
     from hilsim.emulator.plan import LidarPlan
     from hilsim.emulator.workspace import Workspace
-    from hilsim.scene.world import World
     from hilsim.vehicle.platform import Platform
+    from hilsim.world.scene.world import World
 
 _GC_THRESHOLD = 500_000
 """Threshold of garbage collection: a tenth of the compile time was collection without result (bench: 30.6 to 27.3 s of a processor)."""
@@ -182,7 +182,7 @@ def _parts(rig: Rig) -> list[str]:
         return parts
     if rig.lidars and not module_is_compiled("hilsim.streaming.render_loop"):
         parts.append("stages")
-    if _is_flown_here(rig) and not module_is_compiled("hilsim.autopilot.loop") and (len(parts) == 1 or len(os.sched_getaffinity(0)) > len(parts)):
+    if _is_flown_here(rig) and not module_is_compiled("hilsim.fly.autopilot.loop") and (len(parts) == 1 or len(os.sched_getaffinity(0)) > len(parts)):
         parts.append("flight")
     return parts
 
@@ -220,13 +220,13 @@ def _compile_stages(rig: Rig) -> None:
 
 def _compile_flight(rig: Rig) -> None:
     """Compile a vehicle's steps, its controller's messages, and the search for obstacles."""
-    from hilsim.autopilot.loop import fly_step  # noqa: PLC0415
-    from hilsim.autopilot.loop_setup import build_loop_setup, open_line  # noqa: PLC0415
-    from hilsim.autopilot.receive import receive_frames  # noqa: PLC0415
-    from hilsim.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
-    from hilsim.collision.surroundings import look_around  # noqa: PLC0415
     from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
-    from hilsim.scene.world import build_world  # noqa: PLC0415
+    from hilsim.fly.autopilot.loop import fly_step  # noqa: PLC0415
+    from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line  # noqa: PLC0415
+    from hilsim.fly.autopilot.receive import receive_frames  # noqa: PLC0415
+    from hilsim.fly.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
+    from hilsim.fly.collision.surroundings import look_around  # noqa: PLC0415
+    from hilsim.world.scene.world import build_world  # noqa: PLC0415
 
     if rig.vehicle is not None:
         setup = build_loop_setup(VehicleRigSpec(), rig.vehicle, open_line("hold"), seed=0, rate_hz=250)
@@ -250,10 +250,10 @@ def _some_lidar(rig: Rig) -> _SomeLidar:
     """The rig's first lidar on a platform that stands still."""
     from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
     from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
-    from hilsim.geometry.poses import Pose  # noqa: PLC0415
-    from hilsim.geometry.tracks import fixed_track  # noqa: PLC0415
-    from hilsim.scene.world import build_world  # noqa: PLC0415
     from hilsim.vehicle.platform import build_platform  # noqa: PLC0415
+    from hilsim.world.geometry.poses import Pose  # noqa: PLC0415
+    from hilsim.world.geometry.tracks import fixed_track  # noqa: PLC0415
+    from hilsim.world.scene.world import build_world  # noqa: PLC0415
 
     plan = build_lidar_plan(rig.lidars[0], seed=0, utc_epoch_ns=0)
     return _SomeLidar(

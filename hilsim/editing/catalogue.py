@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from hilsim.assets.library import LIBRARY, library_names
 from hilsim.config.places import did_you_mean
 from hilsim.errors import ConfigError
+from hilsim.world.assets.library import LIBRARY, library_names
 
 _PAINTS = ("paint_white", "paint_silver", "paint_black", "paint_red", "paint_blue")
 _CLOTHES = ("clothing", "paint_black", "paint_white")

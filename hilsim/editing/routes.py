@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector
-from hilsim.scene.object_specs import finite
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.scene.object_specs import finite
 
 _TURN_S = 0.5
 _STRAIGHT_DEG = 1.0

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hilsim.assets.scenes import scene_objects
 from hilsim.config.places import profiles_directory
 from hilsim.config.rig import rig_of_table
 from hilsim.config.script import parse_change
@@ -18,8 +17,9 @@ from hilsim.config.toml_file import check_limits
 from hilsim.editing.rig_text import Row, edited_text, table_lines
 from hilsim.editing.things import PLACE_KEYS, Thing
 from hilsim.errors import ConfigError
-from hilsim.geometry.poses import Pose
 from hilsim.limits import SCRIPT_CHANGES, TOML_FILE_BYTES, TOML_ITEMS
+from hilsim.world.assets.scenes import scene_objects
+from hilsim.world.geometry.poses import Pose
 
 Placed = Mapping[str, tuple[Row | None, Thing]]
 """Every object that there is, and its table in the file, by ``live_name``."""

@@ -12,21 +12,21 @@ import numpy as np
 
 from hilsim.assembly.build import build_scenery
 from hilsim.assembly.changed import RigState
-from hilsim.assets.library import is_in_library
-from hilsim.assets.standing import stood
 from hilsim.config.rig import Rig
 from hilsim.config.script import AddChange, MoveChange, RemoveChange, TravelChange, change_table, parse_change
 from hilsim.editing.shapes import Shape, shape_of
 from hilsim.editing.targets import ChangeTarget
 from hilsim.editing.things import SHAPES, Thing, changes_between, thing_of
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.geometry.frames import Vector
-from hilsim.geometry.live_keys import LivePlacement
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import fixed_track, track_state
-from hilsim.render.cpu import cast_rays
-from hilsim.scene.object_specs import ZERO, ObjectSpec, finite
-from hilsim.scene.world import SceneObject, World
+from hilsim.world.assets.library import is_in_library
+from hilsim.world.assets.standing import stood
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.geometry.live_keys import LivePlacement
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import fixed_track, track_state
+from hilsim.world.render.cpu import cast_rays
+from hilsim.world.scene.object_specs import ZERO, ObjectSpec, finite
+from hilsim.world.scene.world import SceneObject, World
 
 _PLACE_IN_TABLE = re.compile(r"[a-z]+\[[0-9]+\]")
 _LONGEST_NAME = 100

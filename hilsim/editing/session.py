@@ -16,8 +16,8 @@ from hilsim.editing.shapes import Shape
 from hilsim.editing.targets import ChangeTarget
 from hilsim.editing.things import PLACE_KEYS, SHAPES, Edit, Thing
 from hilsim.errors import ConfigError
-from hilsim.geometry.frames import Vector
-from hilsim.scene.object_specs import ZERO
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.scene.object_specs import ZERO
 
 _TRAVEL_BEGINS_S = 0.1
 """Time from a travel's change to its first waypoint: the change has begun by then, also in a daemon."""

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import PoseTrack, track_state
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.world import SceneObject
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import PoseTrack, track_state
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.world import SceneObject
 
 
 @dataclass(frozen=True, kw_only=True)

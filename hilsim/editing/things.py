@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from math import degrees
 from typing import Any
 
-from hilsim.assets.tracks import motion_track
 from hilsim.config.parse import collect_faults
 from hilsim.errors import ConfigError
-from hilsim.geometry.frames import Vector
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.rotations import roll_pitch_yaw_rad
-from hilsim.geometry.tracks import track_state
-from hilsim.scene.object_specs import ZERO, MotionSpec
+from hilsim.world.assets.tracks import motion_track
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.rotations import roll_pitch_yaw_rad
+from hilsim.world.geometry.tracks import track_state
+from hilsim.world.scene.object_specs import ZERO, MotionSpec
 
 SHAPES = ("mesh", "plane", "box", "cylinder", "sphere", "cone", "capsule", "ellipsoid")
 """Kinds of objects that can be edited; a terrain cannot."""

@@ -11,13 +11,13 @@ from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.workspace import Rays
-from hilsim.geometry.rotations import multiply, rotate
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.sensor.optics.beam import Beam
 from hilsim.vehicle.disturbance import keyframes_at
 from hilsim.vehicle.platform import Platform, next_keyframes, state_between
+from hilsim.world.geometry.rotations import multiply, rotate
 
 _SINE, _COSINE, _LEVEL, _RISE, _ELAPSED = 0, 1, 2, 3, 4
 _AIMS = 5

@@ -8,12 +8,7 @@ from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, k
 from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Rays
-from hilsim.geometry.frames import Vector
-from hilsim.render.surfaces import flaw_at, mirrored_share, place_on_mover, returned, texture_noise, within
-from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, uniform
-from hilsim.scene.materials import Optic
-from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
     BACKGROUND_CHOSEN,
@@ -27,6 +22,11 @@ from hilsim.sensor.echoes import (
     TRIANGLE,
     Hits,
 )
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.render.surfaces import flaw_at, mirrored_share, place_on_mover, returned, texture_noise, within
+from hilsim.world.render.truth import hit_normal
+from hilsim.world.scene.materials import Optic
+from hilsim.world.scene.world import World
 
 _GAP = constant(Purpose.GAP)
 _POROSITY, _TRANSMISSION, _GAP_SIZE = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.GAP)

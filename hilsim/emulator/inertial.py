@@ -4,10 +4,10 @@ import math
 
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import conjugate, multiply, rotate
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.platform import Platform, platform_state
+from hilsim.world.geometry.frames import Quaternion, Vector
+from hilsim.world.geometry.rotations import conjugate, multiply, rotate
 
 STANDARD_GRAVITY_MPS2 = 9.80665
 SPAN_NS = 20_000_000

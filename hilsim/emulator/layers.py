@@ -8,8 +8,8 @@ from collections.abc import Callable
 from hilsim.emulator.hits import collect, find_cosines
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import LAYERS, Rays, Workspace
-from hilsim.render.renderer import RaySlice
-from hilsim.scene.world import World
+from hilsim.world.render.renderer import RaySlice
+from hilsim.world.scene.world import World
 
 
 def trace_with(cast: Callable[[RaySlice], None], plan: LidarPlan, world: World, workspace: Workspace) -> None:

@@ -24,11 +24,11 @@ from hilsim.emulator.schedule import first_packet_due, first_packet_from, packet
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
-from hilsim.render.renderer import Renderer
-from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
 from hilsim.vehicle.platform import Platform
+from hilsim.world.render.renderer import Renderer
+from hilsim.world.scene.world import World
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.scene.background import OUTSIDE, azimuth_column, image_cell
 from hilsim.units import TURN_CDEG
+from hilsim.world.scene.background import OUTSIDE, azimuth_column, image_cell
 
 _EDGE_RATIO = 0.05
 _EDGE_M = 0.3

@@ -8,11 +8,11 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire
 from hilsim.compilation.jit import kernel
 from hilsim.emulator.plan import Gps, LidarPlan
-from hilsim.geometry.geodesy import geodetic
 from hilsim.protocols.nmea import write_gprmc
 from hilsim.sensor.clock import DeviceClock, rig_from_device
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.platform import Platform, platform_state
+from hilsim.world.geometry.geodesy import geodetic
 
 _SPEED_SPAN_NS = 100_000_000
 

@@ -20,13 +20,13 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_packet_from, write_deadlines
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
-from hilsim.geometry.rotations import multiply, normalise, rotate
 from hilsim.protocols.ethernet import Framing
-from hilsim.scene.world import World
 from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, MIRRORED, RAY, RETRO, TRIANGLE, Hits, return_type
 from hilsim.sensor.response import Response, brightness
 from hilsim.sensor.unit.warm_up import warm_up_m
 from hilsim.vehicle.platform import Platform, platform_state
+from hilsim.world.geometry.rotations import multiply, normalise, rotate
+from hilsim.world.scene.world import World
 
 
 class BackgroundObject(IntEnum):

@@ -11,12 +11,12 @@ from hilsim.compilation.jit import by_reference
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
-from hilsim.render.packets import packets_of
 from hilsim.sensor.echoes import (
     ECHO_COLUMNS,
     Hits,
     allocate_hits,
 )
+from hilsim.world.render.packets import packets_of
 
 LAYERS = 4
 """Surfaces that a ray can pass one behind the other: foliage, fences, glass."""
@@ -42,7 +42,7 @@ class Rays(NamedTuple):
         instance: ``int32[n]``, -1 for a miss.
         triangle: ``int32[n]``, -1 for a miss.
         cosine: ``float64[n]``, of the incidence on what was hit.
-        packets: ``int32[p, 16]``, the rays in packets that are cast together (``render.packets``).
+        packets: ``int32[p, 16]``, the rays in packets that are cast together (``world.render.packets``).
     """
 
     origin_m: npt.NDArray[np.float64]

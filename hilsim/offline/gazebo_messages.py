@@ -12,8 +12,8 @@ from hilsim.assembly.gazebo_lidars import gazebo_lidars
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.errors import CaptureError
-from hilsim.gazebo.lidar import GazeboLidar
-from hilsim.gazebo.publishing import topics_of
+from hilsim.join.gazebo.lidar import GazeboLidar
+from hilsim.join.gazebo.publishing import topics_of
 from hilsim.offline.part_file import written_whole
 from hilsim.protocols.protobuf import base128
 

@@ -13,18 +13,18 @@ from typing import Literal
 import structlog
 
 from hilsim.assembly.build import rig_metadata, sensor_flows
+from hilsim.capture.sinks.pcap import PcapSeriesSink
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import flow_spec
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.errors import LinkError, require
-from hilsim.external.messages import DATAGRAM_SIZE
+from hilsim.join.external.messages import DATAGRAM_SIZE
+from hilsim.join.pose_sources.snapshot import Motion
 from hilsim.offline.lockstep_session import LockstepCounts, LockstepSession, Restart
 from hilsim.offline.record import FlowNumbers, network_stacks
 from hilsim.offline.spans import Merged, merged
 from hilsim.offline.stepper import Stepper
-from hilsim.pose_sources.snapshot import Motion
 from hilsim.protocols.ethernet import HEADER_SIZE
-from hilsim.sinks.pcap import PcapSeriesSink
 from hilsim.transmit.pool import SocketPool
 from hilsim.transmit.specs import FrameSocketSpec
 

@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hilsim.assets.scenes import primitive
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.errors import HilsimError, PacketError
-from hilsim.external.messages import (
+from hilsim.join.external.messages import (
     HAS_RATES,
     HAS_VELOCITY,
     HEADER_DTYPE,
@@ -27,12 +26,13 @@ from hilsim.external.messages import (
     Shape,
     decode,
 )
+from hilsim.join.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.limits import EXTERNAL_OBJECTS, STEP_S, STEPPED_POSES, WAITING_POSES
 from hilsim.offline.stepper import Poses, Stepper
-from hilsim.pose_sources.snapshot import Motion, TrackedObject
-from hilsim.scene.materials import Material
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, SphereSpec
+from hilsim.world.assets.scenes import primitive
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec, SphereSpec
 
 Restart = Literal["continue", "again"]
 _MASK = 0xFFFFFFFF

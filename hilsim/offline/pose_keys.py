@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from hilsim.errors import CaptureError
-from hilsim.external.messages import PLATFORM_ID
-from hilsim.external.recording import key_records
-from hilsim.geometry.frames import Vector
-from hilsim.geometry.live_keys import LiveKeys, write_keys
-from hilsim.geometry.rotations import conjugate, multiply
-from hilsim.pose_sources.snapshot import STILL, Motion
+from hilsim.join.external.messages import PLATFORM_ID
+from hilsim.join.external.recording import key_records
+from hilsim.join.pose_sources.snapshot import STILL, Motion
 from hilsim.vehicle.live import STATE_SIZE, LivePose, write_state
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.geometry.live_keys import LiveKeys, write_keys
+from hilsim.world.geometry.rotations import conjugate, multiply
 
 _FLOAT32 = struct.Struct("<3f")
 _LARGEST_ID = (1 << 32) - 1
@@ -47,7 +47,7 @@ Record = Callable[[int, Key], None]
 
 
 class KeyFile:
-    """Recording of committed keys, which ``external.file`` replays.
+    """Recording of committed keys, which ``join.external.file`` replays.
 
     Args:
         path: File, which is created or overwritten.

@@ -12,15 +12,15 @@ from hilsim.assembly.build import network_stack, rig_metadata, sensor_flows
 from hilsim.assembly.recorded_units import has_overlay
 from hilsim.capture.metadata import write_beside
 from hilsim.capture.pcap import Stamps
+from hilsim.capture.sinks.base import SentBatch, Sink, SinkFlow
+from hilsim.capture.sinks.pcap import PcapFileSink
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.errors import ConfigError
 from hilsim.offline.part_file import written_whole
 from hilsim.offline.spans import Merged, build_offline, spans
 from hilsim.offline.truth_file import TruthFile
-from hilsim.render.renderer import Renderer
-from hilsim.sinks.base import SentBatch, Sink, SinkFlow
-from hilsim.sinks.pcap import PcapFileSink
+from hilsim.world.render.renderer import Renderer
 
 if TYPE_CHECKING:
     from hilsim.emulator.batch import Flow

@@ -21,13 +21,13 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.errors import ConfigError
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
-from hilsim.render.renderer import Renderer
 from hilsim.replay.actions.timed import Action
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay, TimedAction
 from hilsim.replay.plan import begin_times_ns
 from hilsim.replay.specs import ReplaySpec
-from hilsim.scene.world import World
+from hilsim.world.render.renderer import Renderer
+from hilsim.world.scene.world import World
 
 
 class Span(NamedTuple):
@@ -129,7 +129,7 @@ class OfflineRig:
         ]
         if self.rig.spec.rover:
             from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415 - most rigs have none
-            from hilsim.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
+            from hilsim.fly.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
 
             scans = rover_sources(self.rig, self.scenery.world if self.scenery else None)
             rovers = offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed, self._rover_worlds())

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, follow
-from hilsim.assets.scenes import primitive
 from hilsim.config.rig import Rig
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.fused import render_data_packets, render_info_packet
@@ -23,23 +22,24 @@ from hilsim.emulator.schedule import stop_sequence_of
 from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import ConfigError, require
-from hilsim.geometry.live_keys import LivePlacement, build_live_keys
-from hilsim.geometry.poses import mounting
+from hilsim.join.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.limits import EXTERNAL_OBJECTS, STEPPED_POSES
 from hilsim.offline.pose_keys import BodyKeys, KeyBuffer, KeyFile, ObjectKeys, PlatformKeys
 from hilsim.offline.spans import OfflineRig, OfflineSource
-from hilsim.pose_sources.snapshot import Motion, TrackedObject
 from hilsim.protocols.osi import NO_OBJECT
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.object_specs import ObjectSpec
-from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, SphereSpec
-from hilsim.scene.world import SceneObject
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.position_stream import next_position
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, build_disturbance
 from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.platform import Platform, live_platform
+from hilsim.world.assets.scenes import primitive
+from hilsim.world.geometry.live_keys import LivePlacement, build_live_keys
+from hilsim.world.geometry.poses import mounting
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.object_specs import ObjectSpec
+from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec, SphereSpec
+from hilsim.world.scene.world import SceneObject
 
 PLATFORM_STATES = 1 << 15
 """States of the platform that are kept, twice as many as renderers use: position packets ask for poses of 1.1 s ago."""
@@ -192,7 +192,7 @@ class Stepper:
 
         Args:
             rig: The rig. With ``platform.kind = "external"`` the platform's poses come from outside, and it waits at the pose that the rig gives until the first one;
-                objects of ``[external]`` are there from the start, unseen until their first poses; and ``external.record`` is written.
+                objects of ``[external]`` are there from the start, unseen until their first poses; and ``join.external.record`` is written.
             utc_epoch_ns: UTC of rig time 0.
             is_carried: Whether the platform's poses come from outside whatever its kind; the first step must then have one.
 

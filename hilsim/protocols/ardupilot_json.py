@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from hilsim.errors import PacketError, require
-from hilsim.geometry.frames import Quaternion, Vector
 from hilsim.units import NS_PER_S
+from hilsim.world.geometry.frames import Quaternion, Vector
 
 JSON_PORT = 9002
 MAGIC_16, MAGIC_32 = 18458, 29569

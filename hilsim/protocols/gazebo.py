@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import PacketError
-from hilsim.geometry.poses import Pose
 from hilsim.limits import STAMP_NS
 from hilsim.protocols.protobuf import Field, Kind, data, double, message, read_message, string, varint
+from hilsim.world.geometry.poses import Pose
 
 POINT_DTYPE = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("ring", "<u2")])
 """18 bytes: Gazebo's packed points are not aligned."""

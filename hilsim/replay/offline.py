@@ -27,7 +27,7 @@ from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, link_framing
 
 if TYPE_CHECKING:
-    from hilsim.scene.world import World
+    from hilsim.world.scene.world import World
 
 _PACKET_NS = 20_000_000
 """Longer than a packet's firings take."""

@@ -12,7 +12,7 @@ functions depend on the machine or contradict their own text:
   would be behind a sensor whose azimuth 0 is +x, where it cannot report anything. With 360 degrees the two are mirror images.
 
 Frames: the functions on points take azimuth 0 at +x, counter-clockwise, as ROS point clouds have it. A Velodyne's own azimuth is clockwise from
-+y (``geometry.frames``); pass such azimuths to ``decimate_rays`` as they are.
++y (``world.geometry.frames``); pass such azimuths to ``decimate_rays`` as they are.
 """
 
 import math

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Literal
 
-from hilsim.geometry.frames import Vector
-from hilsim.geometry.poses import Pose, extrinsics
 from hilsim.registry import family_parts
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.specs import SUB_RAY_COUNTS, ClockSetting, DecimationSpec
 from hilsim.sensor.time_input import GpsSetting
 from hilsim.sensor.unit.warm_up import WarmUpSpec
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.geometry.poses import Pose, extrinsics
 
 DEFAULT_RATE_RPM = 600
 DRAWN, IDEAL = "drawn", "ideal"

@@ -1,4 +1,4 @@
-"""Loop that renders one lidar whose rays a device casts (``render.renderer.DeviceRenderer``), several packets at a time.
+"""Loop that renders one lidar whose rays a device casts (``world.render.renderer.DeviceRenderer``), several packets at a time.
 
 Python calls the device; the rest are the kernels of ``streaming.render_loop``, without the GIL. Python may delay the loop by milliseconds, which the
 lead covers.
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.compilation.atomics import publish
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.backdrop import sample_background
@@ -26,14 +25,15 @@ from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import data_deadline_ns, write_sequences_of
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.errors import DeviceError
+from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.protocols.ethernet import Framing
-from hilsim.render.renderer import DeviceRenderer
-from hilsim.scene.world import World
 from hilsim.streaming.render_loop import await_former, await_packets, begin_loop, end_loop, note_rendered
 from hilsim.streaming.render_state import RenderCounter, RenderState
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, push
 from hilsim.vehicle.platform import Platform
+from hilsim.world.render.renderer import DeviceRenderer
+from hilsim.world.scene.world import World
 
 PACKETS_TOGETHER = 8
 """Largest number of packets cast at once: 10 ms of a VLP-16."""

@@ -9,7 +9,6 @@ renders the packets that can still be in time (``punctuality``), and counts the 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.compilation.atomics import load_acquire, store_release
 from hilsim.compilation.jit import constant, inlined_kernel, stage_kernel
 from hilsim.compilation.pins import tuple_at
@@ -19,8 +18,8 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from
 from hilsim.emulator.workspace import Workspace
+from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.protocols.ethernet import Framing
-from hilsim.scene.world import World
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
 from hilsim.streaming.punctuality import LONGEST_RUN_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
@@ -30,6 +29,7 @@ from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, depth, push
 from hilsim.transmit.statistics import bin_index
 from hilsim.vehicle.platform import Platform
+from hilsim.world.scene.world import World
 
 _LONGEST_WAIT_NS = 1_000_000
 _HAND_OVER_POLL_NS = 20_000

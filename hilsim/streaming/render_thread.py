@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hilsim.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.compilation.atomics import publish
 from hilsim.emulator.changing.continuation import rehearse as rehearse_change
 from hilsim.emulator.changing.segments import SegmentTable
@@ -15,8 +14,8 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import DeviceError, TransmitError
+from hilsim.fly.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.protocols.ethernet import HEADER_SIZE
-from hilsim.render.renderer import DeviceRenderer
 from hilsim.sensor.position_stream import NEVER_NS
 from hilsim.streaming.device_loop import LoopPlace, render_ahead_on
 from hilsim.streaming.punctuality import OUTLIER_RATIO
@@ -25,6 +24,7 @@ from hilsim.streaming.render_state import Place, RenderCounter, RenderState, Ren
 from hilsim.transmit.brake import is_applied
 from hilsim.transmit.ring import Rings, allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, apply, enter
+from hilsim.world.render.renderer import DeviceRenderer
 
 _START_POLL_S = 0.0002
 _DEFAULT_LATE_LIMIT_NS = 20_000_000

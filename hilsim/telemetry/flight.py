@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from hilsim.autopilot.ground_stations.endpoints import StationCounters
-from hilsim.autopilot.loop_context import FlightCount
-from hilsim.autopilot.loop_setup import LoopSetup
-from hilsim.autopilot.passing_state import AutopilotStatus, Truth
-from hilsim.autopilot.send_queue import OutboxCount
-from hilsim.autopilot.session import SessionState, SessionWord
-from hilsim.collision.contacts import TouchWord
+from hilsim.fly.autopilot.ground_stations.endpoints import StationCounters
+from hilsim.fly.autopilot.loop_context import FlightCount
+from hilsim.fly.autopilot.loop_setup import LoopSetup
+from hilsim.fly.autopilot.passing_state import AutopilotStatus, Truth
+from hilsim.fly.autopilot.send_queue import OutboxCount
+from hilsim.fly.autopilot.session import SessionState, SessionWord
+from hilsim.fly.collision.contacts import TouchWord
 from hilsim.protocols.mavlink.frames import StreamCount
 from hilsim.telemetry.loop import read_histograms
 from hilsim.telemetry.metrics import LINK_BOUNDS_S, counted

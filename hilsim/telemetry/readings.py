@@ -13,8 +13,8 @@ from typing import Annotated
 
 import numba
 
+from hilsim.capture.sinks.pcap_streams import ClientReading
 from hilsim.emulator.workspace import EmulatorCount
-from hilsim.sinks.pcap_streams import ClientReading
 from hilsim.streaming.render_state import RenderCounter
 from hilsim.telemetry.faults import Fault, Level, worst_level
 from hilsim.telemetry.metrics import (

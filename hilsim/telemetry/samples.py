@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from operator import attrgetter
 
-from hilsim.autopilot.passing_state import Truth
-from hilsim.autopilot.session import SessionState
+from hilsim.fly.autopilot.passing_state import Truth
+from hilsim.fly.autopilot.session import SessionState
 from hilsim.telemetry.faults import Fault, Level, worst_level
 from hilsim.telemetry.metrics import LabelValues, Sample, Samples
 from hilsim.transmit.kernel_drops import KernelDrops

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from hilsim.autopilot.loop_context import FlightCount
-from hilsim.autopilot.passing_state import Errors, Truth
-from hilsim.autopilot.send_queue import OutboxCount
-from hilsim.autopilot.session import SessionWord
-from hilsim.collision.contacts import TouchWord
+from hilsim.fly.autopilot.loop_context import FlightCount
+from hilsim.fly.autopilot.passing_state import Errors, Truth
+from hilsim.fly.autopilot.send_queue import OutboxCount
+from hilsim.fly.autopilot.session import SessionWord
+from hilsim.fly.collision.contacts import TouchWord
 from hilsim.protocols.mavlink.frames import StreamCount
 from hilsim.telemetry.metrics import LINK_BOUNDS_S, HistogramReading, Label, counter, gauge, histogram, state
 from hilsim.telemetry.samples import ENU, FLU, angles, by_state, tilt, vector, where_finite

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.geometry.frames import Quaternion, Vector
+from hilsim.world.geometry.rotations import conjugate, rotate
 
 SEA_LEVEL_DENSITY_KGPM3 = 1.225
 """ICAO standard atmosphere (Doc 7488), height 0: the density for which rotor coefficients are given."""

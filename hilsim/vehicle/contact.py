@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.aerodynamics import Airframe, cross
+from hilsim.world.geometry.frames import Quaternion, Vector
+from hilsim.world.geometry.rotations import conjugate, rotate
 
 TOUCH_M = 1e-5
 """Gaps below this count as contact, so that rounding at coordinates of 1e6 m does not become motion."""

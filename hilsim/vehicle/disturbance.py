@@ -13,9 +13,9 @@ import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import about_axis
 from hilsim.rng import Purpose, normal_pair, uniform_pair
+from hilsim.world.geometry.frames import Quaternion, Vector
+from hilsim.world.geometry.rotations import about_axis
 
 _POSITION = constant(Purpose.DISTURBANCE_POSITION)
 _AXIS = constant(Purpose.DISTURBANCE_AXIS)

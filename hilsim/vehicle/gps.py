@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.geometry.frames import Vector
-from hilsim.geometry.geodesy import Home, geodetic_at
 from hilsim.rng import Purpose
 from hilsim.units import TURN_CDEG
 from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.sensor_specs import GpsSpec
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.geometry.geodesy import Home, geodetic_at
 
 _POSITION = constant(Purpose.GPS_POSITION)
 _DRIFT = constant(Purpose.GPS_DRIFT)

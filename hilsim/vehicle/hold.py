@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.errors import require
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import about_axis, conjugate, multiply, normalise, rotate
-from hilsim.geometry.tracks import PoseTrack, track_state
 from hilsim.vehicle.multirotor import Multirotor, MultirotorState, orientation_of, position_of, rates_of, velocity_of
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.geometry.frames import Quaternion, Vector
+from hilsim.world.geometry.rotations import about_axis, conjugate, multiply, normalise, rotate
+from hilsim.world.geometry.tracks import PoseTrack, track_state
 
 _SLOPE_NS = 10_000_000  # the track's velocity is the mean over this time before and after
 _LEAST_THRUST_RATIO = 0.1  # of the weight: rotors must turn to control the attitude

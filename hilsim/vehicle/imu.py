@@ -7,10 +7,10 @@ import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector, frd_from_flu
 from hilsim.rng import Purpose
 from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.sensor_specs import ImuSpec
+from hilsim.world.geometry.frames import Vector, frd_from_flu
 
 _ACCELEROMETER = constant(Purpose.ACCELEROMETER)
 _ACCELEROMETER_DRIFT = constant(Purpose.ACCELEROMETER_DRIFT)

@@ -2,7 +2,7 @@
 
 A sensor renders a packet a few milliseconds before the packet's firings, so the pose of a firing is a little ahead of the newest state: it is extrapolated with the
 state's velocity and rates. Over 4 ms the error is 0.1 mm at 10 m/s^2 and 0.4 mrad at 50 rad/s^2. Between two states the pose is a cubic Hermite curve, of
-orientations too. The flight thread writes states as it flies; poses from outside are written ahead of the render threads (``hilsim.external``).
+orientations too. The flight thread writes states as it flies; poses from outside are written ahead of the render threads (``hilsim.join.external``).
 """
 
 import math
@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import fence_acquire, fence_release, load_acquire, store_release
 from hilsim.compilation.jit import by_reference, kernel
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import multiply, normalise, turned_between
+from hilsim.world.geometry.frames import Quaternion, Vector
+from hilsim.world.geometry.rotations import multiply, normalise, turned_between
 
 SLOTS = 1024
 """Number of states kept: about a second at 1 kHz."""

@@ -6,7 +6,7 @@ import pygeomag
 from pygeomag.wmm.wmm_2025 import WMM_2025
 
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector, ned_from_enu
+from hilsim.world.geometry.frames import Vector, ned_from_enu
 
 _GAUSS_PER_NT = 1e-5
 FIRST_YEAR, LAST_YEAR = 2025.0, 2030.0

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.geometry.frames import Quaternion, Vector, frd_from_flu
-from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.rng import Purpose
 from hilsim.vehicle.magnetism import MagneticField
 from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.sensor_specs import MagnetometerSpec
+from hilsim.world.geometry.frames import Quaternion, Vector, frd_from_flu
+from hilsim.world.geometry.rotations import conjugate, rotate
 
 _READING = constant(Purpose.MAGNETOMETER)
 _DRIFT = constant(Purpose.MAGNETOMETER_DRIFT)

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.errors import require
-from hilsim.geometry.frames import IDENTITY, Quaternion, Vector
-from hilsim.geometry.rotations import conjugate, normalise, rotate, turned_by
 from hilsim.vehicle.aerodynamics import (
     MOTION_SIZE,
     ORIENTATION,
@@ -40,6 +38,8 @@ from hilsim.vehicle.contact import (
     solve,
 )
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.geometry.frames import IDENTITY, Quaternion, Vector
+from hilsim.world.geometry.rotations import conjugate, normalise, rotate, turned_by
 
 STANDARD_GRAVITY_MPS2 = 9.80665
 MOST_OBSTACLES = 4

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from hilsim.compilation.jit import kernel
-from hilsim.geometry.frames import Vector
 from hilsim.rng import normal_pair
+from hilsim.world.geometry.frames import Vector
 
 _FIRST_KEY = 1 << 40  # draws are numbered from 0; keys before rig time 0 need numbers as well
 _FIRST_NS = 1 << 61  # the same for instants

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.geometry.frames import Vector
 from hilsim.rng import Purpose
 from hilsim.vehicle.noise import drift, key_interval_ns, white
 from hilsim.vehicle.sensor_specs import BarometerSpec, PitotSpec
+from hilsim.world.geometry.frames import Vector
 
 SEA_LEVEL_PA = 101_325.0
 _SEA_LEVEL_K = 288.15

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector
 from hilsim.vehicle.sensor_specs import SensorsSpec
+from hilsim.world.geometry.frames import Vector
 
 
 def _is_finite(vector: Vector) -> bool:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector
 from hilsim.rng import Purpose, normal_pair
+from hilsim.world.geometry.frames import Vector
 
 _GUST = constant(Purpose.GUST)
 _FEET_PER_M = 1.0 / 0.3048

@@ -4,8 +4,6 @@ import numpy as np
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.geometry.geodesy import HomeSpec, build_home, geodetic_at
-from hilsim.geometry.rotations import conjugate, rotate
 from hilsim.vehicle.contact import no_planes, plane_through
 from hilsim.vehicle.gps import build_gps, gps_fix
 from hilsim.vehicle.imu import accelerometer, build_imu, gyroscope
@@ -15,6 +13,8 @@ from hilsim.vehicle.multirotor import advance, build_multirotor, orientation_of,
 from hilsim.vehicle.pressure import barometer, build_pressure_sensors, differential_pressure
 from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wind import WindSpec, build_wind, wind_at, wind_from
+from hilsim.world.geometry.geodesy import HomeSpec, build_home, geodetic_at
+from hilsim.world.geometry.rotations import conjugate, rotate
 from tests.controllers.puppet import Reading
 
 HOME = HomeSpec(latitude_deg=47.397742, longitude_deg=8.545594, altitude_m=488.0)

@@ -16,16 +16,16 @@ from rosbags.rosbag1 import Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from hilsim.api.packet import Packet
-from hilsim.background.files.archive import write_archive
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
-from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.ouster.protocol.metadata import metadata_document
-from hilsim.outputs.bag import RosBag
-from hilsim.outputs.events import SourceInfo
-from hilsim.outputs.foxglove_log import McapFile
+from hilsim.join.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
+from hilsim.read.background.files.archive import write_archive
+from hilsim.show.outputs.bag import RosBag
+from hilsim.show.outputs.events import SourceInfo
+from hilsim.show.outputs.foxglove_log import McapFile
 from tests.conftest import CAPTURES
 from tests.mavlink import mixture
 from tests.ouster_sensors import sensor

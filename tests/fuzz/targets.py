@@ -12,18 +12,8 @@ from types import SimpleNamespace
 import click
 import numpy as np
 
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.report import render_text, to_json
-from hilsim.analysis.inspection.inspector import inspect
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, lidar_after
-from hilsim.assets.extent import check_extent
-from hilsim.assets.heightmaps import heightmap_mesh
-from hilsim.assets.meshes import load_mesh
-from hilsim.assets.sdf_objects import sdf_objects
-from hilsim.assets.terrain import load_terrain
-from hilsim.assets.trajectories import load_trajectory
-from hilsim.background.files.archive import read_archive
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
@@ -34,38 +24,48 @@ from hilsim.daemon.control import obey
 from hilsim.daemon.control_requests import parse_request
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, PacketError
-from hilsim.external.bodies import add_body, build_bodies, extend
-from hilsim.external.loop import ClockKind, LoopWord, Receiver, build_receiver, take_message
-from hilsim.external.messages import decode
 from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
 from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.metadata_reading import read_metadata
-from hilsim.gazebo.lidar import fan_of
-from hilsim.geometry.live_keys import build_live_keys, live_pose
-from hilsim.geometry.poses import Pose
-from hilsim.outputs.packets import read_packets
-from hilsim.pose_sources.osi import osi_snapshot
-from hilsim.pose_sources.osi_traces import read_trace
+from hilsim.fly.rangefinders.sf45 import Sf45, Sf45Spec
+from hilsim.join.external.bodies import add_body, build_bodies, extend
+from hilsim.join.external.loop import ClockKind, LoopWord, Receiver, build_receiver, take_message
+from hilsim.join.external.messages import decode
+from hilsim.join.gazebo.lidar import fan_of
+from hilsim.join.pose_sources.osi import osi_snapshot
+from hilsim.join.pose_sources.osi_traces import read_trace
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
 from hilsim.protocols.gazebo_discovery import decode_discovery
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.protocols.osi import decode_reflections
 from hilsim.protocols.recognise import recognise
-from hilsim.rangefinders.sf45 import Sf45, Sf45Spec
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.report import render_text, to_json
+from hilsim.read.analysis.inspection.inspector import inspect
+from hilsim.read.background.files.archive import read_archive
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.object_specs import MeshSpec, TerrainSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
-from hilsim.scene.tiles import cut_long_edges, snap, sole_tile_centre
-from hilsim.sdf.reading import read_sdf
-from hilsim.sdf.specs import SdfShape
+from hilsim.show.outputs.packets import read_packets
 from hilsim.telemetry.server import serve_metrics
 from hilsim.vehicle.live import build_live_pose, live_state
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.assets.extent import check_extent
+from hilsim.world.assets.heightmaps import heightmap_mesh
+from hilsim.world.assets.meshes import load_mesh
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.assets.terrain import load_terrain
+from hilsim.world.assets.trajectories import load_trajectory
+from hilsim.world.geometry.live_keys import build_live_keys, live_pose
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.object_specs import MeshSpec, TerrainSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.scene.tiles import cut_long_edges, snap, sole_tile_centre
+from hilsim.world.sdf.reading import read_sdf
+from hilsim.world.sdf.specs import SdfShape
 from tests.fuzz import corpus
 from tests.fuzz.harness import Target
 from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_mcap, spoil_npz, spoil_text

@@ -15,14 +15,14 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.cepton.protocol.info import INFO_PACKET_DTYPE
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag
 from hilsim.families.cepton.setting import CeptonSetting
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import fixed_track
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.mirror import MirrorSpec
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.cepton_models import mirror_spec, row_of_eight, with_detector
 from tests.golden.test_golden_stream import digest
 from tests.lidars import lidar_setting

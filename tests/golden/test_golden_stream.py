@@ -19,13 +19,13 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.protocol.position import decode_position_packets
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import fixed_track
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.time_input import GpsSetting
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.lidars import lidar_setting
 
 DIGESTS = Path(__file__).with_name("vlp16_stream.json")

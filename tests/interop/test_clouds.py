@@ -8,9 +8,9 @@ from velodyne_decoder import Model
 
 import hilsim
 from hilsim.cli import cli
-from hilsim.outputs.events import OutputScan
-from hilsim.outputs.ros import ros_typestore
-from hilsim.outputs.sources import capture_events
+from hilsim.show.outputs.events import OutputScan
+from hilsim.show.outputs.ros import ros_typestore
+from hilsim.show.outputs.sources import capture_events
 from hilsim.units import NS_PER_S
 from tests.interop.test_decode import READING_NOISE_DEG, ROUNDING_DEG, TIME_NS, Case, theirs
 

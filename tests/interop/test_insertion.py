@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
 from hilsim.families.velodyne.protocol.models import HDL_32E, VLP_16, VLP_32C, VLS_128, Model
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
 from tests.compiled import compiled_only
 
 trimesh = pytest.importorskip("trimesh")

@@ -12,7 +12,7 @@ from rosbags.highlevel import AnyReader
 
 import hilsim
 from hilsim.cli import cli
-from hilsim.outputs.ros import ros_typestore
+from hilsim.show.outputs.ros import ros_typestore
 from tests.system.namespaces import Namespace
 
 pytestmark = [pytest.mark.system, pytest.mark.cold]
@@ -25,8 +25,8 @@ import itertools, sys, time
 from pathlib import Path
 import hilsim
 from hilsim.api.packet import Packet
-from hilsim.outputs.ros2 import Ros2Topics
-from hilsim.outputs.sources import capture_events, rig_events
+from hilsim.show.outputs.ros2 import Ros2Topics
+from hilsim.show.outputs.sources import capture_events, rig_events
 path, layout = sys.argv[1:]
 info, events = capture_events(Path(path)) if path.endswith(".pcap") else rig_events(hilsim.load_rig(path), {DURATION_S}, with_packets=False)
 topics = Ros2Topics(info, layout=layout, with_laser_scans=True)

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from hilsim.sdf.reading import read_sdf
+from hilsim.world.sdf.reading import read_sdf
 
 CALL = "import ctypes, sys; sys.exit(getattr(ctypes.CDLL(sys.argv[1]), sys.argv[2])(*(text.encode() for text in sys.argv[3:])) != 0)"
 LIBRARY = "libsdformat12.so.12"

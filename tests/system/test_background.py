@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
-from hilsim.background.files.archive import read_archive
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, DATA_PACKET_SIZE
-from hilsim.geometry.overlay_frames import ground_only_pose
+from hilsim.read.background.files.archive import read_archive
+from hilsim.world.geometry.overlay_frames import ground_only_pose
 from tests import commands
 from tests.unit.background.recordings import stdv_payload, vlp16_payloads, write_capture
 from tests.walls import wall_rig

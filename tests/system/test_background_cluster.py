@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from hilsim.background.files.archive import read_archive
+from hilsim.read.background.files.archive import read_archive
 from tests import commands
 from tests.unit.background.recordings import BEGIN_NS, vlp16_payloads, write_capture
 
@@ -81,7 +81,7 @@ WHO_MAPPED = """
 import json, sys
 from distributed import Client
 with Client(sys.argv[1]) as client:
-    print(json.dumps(list(client.run(lambda: "hilsim.background.job" in __import__("sys").modules).values())))
+    print(json.dumps(list(client.run(lambda: "hilsim.read.background.job" in __import__("sys").modules).values())))
 """
 
 

@@ -11,9 +11,9 @@ import urllib.request
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.live import Listener
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.read.analysis.conformance.checker import StreamChecker
 from tests.system.conftest import START_TIMEOUT_S, sensor_table
 from tests.system.flying import await_figure, figures
 from tests.system.reception import missing_packets, unsent

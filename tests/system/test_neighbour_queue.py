@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.diagnosis.machine import _neighbour_queue
+from hilsim.cli.diagnosis.machine import _neighbour_queue
 from tests.system.namespaces import HOST, link
 
 __all__ = ["link"]

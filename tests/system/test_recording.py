@@ -12,9 +12,9 @@ import urllib.request
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.pcap import CaptureFile
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, decode_data_packets
+from hilsim.read.analysis.conformance.checker import StreamChecker
 from tests.system.conftest import SCENE, sensor_table
 from tests.system.flying import samples_of
 from tests.system.reception import receiving_socket, unsent

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.conformance.checker import StreamChecker
 from tests import commands
 from tests.system.replaying import START_TIMEOUT_S, Arrivals, replay, rerouted
 

@@ -8,8 +8,8 @@ import urllib.request
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.conformance.checker import StreamChecker
 from tests import commands
 from tests.support import ROOM, write_rig
 from tests.system.conftest import sensor_table

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from hilsim.analysis.conformance.checker import check
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.conformance.checker import check
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 from tests.system.test_raw_frames import namespaces  # noqa: F401 - a fixture

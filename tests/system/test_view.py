@@ -16,7 +16,7 @@ from PIL import Image
 
 from tests.system.browsers import browser, pixels, window
 
-pytest.importorskip("hilsim.view.feed.daemon_feed", reason="needs the feeds of the live view")
+pytest.importorskip("hilsim.show.view.feed.daemon_feed", reason="needs the feeds of the live view")
 
 pytestmark = [pytest.mark.system, pytest.mark.cold, pytest.mark.timeout(600)]
 

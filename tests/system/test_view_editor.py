@@ -16,12 +16,12 @@ from viser.transforms import SE3, SO3
 
 import hilsim
 from hilsim.api.control import connect
-from hilsim.background.files.archive import write_archive
-from hilsim.view.feed.daemon_feed import DaemonFeed
-from hilsim.view.gate import Gate, listen, new_token
-from hilsim.view.page.page import Page
-from hilsim.view.serving import server_beside
-from hilsim.view.sources import edit_session
+from hilsim.read.background.files.archive import write_archive
+from hilsim.show.view.feed.daemon_feed import DaemonFeed
+from hilsim.show.view.gate import Gate, listen, new_token
+from hilsim.show.view.page.page import Page
+from hilsim.show.view.serving import server_beside
+from hilsim.show.view.sources import edit_session
 from tests.random_edits import map_at
 from tests.support import write_rig
 from tests.system.browsers import PATIENCE_MS, browser, pixels, window

@@ -14,7 +14,7 @@ import hilsim
 from hilsim.api.daemon import Daemon
 from hilsim.api.packet import read_capture
 from hilsim.errors import ConfigError
-from hilsim.view.feed.daemon_feed import DaemonFeed
+from hilsim.show.view.feed.daemon_feed import DaemonFeed
 from tests.system.conftest import SCENE, sensor_table
 from tests.system.reception import missing_packets
 
@@ -115,7 +115,7 @@ def test_poses_follow_the_rigs_own_tracks_and_its_changes(bench, tmp_path):
 @pytest.mark.extended
 def test_a_view_that_is_killed_changes_nothing_on_the_wire(bench, tmp_path):
     code = (
-        "import sys, time\nfrom hilsim.view.feed.daemon_feed import DaemonFeed\nfeed = DaemonFeed(sys.argv[1])\n"
+        "import sys, time\nfrom hilsim.show.view.feed.daemon_feed import DaemonFeed\nfeed = DaemonFeed(sys.argv[1])\n"
         "while len(feed.scans_since('roof', 0)) < 3: time.sleep(0.01)\nprint('ready', flush=True)\ntime.sleep(60)\n"
     )
     with bench() as daemon:

@@ -12,13 +12,13 @@ import pytest
 from aiohttp import web
 from PIL import Image
 
-from hilsim.view.gate import Gate, listen, new_token
-from hilsim.view.page.cameras import FIRST_PERSON, FOLLOW
-from hilsim.view.page.controls import ALL, LAST_SECONDS, ONE_SCAN
-from hilsim.view.page.models import SceneModel
-from hilsim.view.page.page import Page
-from hilsim.view.page.parts import rotation
-from hilsim.view.serving import server_beside
+from hilsim.show.view.gate import Gate, listen, new_token
+from hilsim.show.view.page.cameras import FIRST_PERSON, FOLLOW
+from hilsim.show.view.page.controls import ALL, LAST_SECONDS, ONE_SCAN
+from hilsim.show.view.page.models import SceneModel
+from hilsim.show.view.page.page import Page
+from hilsim.show.view.page.parts import rotation
+from hilsim.show.view.serving import server_beside
 from tests.system.browsers import PATIENCE_MS, browser, pixels, window
 from tests.unit.view.feeds import MadeCapture
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hilsim.analysis.comparison.streams import gather
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.comparison.blocks import PacketBlock, packet_block
@@ -11,6 +10,7 @@ from hilsim.families.velodyne.comparison.stream import StreamStatistics
 from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.families.velodyne.stream import packet_run, stacked_packets
 from hilsim.protocols.recognise import recognise
+from hilsim.read.analysis.comparison.streams import gather
 
 STRETCH_PACKETS = 48
 """Packets of a stretch: whole windows of 6, 12 and 24 packets."""
@@ -94,7 +94,7 @@ def sample_capture(datagrams: Iterable[CapturedDatagram], *, name: str) -> Captu
         name: Name of the capture in errors and reports.
 
     Raises:
-        CaptureError: as of ``hilsim.analysis.comparison.streams.gather``, and for a sensor of another family than Velodyne.
+        CaptureError: as of ``hilsim.read.analysis.comparison.streams.gather``, and for a sensor of another family than Velodyne.
     """
     stretches = _Stretches()
     statistics = gather(_noted(datagrams, stretches), name=name)

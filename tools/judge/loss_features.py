@@ -1,6 +1,6 @@
 """Features of windows of packets: firings without a return, isolated returns, depth edges, and shares that describe the scene.
 
-All definitions are those of ``hilsim.analysis.comparison`` (``edges``, ``returns``). Windows last as long in either return mode: 4 packets of single-return
+All definitions are those of ``hilsim.read.analysis.comparison`` (``edges``, ``returns``). Windows last as long in either return mode: 4 packets of single-return
 mode or 8 of dual mode; those of edges twice as long.
 """
 

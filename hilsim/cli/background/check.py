@@ -8,19 +8,19 @@ from typing import Any
 import click
 import numpy as np
 
-from hilsim.background.agreement import LEAST_AGREEMENT, LEAST_COVERAGE, MOST_BIAS_MM, Agreement, Shown, compare
-from hilsim.background.files.archive import read_archive
-from hilsim.background.generator import Generated
-from hilsim.background.job import MapJob, PartialMapMaker
-from hilsim.background.part import GridSetting
-from hilsim.background.surface import SurfaceRule, surfaces
-from hilsim.background.survey import choose, survey
 from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.cli.background.outputs import RIG_SUFFIX, NamedProfile
 from hilsim.config.rig import Rig, load_rig
 from hilsim.errors import CaptureError, ConfigError
-from hilsim.scene.background import AzimuthGrid, BackgroundMap
-from hilsim.scene.specs import SceneSpec
+from hilsim.read.background.agreement import LEAST_AGREEMENT, LEAST_COVERAGE, MOST_BIAS_MM, Agreement, Shown, compare
+from hilsim.read.background.files.archive import read_archive
+from hilsim.read.background.generator import Generated
+from hilsim.read.background.job import MapJob, PartialMapMaker
+from hilsim.read.background.part import GridSetting
+from hilsim.read.background.surface import SurfaceRule, surfaces
+from hilsim.read.background.survey import choose, survey
+from hilsim.world.scene.background import AzimuthGrid, BackgroundMap
+from hilsim.world.scene.specs import SceneSpec
 
 _SHORTEST_S, _LONGEST_S, _STEP_S = 3.0, 20.0, 0.25
 _SENDER = sender_number("127.0.0.1", 0)

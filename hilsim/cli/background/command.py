@@ -11,13 +11,6 @@ from typing import Literal
 
 import click
 
-from hilsim.background.files.grey import GREY_KINDS
-from hilsim.background.generator import Generated, generate, generate_live, prepare
-from hilsim.background.job import Motion, Stretch
-from hilsim.background.part import GridSetting
-from hilsim.background.pool import mapper
-from hilsim.background.poses import first_pose, load_motion
-from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import DatagramArrays, gathered
 from hilsim.capture.live import Listener
 from hilsim.cli.addresses import Address, HostPort
@@ -26,9 +19,16 @@ from hilsim.cli.background.report import as_json, as_text, warnings
 from hilsim.cli.terminal.progress import progress_bar
 from hilsim.compilation.cache import module_is_compiled
 from hilsim.errors import CommandFaultError
-from hilsim.geometry.frames import Vector
-from hilsim.geometry.overlay_frames import ground_only_pose
-from hilsim.geometry.poses import Pose, extrinsics
+from hilsim.read.background.files.grey import GREY_KINDS
+from hilsim.read.background.generator import Generated, generate, generate_live, prepare
+from hilsim.read.background.job import Motion, Stretch
+from hilsim.read.background.part import GridSetting
+from hilsim.read.background.pool import mapper
+from hilsim.read.background.poses import first_pose, load_motion
+from hilsim.read.background.surface import SurfaceRule
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.geometry.overlay_frames import ground_only_pose
+from hilsim.world.geometry.poses import Pose, extrinsics
 
 _SECONDS = 10.0
 
@@ -134,7 +134,7 @@ def background(
     if output is not None:
         check_free(output, force=force, grey=grey)
     profile = named_profile(profile_name) if profile_name else None
-    if not module_is_compiled("hilsim.background.surface"):
+    if not module_is_compiled("hilsim.read.background.surface"):
         click.echo("compiling kernels, which takes up to half a minute the first time ...", err=True)
     try:
         setting = GridSetting(columns=columns, rows=rows, image_x=image_x, image_z=image_z)

@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hilsim.analysis.ground import Ground
-from hilsim.background.files.archive import write_archive
-from hilsim.background.files.bitmap import write_bitmap
-from hilsim.background.files.cloud import write_ply
-from hilsim.background.files.grey import write_grey
-from hilsim.background.generator import Generated
-from hilsim.background.rig import rig_text
 from hilsim.config.profiles import find_profile, profiles_directory, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import AssetError
-from hilsim.scene.background import BackgroundMap
+from hilsim.read.analysis.ground import Ground
+from hilsim.read.background.files.archive import write_archive
+from hilsim.read.background.files.bitmap import write_bitmap
+from hilsim.read.background.files.cloud import write_ply
+from hilsim.read.background.files.grey import write_grey
+from hilsim.read.background.generator import Generated
+from hilsim.read.background.rig import rig_text
 from hilsim.sensor.specs import LidarSpec
+from hilsim.world.scene.background import BackgroundMap
 
 RIG_SUFFIX = ".toml"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hilsim.background.generator import Generated
-from hilsim.background.movement import FEWEST_CELLS
-from hilsim.scene.background import VALID
+from hilsim.read.background.generator import Generated
+from hilsim.read.background.movement import FEWEST_CELLS
+from hilsim.world.scene.background import VALID
 
 _DOUBTFUL = 0.5
 _LEAST_COVERED = 0.2

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from hilsim.analysis.calibration import CalibrationPart
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.terminal.progress import watched
 from hilsim.config.places import shipped_names
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError
+from hilsim.read.analysis.calibration import CalibrationPart
 from hilsim.registry import family_parts
 from hilsim.sensor.specs import LidarSpec
 from hilsim.version import __version__

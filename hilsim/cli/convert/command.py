@@ -10,7 +10,7 @@ import click
 from hilsim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hilsim.outputs.events import Output, SourceInfo
+    from hilsim.show.outputs.events import Output, SourceInfo
 
 _CAPTURE = ".pcap"
 
@@ -24,10 +24,10 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
 
     TARGET is a capture (.pcap), an MCAP file (.mcap) or a folder for a ROS 2 bag. A bag holds the data packets of Velodynes and those of Ouster sensors, without addresses.
     """
-    from hilsim.outputs.events import SourceInfo, completed  # noqa: PLC0415 - slow to import
-    from hilsim.outputs.packets import read_packets  # noqa: PLC0415
-    from hilsim.outputs.ros import ros_parts  # noqa: PLC0415
     from hilsim.protocols.recognise import recognise  # noqa: PLC0415
+    from hilsim.show.outputs.events import SourceInfo, completed  # noqa: PLC0415 - slow to import
+    from hilsim.show.outputs.packets import read_packets  # noqa: PLC0415
+    from hilsim.show.outputs.ros import ros_parts  # noqa: PLC0415
 
     if not target.absolute().parent.is_dir():
         raise ConfigError(f"{target}: the folder {target.absolute().parent} must exist")
@@ -82,15 +82,15 @@ def convert(*, source: Path, target: Path, as_json: bool) -> None:
 def _output(target: Path, info: "SourceInfo") -> "Output":
     match target.suffix:
         case ".pcap":
-            from hilsim.outputs.packets import PcapOutput  # noqa: PLC0415 - slow to import
+            from hilsim.show.outputs.packets import PcapOutput  # noqa: PLC0415 - slow to import
 
             return PcapOutput(target)
         case ".mcap":
-            from hilsim.outputs.foxglove_log import McapFile  # noqa: PLC0415 - an extra
+            from hilsim.show.outputs.foxglove_log import McapFile  # noqa: PLC0415 - an extra
 
             return McapFile(target, info)
         case "":
-            from hilsim.outputs.bag import PacketBag  # noqa: PLC0415 - an extra
+            from hilsim.show.outputs.bag import PacketBag  # noqa: PLC0415 - an extra
 
             return PacketBag(target, info)
         case other:

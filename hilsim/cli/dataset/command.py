@@ -23,7 +23,7 @@ def dataset(*, spec: Path, output: Path, workers: int, cluster: str, as_json: bo
     A run that is interrupted goes on where it stopped: recordings that are complete are left alone. The bytes are the same whatever the workers.
     """
     from hilsim.config.parse import parse_table, read_toml  # noqa: PLC0415 - slow to import
-    from hilsim.outputs.dataset import DatasetSpec, recordings_of, render_all  # noqa: PLC0415 - imports kernels
+    from hilsim.show.outputs.dataset import DatasetSpec, recordings_of, render_all  # noqa: PLC0415 - imports kernels
 
     begun_s = time.monotonic()
     parsed = parse_table(DatasetSpec, read_toml(spec), str(spec))

@@ -13,12 +13,12 @@ from hilsim.cli.outputs import metadata_option
 from hilsim.cli.rigs import changes, loaded, setting
 from hilsim.config.places import SDF_SUFFIXES, rig_path
 from hilsim.errors import ConfigError
-from hilsim.outputs.formats import CLOUDS, FORMATS, SHAPES, Shapes
+from hilsim.show.outputs.formats import CLOUDS, FORMATS, SHAPES, Shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hilsim.outputs.events import Event, SourceInfo
+    from hilsim.show.outputs.events import Event, SourceInfo
 
 _RIG_S = 10.0
 _REPORT_NS = 200_000_000
@@ -84,7 +84,7 @@ def export(
     in_one = kind in CLOUDS and output.suffix.lower() == f".{kind}"
     with_packets = kind in {"mcap", "ros2"} and not no_packets
     info, events, is_rig = _source(source, settings, script, sensor, metadata, duration_s, with_packets=with_packets, shapes=SHAPES.get(kind, "none"))
-    from hilsim.outputs.making import make_output  # noqa: PLC0415 - imports kernels
+    from hilsim.show.outputs.making import make_output  # noqa: PLC0415 - imports kernels
 
     made = make_output(
         kind,
@@ -99,8 +99,8 @@ def export(
     )
     scans, packets, begun_s = 0, 0, time.monotonic()
     from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
-    from hilsim.outputs.bag import RosBag  # noqa: PLC0415
-    from hilsim.outputs.events import OutputScan, completed  # noqa: PLC0415
+    from hilsim.show.outputs.bag import RosBag  # noqa: PLC0415
+    from hilsim.show.outputs.events import OutputScan, completed  # noqa: PLC0415
 
     first_ns = shown_ns = last_ns = 0
     shows = sys.stderr.isatty() and not as_json
@@ -165,7 +165,7 @@ def _source(
     with_packets: bool,
     shapes: Shapes,
 ) -> "tuple[SourceInfo, Iterator[Event], bool]":
-    from hilsim.outputs.sources import capture_events, rig_events  # noqa: PLC0415 - imports kernels
+    from hilsim.show.outputs.sources import capture_events, rig_events  # noqa: PLC0415 - imports kernels
 
     if Path(source).suffix in {".toml", *SDF_SUFFIXES} or not Path(source).exists():
         if sensor or metadata:

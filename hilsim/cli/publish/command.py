@@ -13,8 +13,8 @@ import structlog
 from hilsim.cli.addresses import Address, HostPort
 
 if TYPE_CHECKING:
-    from hilsim.outputs.events import Output, SourceInfo
-    from hilsim.view.feed.base import Feed
+    from hilsim.show.outputs.events import Output, SourceInfo
+    from hilsim.show.view.feed.base import Feed
 
 log = structlog.get_logger("hilsim")
 _NICE = 10
@@ -71,10 +71,10 @@ def publish(
     not notice it. At the end it logs how many scans and packets it published, and how many were gone before it took them.
     """
     from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
-    from hilsim.outputs.events import OutputScan, SourceInfo  # noqa: PLC0415 - slow to import
-    from hilsim.outputs.live import LiveEvents  # noqa: PLC0415 - imports kernels
+    from hilsim.show.outputs.events import OutputScan, SourceInfo  # noqa: PLC0415 - slow to import
+    from hilsim.show.outputs.live import LiveEvents  # noqa: PLC0415 - imports kernels
+    from hilsim.show.view import memory  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
-    from hilsim.view import memory  # noqa: PLC0415
 
     if (source is None) == (listen is None):
         raise click.UsageError("give either SOURCE (a daemon's control socket, http://HOST:PORT or a capture) or --listen HOST:PORT")
@@ -120,11 +120,11 @@ def _outputs(
     """The chosen outputs; the address of Foxglove's is printed."""
     outputs: list[Output] = []
     if ros is not None:
-        from hilsim.outputs.ros2 import Ros2Topics  # noqa: PLC0415 - an extra
+        from hilsim.show.outputs.ros2 import Ros2Topics  # noqa: PLC0415 - an extra
 
         outputs.append(Ros2Topics(info, *ros, layout=layout, with_laser_scans=with_laser_scans))
     if foxglove is not None:
-        from hilsim.outputs.foxglove_server import FoxgloveServer  # noqa: PLC0415 - an extra
+        from hilsim.show.outputs.foxglove_server import FoxgloveServer  # noqa: PLC0415 - an extra
 
         server = FoxgloveServer(*foxglove, info, with_laser_scans=with_laser_scans, layout_file=layout_file)
         outputs.append(server)
@@ -133,7 +133,7 @@ def _outputs(
 
 
 def _feed(source: str | None, listen: Address | None, token_file: str | None, objects_hz: float, *, with_packets: bool) -> "Feed":
-    from hilsim.view.sources import capture_feed, daemon_feed, is_daemon, listen_feed  # noqa: PLC0415 - slow to import
+    from hilsim.show.view.sources import capture_feed, daemon_feed, is_daemon, listen_feed  # noqa: PLC0415 - slow to import
 
     if listen is not None:
         return listen_feed(*listen, with_packets=with_packets)

@@ -19,10 +19,10 @@ from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
 if TYPE_CHECKING:
     from hilsim.assembly.build import SensorFlows
-    from hilsim.autopilot.specs import VehicleRigSpec
     from hilsim.daemon.running_rig import RunningRig
     from hilsim.emulator.setting import LidarSetting
-    from hilsim.rovers.specs import RoverSpec
+    from hilsim.fly.autopilot.specs import VehicleRigSpec
+    from hilsim.fly.rovers.specs import RoverSpec
 
 _MOST_BARS = 2
 _BAR_WIDTH = 12

@@ -5,9 +5,9 @@ from typing import Any
 
 from hilsim.config.script import AddChange, ChangeSpec, RemoveChange
 from hilsim.errors import ConfigError
-from hilsim.external.messages import Message, MessageKind, Shape
-from hilsim.scene.materials import Material
-from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, SphereSpec
+from hilsim.join.external.messages import Message, MessageKind, Shape
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec, SphereSpec
 
 
 def declared_changes(message: Message, names: Mapping[int, str], materials: Mapping[str, Material]) -> list[tuple[int, ChangeSpec]]:

@@ -18,7 +18,7 @@ from hilsim.config.script import AddChange
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.external.specs import ExternalSpec
+from hilsim.join.external.specs import ExternalSpec
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.rarely import Rarely
@@ -145,7 +145,7 @@ class ExternalPoses(Part):
 
     async def _declare(self, payload: bytes) -> None:
         from hilsim.daemon.external.declarations import declared_changes  # noqa: PLC0415
-        from hilsim.external.messages import decode  # noqa: PLC0415
+        from hilsim.join.external.messages import decode  # noqa: PLC0415
 
         if self.context.make_change is None:
             raise AssertionError("changes can be made while parts serve")

@@ -13,17 +13,17 @@ from hilsim.compilation.atomics import publish
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.errors import LinkError
-from hilsim.external.bodies import BodyCount, BodyWord, add_body, build_bodies
-from hilsim.external.loop import DECLARATIONS, ClockKind, LoopCount, LoopWord, build_receiver, receive_poses
-from hilsim.external.recording import KeyRecorder
-from hilsim.external.specs import ExternalSpec
-from hilsim.geometry.live_keys import LivePlacement
-from hilsim.links.sockets import open_udp
+from hilsim.join.external.bodies import BodyCount, BodyWord, add_body, build_bodies
+from hilsim.join.external.loop import DECLARATIONS, ClockKind, LoopCount, LoopWord, build_receiver, receive_poses
+from hilsim.join.external.recording import KeyRecorder
+from hilsim.join.external.specs import ExternalSpec
 from hilsim.replay.player import AHEAD_NS
 from hilsim.telemetry.readings import ExternalReading
+from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.packet_queue import take
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import build_live_pose
+from hilsim.world.geometry.live_keys import LivePlacement
 
 _PRIORITY_BELOW = 5
 """Priority below sending and above rendering: a message takes some microseconds, rendering a packet 100 us."""

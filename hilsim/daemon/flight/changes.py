@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hilsim.daemon.flight.vehicle import FlyingVehicle
-    from hilsim.scene.world import World
+    from hilsim.world.scene.world import World
 
 _ANSWER_S = 5.0
 _POLL_S = 0.0005
@@ -46,7 +46,7 @@ class VehicleActor:
         Raises:
             TransmitError: the vehicle makes no step.
         """
-        from hilsim.autopilot.changes.table import Kind  # noqa: PLC0415 - most rigs have no vehicle
+        from hilsim.fly.autopilot.changes.table import Kind  # noqa: PLC0415 - most rigs have no vehicle
 
         vehicle, until_s = self.find(), time.monotonic() + _ANSWER_S
         if vehicle is None:
@@ -60,7 +60,7 @@ class VehicleActor:
 
     def return_to_file(self) -> None:
         """Let the wind and the world of the rig's file return, after a reload; the vehicle stays where it is."""
-        from hilsim.autopilot.changes.table import Kind  # noqa: PLC0415 - most rigs have no vehicle
+        from hilsim.fly.autopilot.changes.table import Kind  # noqa: PLC0415 - most rigs have no vehicle
 
         vehicle = self.find()
         if vehicle is not None and self.has_changed:

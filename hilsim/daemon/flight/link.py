@@ -10,19 +10,19 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
-from hilsim.autopilot.ground_stations.forwarding import Forwarder, forward
-from hilsim.autopilot.loop_setup import open_line
-from hilsim.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
 from hilsim.daemon.flight.log import FlightLog
 from hilsim.daemon.flight.truth_messages import tell_truth
 from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
 from hilsim.errors import LinkError
-from hilsim.links.addresses import host_and_port
-from hilsim.links.budget import LinkRates, plan_link
-from hilsim.links.endpoints import Endpoint, SerialEndpoint, TcpEndpoint, UdpEndpoint, address_towards_peer
+from hilsim.fly.autopilot.ground_stations.endpoints import Protocol, StationSpec
+from hilsim.fly.autopilot.ground_stations.forwarding import Forwarder, forward
+from hilsim.fly.autopilot.loop_setup import open_line
+from hilsim.fly.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.guarded import guarded
+from hilsim.transmit.links.addresses import host_and_port
+from hilsim.transmit.links.budget import LinkRates, plan_link
+from hilsim.transmit.links.endpoints import Endpoint, SerialEndpoint, TcpEndpoint, UdpEndpoint, address_towards_peer
 
 log = structlog.get_logger("hilsim")
 

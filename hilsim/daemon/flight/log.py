@@ -2,9 +2,9 @@
 
 import structlog
 
-from hilsim.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
-from hilsim.collision.contacts import Touching, TouchWord
 from hilsim.daemon.flight.vehicle import FlyingVehicle
+from hilsim.fly.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
+from hilsim.fly.collision.contacts import Touching, TouchWord
 
 log = structlog.get_logger("hilsim")
 

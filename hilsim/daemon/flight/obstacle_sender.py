@@ -1,6 +1,6 @@
 """Thread that sends a flight controller what its vehicle's lidars see: OBSTACLE_DISTANCE and DISTANCE_SENSOR, each at its rate.
 
-It reads the obstacle maps that render threads publish (``autopilot.obstacle_map``), and puts whole frames into the flight loop's queue. A map is sent once
+It reads the obstacle maps that render threads publish (``fly.autopilot.obstacle_map``), and puts whole frames into the flight loop's queue. A map is sent once
 only: when a lidar stops, its messages stop, and the controller notices.
 """
 
@@ -11,13 +11,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.autopilot.loop_context import FlightCount
-from hilsim.autopilot.obstacle_map import ObstacleMap, Sight, build_obstacle_map, sight
-from hilsim.autopilot.obstacle_sectors import MAV_COMP_ID_OBSTACLE_AVOIDANCE, distance_frame, distance_of_beam, obstacle_frame, obstacles_of_sectors
-from hilsim.autopilot.specs import VehicleRigSpec
 from hilsim.emulator.setting import LidarSetting
+from hilsim.fly.autopilot.loop_context import FlightCount
+from hilsim.fly.autopilot.obstacle_map import ObstacleMap, Sight, build_obstacle_map, sight
+from hilsim.fly.autopilot.obstacle_sectors import (
+    MAV_COMP_ID_OBSTACLE_AVOIDANCE,
+    distance_frame,
+    distance_of_beam,
+    obstacle_frame,
+    obstacles_of_sectors,
+)
+from hilsim.fly.autopilot.specs import VehicleRigSpec
+from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
 from hilsim.protocols.mavlink.messages import Origin, build_origin
-from hilsim.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
 from hilsim.transmit.packet_queue import PacketQueue, put
 from hilsim.transmit.scheduling import ThreadSettings, enter
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from hilsim.autopilot.passing_state import AutopilotStatus, Errors, Truth
-from hilsim.autopilot.session import SessionState
 from hilsim.errors import CaptureError
+from hilsim.fly.autopilot.passing_state import AutopilotStatus, Errors, Truth
+from hilsim.fly.autopilot.session import SessionState
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.live import LivePose
 

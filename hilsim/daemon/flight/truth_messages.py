@@ -5,14 +5,14 @@ import time
 
 import numpy as np
 
-from hilsim.autopilot.ground_stations.forwarding import Forwarder
 from hilsim.daemon.flight.vehicle import FlyingVehicle
-from hilsim.geometry.frames import frd_from_flu, ned_from_enu
-from hilsim.geometry.geodesy import geodetic_at
-from hilsim.geometry.rotations import ned_from_frd
+from hilsim.fly.autopilot.ground_stations.forwarding import Forwarder
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import HIL_STATE_QUATERNION, build_draft, build_origin
+from hilsim.world.geometry.frames import frd_from_flu, ned_from_enu
+from hilsim.world.geometry.geodesy import geodetic_at
+from hilsim.world.geometry.rotations import ned_from_frd
 
 PERIOD_S = 0.05
 COMPONENT_ID = 201

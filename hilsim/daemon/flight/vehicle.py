@@ -11,36 +11,36 @@ import numpy as np
 import structlog
 
 from hilsim.assembly.build import Scenery
-from hilsim.autopilot.ardupilot_loop import JsonPilot
-from hilsim.autopilot.changes.table import ChangeTable
-from hilsim.autopilot.ground_stations.forwarding import Forwarder
-from hilsim.autopilot.loop import attend_changes, fly
-from hilsim.autopilot.loop_context import ControlWord, Line
-from hilsim.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
-from hilsim.autopilot.passing_state import AutopilotStatus, Truth
-from hilsim.autopilot.send_queue import build_pace
-from hilsim.autopilot.session import REASONS, Reason, SessionState, SessionWord
-from hilsim.autopilot.specs import VehicleRigSpec
-from hilsim.collision.contacts import TouchWord
 from hilsim.compilation.atomics import publish
 from hilsim.compilation.pins import Pin
 from hilsim.config.rig import Rig
 from hilsim.daemon.flight.pose_log import PoseLog, newest_truth
 from hilsim.errors import LinkError
-from hilsim.geometry.geodesy import Home
-from hilsim.links.addresses import RATES_HZ
-from hilsim.links.budget import LinkBudget
-from hilsim.links.sockets import open_udp
+from hilsim.fly.autopilot.ardupilot_loop import JsonPilot
+from hilsim.fly.autopilot.changes.table import ChangeTable
+from hilsim.fly.autopilot.ground_stations.forwarding import Forwarder
+from hilsim.fly.autopilot.loop import attend_changes, fly
+from hilsim.fly.autopilot.loop_context import ControlWord, Line
+from hilsim.fly.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
+from hilsim.fly.autopilot.passing_state import AutopilotStatus, Truth
+from hilsim.fly.autopilot.send_queue import build_pace
+from hilsim.fly.autopilot.session import REASONS, Reason, SessionState, SessionWord
+from hilsim.fly.autopilot.specs import VehicleRigSpec
+from hilsim.fly.collision.contacts import TouchWord
 from hilsim.protocols.ardupilot_json import MAGIC_16, SERVO_16_DTYPE
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import ATTITUDE, GLOBAL_POSITION_INT
-from hilsim.scene.world import World
 from hilsim.telemetry.flight import read_flight
 from hilsim.telemetry.vehicle_readings import VehicleReading
+from hilsim.transmit.links.addresses import RATES_HZ
+from hilsim.transmit.links.budget import LinkBudget
+from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.packet_queue import put, take
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.specs import VehicleSpec
+from hilsim.world.geometry.geodesy import Home
+from hilsim.world.scene.world import World
 
 log = structlog.get_logger("hilsim")
 

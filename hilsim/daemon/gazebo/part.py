@@ -14,10 +14,10 @@ from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import GazeboReading, Reading
 
 if TYPE_CHECKING:
-    from hilsim.gazebo.lidar import GazeboLidar
-    from hilsim.gazebo.publishing import LidarPublisher
-    from hilsim.gazebo.transport import Transport
-    from hilsim.scene.world import World
+    from hilsim.join.gazebo.lidar import GazeboLidar
+    from hilsim.join.gazebo.publishing import LidarPublisher
+    from hilsim.join.gazebo.transport import Transport
+    from hilsim.world.scene.world import World
 
 
 class Gazebo(Part):
@@ -61,8 +61,8 @@ class Gazebo(Part):
         spec = self.context.rig.spec.gazebo
         if spec is None:
             return
-        from hilsim.gazebo.publishing import LidarPublisher, topics_of  # noqa: PLC0415
-        from hilsim.gazebo.transport import Transport  # noqa: PLC0415
+        from hilsim.join.gazebo.publishing import LidarPublisher, topics_of  # noqa: PLC0415
+        from hilsim.join.gazebo.transport import Transport  # noqa: PLC0415
 
         self._transport = Transport(spec, [topic for lidar in self.lidars for topic in topics_of(lidar.spec)])
         self._transport.open()

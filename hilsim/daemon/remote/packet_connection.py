@@ -10,7 +10,7 @@ from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hilsim.sinks.pcap_streams import StreamClient
+    from hilsim.capture.sinks.pcap_streams import StreamClient
 
 _LOOK_S = 1.0
 """Longest time between two checks whether the client is still there."""

@@ -19,15 +19,15 @@ from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.errors import ConfigError
-from hilsim.links.sockets import open_udp
+from hilsim.fly.rovers.flows import FLOW_PORTS, rover_flow
+from hilsim.fly.rovers.specs import RoverSpec
 from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE
 from hilsim.protocols.rover import COMMAND_PORT, LARGEST_PACKET, chunk_count
-from hilsim.rovers.flows import FLOW_PORTS, rover_flow
-from hilsim.rovers.specs import RoverSpec
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.readings import Reading, RoverReading
 from hilsim.transmit.brake import brake_reason
+from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, SocketSpec
@@ -35,9 +35,9 @@ from hilsim.transmit.specs import FlowSpec, SocketSpec
 if TYPE_CHECKING:
     from asyncio_dgram.aio import DatagramServer
 
-    from hilsim.rovers.sender import RoverSender, RoverSource
-    from hilsim.scene.world import World
+    from hilsim.fly.rovers.sender import RoverSender, RoverSource
     from hilsim.transmit.ring import Rings
+    from hilsim.world.scene.world import World
 
 log = structlog.get_logger("hilsim")
 
@@ -84,7 +84,7 @@ class Rovers(Part):
 
     def see_later(self, from_ns: int, world: "World") -> dict[str, int]:
         """Set the world that driving rovers see from a rig time on; returns the rig time from which each sees it."""
-        from hilsim.rovers.sender import DrivenRover  # noqa: PLC0415
+        from hilsim.fly.rovers.sender import DrivenRover  # noqa: PLC0415
 
         return {
             rover.name: source.see_later(from_ns, world, rover.period_ns)
@@ -122,7 +122,7 @@ class Rovers(Part):
             self._sender.route(place, rows)
 
     def _made(self, rings: "Rings") -> "RoverSender":
-        from hilsim.rovers.sender import RoverSender  # noqa: PLC0415
+        from hilsim.fly.rovers.sender import RoverSender  # noqa: PLC0415
 
         transmit = self.context.rig.spec.transmit
         settings = ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US)

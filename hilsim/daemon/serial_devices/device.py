@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hilsim.assembly.build import Scenery
-from hilsim.links.line import SerialSpec
-from hilsim.links.timed_bytes import TimedBytes
-from hilsim.scene.world import World
+from hilsim.transmit.links.line import SerialSpec
+from hilsim.transmit.links.timed_bytes import TimedBytes
+from hilsim.world.scene.world import World
 
 
 class SerialDevice(Protocol):

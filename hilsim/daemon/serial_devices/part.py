@@ -10,9 +10,9 @@ from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
 from hilsim.daemon.serial_devices.rangefinder import configured_rangefinders
 from hilsim.daemon.serial_devices.receiver import configured_receivers
-from hilsim.scene.world import World
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
+from hilsim.world.scene.world import World
 
 KINDS: tuple[Callable[[Rig, Callable[[], Scenery]], tuple[ConfiguredDevice, ...]], ...] = (configured_rangefinders, configured_receivers)
 """Functions that make a rig's devices of each kind; a new kind is one more entry."""

@@ -9,14 +9,14 @@ import numpy.typing as npt
 from hilsim.assembly.build import Scenery
 from hilsim.config.rig import Rig
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
-from hilsim.links.timed_bytes import TimedBytes
-from hilsim.rangefinders.aim import platform_rays
-from hilsim.rangefinders.registry import build_rangefinder, rangefinder_names
-from hilsim.rangefinders.specs import RangefinderSpec
-from hilsim.render.cpu import cast_rays
-from hilsim.scene.successive import SuccessiveWorlds
-from hilsim.scene.world import World
+from hilsim.fly.rangefinders.aim import platform_rays
+from hilsim.fly.rangefinders.registry import build_rangefinder, rangefinder_names
+from hilsim.fly.rangefinders.specs import RangefinderSpec
+from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.vehicle.platform import Platform
+from hilsim.world.render.cpu import cast_rays
+from hilsim.world.scene.successive import SuccessiveWorlds
+from hilsim.world.scene.world import World
 
 _NOISE_SIGMAS = 8.0
 

@@ -10,13 +10,13 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.emulator.planning import build_gps
 from hilsim.emulator.position import write_sentence
-from hilsim.links.timed_bytes import TimedBytes
 from hilsim.protocols.nmea import GPRMC_CAPACITY
-from hilsim.scene.world import World
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.specs import ClockSetting
+from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.units import NS_PER_S
 from hilsim.vehicle.platform import Platform
+from hilsim.world.scene.world import World
 
 
 class ReceiverDevice:

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import structlog
 
+from hilsim.capture.sinks.base import Sink
 from hilsim.daemon.sinks.sent_queue import ROWS, SentQueue
 from hilsim.errors import HilsimError
 from hilsim.protocols.ethernet import Framing
-from hilsim.sinks.base import Sink
 from hilsim.telemetry.readings import RecordingReading
 from hilsim.transmit.loop import FollowingState
 from hilsim.transmit.transmitter import Transmitter

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import structlog
 
+from hilsim.capture.sinks.base import SentBatch, Sink, SinkFlow
 from hilsim.errors import CaptureError, HilsimError
-from hilsim.sinks.base import SentBatch, Sink, SinkFlow
 
 log = structlog.get_logger("hilsim")
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from hilsim.capture.sinks.pcap_streams import PcapStreams, StreamClient
 from hilsim.daemon.sinks.sent_queue import ROWS, SentQueue
 from hilsim.protocols.ethernet import Framing
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.sinks.pcap_streams import PcapStreams, StreamClient
 from hilsim.telemetry.readings import PacketStreamReading, StreamLoss
 from hilsim.transmit.loop import FollowingState
 from hilsim.transmit.transmitter import Transmitter

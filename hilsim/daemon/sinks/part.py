@@ -5,6 +5,9 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 from hilsim.assembly.build import rig_metadata
+from hilsim.capture.sinks.base import Sink
+from hilsim.capture.sinks.pcap import PcapSeriesSink
+from hilsim.capture.sinks.plugin import SinkContext
 from hilsim.config.rig import Rig
 from hilsim.config.sinks import PCAP_SINK, SinkSetting, sink_kind
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
@@ -13,9 +16,6 @@ from hilsim.daemon.sinks.foreign import ForeignSink
 from hilsim.daemon.sinks.live import LivePackets
 from hilsim.errors import ConfigError
 from hilsim.protocols.ethernet import Framing
-from hilsim.sinks.base import Sink
-from hilsim.sinks.pcap import PcapSeriesSink
-from hilsim.sinks.plugin import SinkContext
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading, RecordingReading
 

@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 
+from hilsim.capture.sinks.base import SentBatch, SinkFlow
 from hilsim.daemon.sinks.framing import Links, allocate_links, frame_waiting
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing
-from hilsim.sinks.base import SentBatch, SinkFlow
 from hilsim.transmit.loop import FollowingState
 from hilsim.transmit.transmitter import Transmitter
 

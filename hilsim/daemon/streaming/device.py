@@ -9,9 +9,9 @@ from hilsim.daemon.parts import Say
 from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.errors import DeviceError, TransmitError
-from hilsim.render.renderer import DeviceRenderer
 from hilsim.streaming.render_state import RenderCounter
 from hilsim.telemetry.faults import Fault, Level
+from hilsim.world.render.renderer import DeviceRenderer
 
 
 def open_gpu() -> DeviceRenderer:
@@ -20,7 +20,7 @@ def open_gpu() -> DeviceRenderer:
     Raises:
         DeviceError: the machine has no usable GPU.
     """
-    from hilsim.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
+    from hilsim.world.render.cuda import CudaRenderer  # noqa: PLC0415 - imports CUDA
 
     return CudaRenderer()
 

@@ -12,9 +12,9 @@ import structlog
 from hilsim.config.sensor_table import TimeInputSpec
 from hilsim.errors import LinkError
 from hilsim.limits import NMEA_LINE_BYTES
-from hilsim.links.addresses import host_and_port
-from hilsim.links.endpoints import SerialEndpoint
-from hilsim.links.line import SerialSpec
+from hilsim.transmit.links.addresses import host_and_port
+from hilsim.transmit.links.endpoints import SerialEndpoint
+from hilsim.transmit.links.line import SerialSpec
 
 log = structlog.get_logger("hilsim")
 

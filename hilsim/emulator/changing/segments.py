@@ -22,8 +22,8 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import packet_start_ns
 from hilsim.emulator.workspace import Returns, Workspace
 from hilsim.protocols.ethernet import Framing
-from hilsim.scene.world import World
 from hilsim.vehicle.platform import Platform
+from hilsim.world.scene.world import World
 
 CAPACITY = 256
 """Largest number of segments that have been added and not begun, a power of two."""

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from hilsim.emulator.plan import LidarPlan
 from hilsim.protocols.ethernet import LinkStyle
-from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.response import velodyne_ratios
@@ -22,6 +21,7 @@ from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.unit.draws import UnitDraws
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
+from hilsim.world.scene.background import AzimuthGrid, ImageGrid
 
 SpecT = TypeVar("SpecT", bound=LidarSpec)
 

@@ -14,9 +14,9 @@ from hilsim.compilation.pins import Pin, tuple_at
 from hilsim.emulator.insertion.packet import InsertionCount, InsertionWorkspace, allocate_insertion_workspace, insert_objects, note_inserted
 from hilsim.emulator.insertion.unit import RecordedUnit
 from hilsim.emulator.truth import Truth
-from hilsim.geometry.tracks import PoseTrack
 from hilsim.limits import INSERTED_OBJECTS
-from hilsim.scene.world import World
+from hilsim.world.geometry.tracks import PoseTrack
+from hilsim.world.scene.world import World
 
 CAPACITY = 256
 """Worlds that have been added and not begun, at most; a power of two."""

@@ -16,8 +16,6 @@ from hilsim.compilation.jit import by_reference, constant, kernel, stage_kernel
 from hilsim.emulator.insertion.rays import FiringRays, allocate_firing_rays, cast_firings, find_objects, place_firings
 from hilsim.emulator.insertion.unit import RANGE_CLASSES_M, RETURNS, RecordedFirings, RecordedUnit, allocate_recorded_firings, read_firings
 from hilsim.emulator.truth import Truth, describe_echo
-from hilsim.geometry.tracks import PoseTrack
-from hilsim.scene.world import World
 from hilsim.sensor.echoes import (
     ECHO_DRAWS,
     ECHO_ENERGY,
@@ -33,6 +31,8 @@ from hilsim.sensor.echoes import (
 )
 from hilsim.sensor.response import CHANNELS_PER_STREAM, brightness, distance_code, range_noise
 from hilsim.sensor.signal.losses import is_lost_at_flaw
+from hilsim.world.geometry.tracks import PoseTrack
+from hilsim.world.scene.world import World
 
 _RETURNS = constant(RETURNS)
 _LAST_BESIDE_STRONGEST = constant(EchoChoice.LAST_BESIDE_STRONGEST)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.insertion.unit import RecordedUnit
-from hilsim.geometry.poses import Pose
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.response import Response
+from hilsim.world.geometry.poses import Pose
 
 
 class RecordedRanges(NamedTuple):

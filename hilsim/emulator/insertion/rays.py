@@ -11,17 +11,17 @@ from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.hits import FAINTEST_SHARE, NEAREST_HIT_M, STEP_M
 from hilsim.emulator.insertion.unit import MOST_FIRINGS, RecordedFirings, RecordedUnit
 from hilsim.emulator.workspace import LAYERS, Rays, allocate_rays
-from hilsim.geometry.frames import Quaternion, Vector, sensor_direction
-from hilsim.geometry.rotations import conjugate, multiply, rotate
-from hilsim.geometry.tracks import PoseTrack, track_state
-from hilsim.render.movers import mover_sphere
-from hilsim.render.packets import cast_packets
-from hilsim.render.surfaces import flaw_at, place_on_mover, returned, texture_noise
-from hilsim.scene.materials import Optic
-from hilsim.scene.world import World
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
 from hilsim.sensor.optics.beam import Beam
 from hilsim.units import CDEG_PER_RAD, RAD_PER_CDEG, TURN_CDEG
+from hilsim.world.geometry.frames import Quaternion, Vector, sensor_direction
+from hilsim.world.geometry.rotations import conjugate, multiply, rotate
+from hilsim.world.geometry.tracks import PoseTrack, track_state
+from hilsim.world.render.movers import mover_sphere
+from hilsim.world.render.packets import cast_packets
+from hilsim.world.render.surfaces import flaw_at, place_on_mover, returned, texture_noise
+from hilsim.world.scene.materials import Optic
+from hilsim.world.scene.world import World
 
 _LAYERS = constant(LAYERS)
 _RETRO, _POROSITY, _TRANSMISSION = constant(Optic.RETRO), constant(Optic.POROSITY), constant(Optic.TRANSMISSION)

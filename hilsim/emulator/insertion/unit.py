@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, kernel
-from hilsim.geometry.poses import Pose
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.response import Response
+from hilsim.world.geometry.poses import Pose
 
 MOST_FIRINGS = 384
 """Firings of a packet, at most."""

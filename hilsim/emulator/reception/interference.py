@@ -14,7 +14,6 @@ from hilsim.compilation.jit import constant, kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.reception.light import mark
-from hilsim.geometry.frames import Vector
 from hilsim.sensor.clock import lost_ns, rig_from_device, scaled_down, scaled_up
 from hilsim.sensor.echoes import ENERGY, INTERFERENCE_RAY, MIRRORED, RANGE, RAY, RETRO, Hits
 from hilsim.sensor.head import head_turns
@@ -34,6 +33,7 @@ from hilsim.sensor.interference.pulses import (
 )
 from hilsim.sensor.mirror import Mirror, no_mirror
 from hilsim.sensor.specs import BeamSpec
+from hilsim.world.geometry.frames import Vector
 
 _M_PER_NS = 0.299792458
 _ROUNDING_NS = 2.0

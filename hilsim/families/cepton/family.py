@@ -16,7 +16,6 @@ from hilsim.families.cepton.protocol.stdv import POINTS_MAX, STDV_PORT, packet_s
 from hilsim.families.cepton.recognition import CEPTON_STYLE
 from hilsim.families.cepton.setting import CeptonSetting
 from hilsim.families.cepton.specs import CeptonSpec
-from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.mirror import build_mirror
@@ -24,6 +23,7 @@ from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import cepton_ratios
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.sensor.specs import DecimationSpec
+from hilsim.world.scene.background import AzimuthGrid, ImageGrid
 
 INFO_PERIOD_NS = 500_000_000
 """Sensor information is sent twice a second (Cepton Sensor Communication Specifications)."""

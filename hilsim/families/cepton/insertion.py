@@ -22,10 +22,10 @@ from hilsim.families.cepton.protocol.stdv import (
     points_of,
     read_stdv_header,
 )
-from hilsim.geometry.poses import Pose
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.response import Response, cepton_ratios
+from hilsim.world.geometry.poses import Pose
 
 FARTHEST_NEIGHBOUR = 2
 """A point without a return has the direction between, or beside, points of the same laser that are at most so many firings of it away."""

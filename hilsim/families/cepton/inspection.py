@@ -7,15 +7,15 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import batch_of
-from hilsim.analysis.inspection.lines import Line, captured_lines, clock_lines, counted, detail, missing_lines, problem, times
-from hilsim.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
-from hilsim.analysis.inspection.result import DeviceClock, FlowSummary, Missing
-from hilsim.analysis.inspection.stamps import MissingLog, StampLog
-from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, StdvHeader, read_stdv_header
 from hilsim.families.cepton.recognition import CeptonKind
+from hilsim.read.analysis.decode import batch_of
+from hilsim.read.analysis.inspection.lines import Line, captured_lines, clock_lines, counted, detail, missing_lines, problem, times
+from hilsim.read.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
+from hilsim.read.analysis.inspection.result import DeviceClock, FlowSummary, Missing
+from hilsim.read.analysis.inspection.stamps import MissingLog, StampLog
+from hilsim.read.analysis.inspection.times import CaptureTimes, Steps
 
 _SEQUENCES = 1 << 32
 _NO_SEQUENCE = -1

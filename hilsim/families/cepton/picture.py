@@ -7,8 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
-from hilsim.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
 from hilsim.errors import CaptureError
 from hilsim.families.cepton.protocol.stdv import (
     FRAME_PARITY,
@@ -19,6 +17,8 @@ from hilsim.families.cepton.protocol.stdv import (
     frame_parities,
     read_stdv_header,
 )
+from hilsim.read.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
+from hilsim.read.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
 
 _PARITIES_OF_A_SCAN = 3
 _VIEW_WIDTH_POINTS = 700.0

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import POINT_DTYPE, batch_of, paired
 from hilsim.capture.batches import DatagramArrays, read_only
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.truth import Truth
 from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, POINTS_MAX, PointFlag, decode_stdv_points, point_at, points_of, stamp_us_at
+from hilsim.read.analysis.decode import POINT_DTYPE, batch_of, paired
 from hilsim.units import CDEG_PER_RAD, TURN_CDEG
 
 _NO_RETURN, _SECOND_RETURN = constant(PointFlag.NO_RETURN), constant(PointFlag.SECOND_RETURN)

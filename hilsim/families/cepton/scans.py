@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import batch_of
 from hilsim.capture.batches import DatagramArrays
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import first_sequence_of
 from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_FLAGS_OFFSET, POINT_SIZE, STAMP_OFFSET, header_size, read_stdv_header
-from hilsim.scans.part import ScansPart, payload_of
-from hilsim.scans.points import DECODED_DTYPE
-from hilsim.scans.stream import SensorStream
-from hilsim.scans.turns import Numbered
+from hilsim.read.analysis.decode import batch_of
+from hilsim.read.scans.part import ScansPart, payload_of
+from hilsim.read.scans.points import DECODED_DTYPE
+from hilsim.read.scans.stream import SensorStream
+from hilsim.read.scans.turns import Numbered
 from hilsim.sensor.clock import rig_from_device
 
 _NAME = np.frombuffer(b"STDV", np.uint8)
@@ -54,7 +54,7 @@ class ImageScans:
 
 
 class CeptonDecoder:
-    """Decoder of one sensor; see ``hilsim.scans.stream.StreamDecoder``."""
+    """Decoder of one sensor; see ``hilsim.read.scans.stream.StreamDecoder``."""
 
     dtype = DECODED_DTYPE
     is_sure = True

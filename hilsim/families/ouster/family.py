@@ -19,7 +19,6 @@ from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, PROFILE
 from hilsim.families.ouster.recognition import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
 from hilsim.families.ouster.setting import COLUMN_PPB, TURN_MDEG, OusterSetting
 from hilsim.families.ouster.specs import OusterSpec
-from hilsim.scene.background import AzimuthGrid
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.head import turning_head
@@ -27,6 +26,7 @@ from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.units import NS_PER_S
+from hilsim.world.scene.background import AzimuthGrid
 
 LIDAR_PORT, IMU_PORT = 7502, 7503
 _FIRST_SERIAL = 122_600_000_001

@@ -9,13 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.ground import Reason
-from hilsim.analysis.inspection.lines import Line, captured_lines, clock_lines, detail, missing_lines, problem, times
-from hilsim.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
-from hilsim.analysis.inspection.result import DeviceClock, FlowSummary, Missing, Place
-from hilsim.analysis.inspection.stamps import StampLog
-from hilsim.analysis.inspection.times import CaptureTimes, Steps
-from hilsim.analysis.scatter import Scatter
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
 from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, packet_size
 from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
@@ -25,6 +18,13 @@ from hilsim.families.ouster.protocol.recognition import describe_fits, fits_of
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import Heads, PacketOrder, Run, columns_seen, cut_head, read_heads, sent_packets
 from hilsim.protocols.recognise import PacketKind
+from hilsim.read.analysis.ground import Reason
+from hilsim.read.analysis.inspection.lines import Line, captured_lines, clock_lines, detail, missing_lines, problem, times
+from hilsim.read.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
+from hilsim.read.analysis.inspection.result import DeviceClock, FlowSummary, Missing, Place
+from hilsim.read.analysis.inspection.stamps import StampLog
+from hilsim.read.analysis.inspection.times import CaptureTimes, Steps
+from hilsim.read.analysis.scatter import Scatter
 
 _HOST_DOUBT_NS = 300_000_000
 _FIRST_MEASUREMENT, _FOOTER_SIZE, _NMEA_AT = 132, 32, 40

@@ -18,15 +18,15 @@ from hilsim.families.ouster.protocol.imu import encode_imu_packet
 from hilsim.families.ouster.protocol.lidar import encode_lidar_packet
 from hilsim.families.ouster.protocol.pixels import Pixels
 from hilsim.families.ouster.setting import COLUMN_PPB
-from hilsim.geometry.rotations import rotate
-from hilsim.render.truth import hit_normal
 from hilsim.rng import Purpose, normal, normal_pairs
-from hilsim.scene.world import World
 from hilsim.sensor.clock import DeviceClock, rig_from_device, scaled_down, scaled_up
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
 from hilsim.sensor.optics.false_alarms import FalseAlarms
 from hilsim.sensor.response import CHANNELS_PER_STREAM
 from hilsim.vehicle.platform import Platform
+from hilsim.world.geometry.rotations import rotate
+from hilsim.world.render.truth import hit_normal
+from hilsim.world.scene.world import World
 
 _COLUMN_TIME, _PHOTONS = constant(Purpose.COLUMN_TIME), constant(Purpose.PHOTONS)
 _STAMP, _ID, _STATUS, _ENCODER = (

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
-from hilsim.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import CaptureError
 from hilsim.families.ouster.metadata_files import OusterMetadata, packet_size, required_metadata
@@ -18,6 +16,8 @@ from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import FieldKind
 from hilsim.families.ouster.protocol.recognition import FORMS, is_lidar_packet, read_header_field
 from hilsim.families.ouster.stream import sent_packets
+from hilsim.read.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
+from hilsim.read.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
 
 _BRIGHT = 0.98
 _STRIP_INCHES, _STRIP_INCHES_A_ROW = 1.4, 0.014

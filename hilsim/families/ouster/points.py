@@ -1,4 +1,4 @@
-"""Points of Ouster's lidar packets, in the sensor frame of ``hilsim.geometry.frames`` (x right, y forward, z up).
+"""Points of Ouster's lidar packets, in the sensor frame of ``hilsim.world.geometry.frames`` (x right, y forward, z up).
 
 Ouster's own sensor frame has x forward and y left: its coordinates are ``(y, -x, z)`` of these, as the coordinates of ROS drivers.
 """
@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import POINT_DTYPE
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.truth import Truth
@@ -23,6 +22,7 @@ from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.setting import OusterSetting
 from hilsim.families.ouster.specs import OusterSpec
+from hilsim.read.analysis.decode import POINT_DTYPE
 from hilsim.sensor.setup import SensorSetup
 
 OUSTER_POINT_DTYPE = np.dtype([*POINT_DTYPE.descr, ("signal", "<u2"), ("near_ir", "<u2"), ("column", "<u2")])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hilsim.families.ouster.family import IMU_PORT, LIDAR_PORT
-from hilsim.outputs.ros import RosPart
+from hilsim.show.outputs.ros import RosPart
 
 _PACKET = "ouster_sensor_msgs/msg/PacketMsg"
 

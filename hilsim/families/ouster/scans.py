@@ -15,10 +15,10 @@ from hilsim.families.ouster.metadata_files import OusterMetadata, required_metad
 from hilsim.families.ouster.points import OusterDecoder, stacked_payloads
 from hilsim.families.ouster.protocol.recognition import FORMS, is_lidar_packet
 from hilsim.families.ouster.stream import PacketOrder, cut_head, read_heads, sent_packets
-from hilsim.scans.losses import Losses
-from hilsim.scans.part import ScansPart, payload_of
-from hilsim.scans.points import DECODED_DTYPE, public_points
-from hilsim.scans.scan import PoseOf, Publish, Scan, ScanPackets
+from hilsim.read.scans.losses import Losses
+from hilsim.read.scans.part import ScansPart, payload_of
+from hilsim.read.scans.points import DECODED_DTYPE, public_points
+from hilsim.read.scans.scan import PoseOf, Publish, Scan, ScanPackets
 from hilsim.sensor.clock import rig_from_device
 
 log = structlog.get_logger("hilsim")
@@ -151,7 +151,7 @@ class OusterStream:
 
 
 class _Decoder:
-    """Decoder of one sensor; see ``hilsim.scans.part.PointDecoder``."""
+    """Decoder of one sensor; see ``hilsim.read.scans.part.PointDecoder``."""
 
     dtype = DECODED_OUSTER_DTYPE
 

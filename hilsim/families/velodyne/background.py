@@ -10,9 +10,6 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.background.compensation import STANDING, Compensation, into_first_frame, polar
-from hilsim.background.part import Batches, Counter, FoundSensor, GridSetting, MapSource, starts_with
-from hilsim.background.table import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, USED, CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.errors import CaptureError, require
@@ -30,11 +27,14 @@ from hilsim.families.velodyne.protocol.models import MODELS, OTHER_PRODUCTS, ide
 from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.families.velodyne.stream import stacked_packets
-from hilsim.geometry.frames import sensor_direction
 from hilsim.protocols.recognise import PacketKind
-from hilsim.scene.background import AzimuthGrid, Grid, azimuth_column
+from hilsim.read.background.compensation import STANDING, Compensation, into_first_frame, polar
+from hilsim.read.background.part import Batches, Counter, FoundSensor, GridSetting, MapSource, starts_with
+from hilsim.read.background.table import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, USED, CellTable, count_return, has_room
 from hilsim.sensor.specs import LidarSpec
 from hilsim.units import RAD_PER_CDEG, TURN_CDEG
+from hilsim.world.geometry.frames import sensor_direction
+from hilsim.world.scene.background import AzimuthGrid, Grid, azimuth_column
 
 DEFAULT_COLUMNS = 1800
 """Default number of columns: 0.2 degrees, a firing step at 600 rpm."""

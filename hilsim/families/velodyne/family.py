@@ -17,7 +17,6 @@ from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POS
 from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.families.velodyne.unit import of_unit
-from hilsim.scene.background import AzimuthGrid, ImageGrid
 from hilsim.sensor.clock import DeviceClock, stamp_us
 from hilsim.sensor.decimation import build_decimation
 from hilsim.sensor.echoes import EchoChoice
@@ -30,6 +29,7 @@ from hilsim.sensor.unit.draws import UnitDraws
 from hilsim.sensor.unit.encoder import build_encoder
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
+from hilsim.world.scene.background import AzimuthGrid, ImageGrid
 
 _ELEVATION_TOLERANCE_DEG = 0.01
 _MINUTE_NS = 60_000_000_000

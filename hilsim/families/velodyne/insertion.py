@@ -25,10 +25,10 @@ from hilsim.families.velodyne.protocol.firing import (
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.stream import stacked_packets
-from hilsim.geometry.poses import Pose
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.response import Response, velodyne_ratios
+from hilsim.world.geometry.poses import Pose
 
 _BLOCKS, _RECORDS, _RETURNS, _NO_PLACE = constant(BLOCKS), constant(RECORDS_PER_BLOCK), constant(RETURNS), constant(-1)
 _SIZE = constant(DATA_PACKET_SIZE)

@@ -13,13 +13,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import batch_of
-from hilsim.analysis.ground import Reason
-from hilsim.analysis.inspection.lines import Line, captured_lines, clock_lines, counted, detail, missing_lines, problem
-from hilsim.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
-from hilsim.analysis.inspection.result import DeviceClock, FlowSummary, Missing, Place
-from hilsim.analysis.inspection.stamps import MissingLog, StampLog
-from hilsim.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.families.velodyne.points import decode_velodyne
 from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE, ReturnMode
 from hilsim.families.velodyne.protocol.models import BY_NAME, BY_PRODUCT, OTHER_PRODUCTS, STEP_TOLERANCE_US, Model, identify_model, is_multiple
@@ -37,6 +30,13 @@ from hilsim.families.velodyne.stream import (
     whole_cycles,
 )
 from hilsim.protocols.recognise import PacketKind
+from hilsim.read.analysis.decode import batch_of
+from hilsim.read.analysis.ground import Reason
+from hilsim.read.analysis.inspection.lines import Line, captured_lines, clock_lines, counted, detail, missing_lines, problem
+from hilsim.read.analysis.inspection.part import FlowDetails, FlowInspection, InspectionPart
+from hilsim.read.analysis.inspection.result import DeviceClock, FlowSummary, Missing, Place
+from hilsim.read.analysis.inspection.stamps import MissingLog, StampLog
+from hilsim.read.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.units import TURN_CDEG
 
 _LOWER_BANK_FLAG = 0xDDFF

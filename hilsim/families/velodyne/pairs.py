@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.histogram import Histogram
+from hilsim.read.analysis.comparison.histogram import Histogram
 
 RANGE_BIN_MM = 2
 RANGE_BINS = 4 * 65_536 // RANGE_BIN_MM  # the coarsest unit is 4 mm

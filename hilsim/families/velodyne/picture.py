@@ -7,8 +7,6 @@ from typing import Annotated, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
-from hilsim.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
 from hilsim.config.parse import parse_table
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.errors import CaptureError, PacketError
@@ -19,6 +17,8 @@ from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.families.velodyne.stream import stacked_packets
+from hilsim.read.analysis.picture.part import DIFFUSE_LIMIT, Gatherer, PicturePart, PictureScan, draw_above
+from hilsim.read.analysis.picture.scales import add_range_bar, range_limits_m, range_norm
 from hilsim.units import TURN_CDEG
 
 _BANK_FLAGS = (0xEEFF, 0xDDFF, 0xCCFF, 0xBBFF)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import POINT_DTYPE, batch_of, paired
 from hilsim.capture.batches import DatagramArrays, read_only
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.emulator.lidar import LidarEmulator
@@ -28,8 +27,9 @@ from hilsim.families.velodyne.protocol.firing import (
 )
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.models import BY_NAME, OTHER_PRODUCTS, identify_model
-from hilsim.geometry.frames import sensor_direction
+from hilsim.read.analysis.decode import POINT_DTYPE, batch_of, paired
 from hilsim.units import RAD_PER_CDEG, TURN_CDEG
+from hilsim.world.geometry.frames import sensor_direction
 
 if TYPE_CHECKING:
     from hilsim.families.velodyne.specs import VelodyneSpec

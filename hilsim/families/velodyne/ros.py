@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hilsim.families.velodyne.protocol.data import DATA_PORT
-from hilsim.outputs.ros import RosPart
+from hilsim.show.outputs.ros import RosPart
 from hilsim.units import NS_PER_S
 
 _PACKET, _SCAN = "velodyne_msgs/msg/VelodynePacket", "velodyne_msgs/msg/VelodyneScan"

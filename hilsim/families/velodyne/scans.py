@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.decode import batch_of
 from hilsim.capture.batches import DatagramArrays
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import write_sequences_of
@@ -16,10 +15,11 @@ from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.protocol.position import decode_position_packets
 from hilsim.families.velodyne.recognition import BLOCK_FLAGS, is_first_hdl_64e
 from hilsim.families.velodyne.stream import stacked_packets
-from hilsim.scans.part import ScansPart
-from hilsim.scans.points import DECODED_DTYPE
-from hilsim.scans.stream import SensorStream
-from hilsim.scans.turns import HeadTurns, TurnStarts
+from hilsim.read.analysis.decode import batch_of
+from hilsim.read.scans.part import ScansPart
+from hilsim.read.scans.points import DECODED_DTYPE
+from hilsim.read.scans.stream import SensorStream
+from hilsim.read.scans.turns import HeadTurns, TurnStarts
 from hilsim.units import HOUR_NS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _FLAGS = [flag[1] for flag in BLOCK_FLAGS]
 
 
 class VelodyneDecoder:
-    """Decoder of one sensor; see ``hilsim.scans.stream.StreamDecoder``."""
+    """Decoder of one sensor; see ``hilsim.read.scans.stream.StreamDecoder``."""
 
     dtype = DECODED_DTYPE
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, kernel
-from hilsim.geometry.frames import Quaternion, Vector
-from hilsim.geometry.rotations import rotate
 from hilsim.sensor.head import Head, head_turns, no_head
 from hilsim.sensor.mirror import Mirror, image_point, no_mirror
 from hilsim.sensor.specs import BeamSpec
+from hilsim.world.geometry.frames import Quaternion, Vector
+from hilsim.world.geometry.rotations import rotate
 
 LEAST_HALF_WIDTH_M = 1e-3
 """Least half width of a spot, where a profile gives a beam no width."""

@@ -6,11 +6,11 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.analysis.decode import POINT_DTYPE
 from hilsim.families.cepton.points import decode_cepton
 from hilsim.families.cepton.protocol.stdv import PointFlag
 from hilsim.families.velodyne.points import decode_velodyne
 from hilsim.families.velodyne.protocol.geometry import VLP_32C_GEOMETRY, vls_128_geometry
+from hilsim.read.analysis.decode import POINT_DTYPE
 from tests.unit.background.recordings import VLP16, batch, stdv_payload, vlp16_payloads
 
 VLS128 = vls_128_geometry(55_277)  # as measured on a public capture

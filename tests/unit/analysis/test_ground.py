@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.analysis.ground import Ground, Reason, fit_ground
-from hilsim.geometry.frames import BODY_FROM_SENSOR
-from hilsim.geometry.poses import Pose, mounting
+from hilsim.read.analysis.ground import Ground, Reason, fit_ground
+from hilsim.world.geometry.frames import BODY_FROM_SENSOR
+from hilsim.world.geometry.poses import Pose, mounting
 from tests.grounds import WALLS, capture_points, record_ground
 
 HEIGHT_M, ANGLE_DEG = 0.01, 0.1

@@ -2,13 +2,13 @@
 
 import pytest
 
-from hilsim.analysis.calibration import CalibrationPart
-from hilsim.analysis.comparison.part import ComparisonPart
-from hilsim.analysis.conformance.part import ConformancePart
-from hilsim.analysis.inspection.part import InspectionPart
-from hilsim.analysis.picture.part import PicturePart
 from hilsim.emulator.insertion.part import InsertionPart
 from hilsim.protocols.recognise import PacketKind
+from hilsim.read.analysis.calibration import CalibrationPart
+from hilsim.read.analysis.comparison.part import ComparisonPart
+from hilsim.read.analysis.conformance.part import ConformancePart
+from hilsim.read.analysis.inspection.part import InspectionPart
+from hilsim.read.analysis.picture.part import PicturePart
 from hilsim.registry import OWN, family_parts
 from hilsim.replay.part import ReplayingPart, has_points
 

@@ -8,9 +8,9 @@ import pytest
 import trimesh
 
 import hilsim
-from hilsim.analysis.map_files import write_map
-from hilsim.analysis.returns_map import BLOCK_CELLS, Cells, ReturnsMap
 from hilsim.errors import ConfigError
+from hilsim.read.analysis.map_files import write_map
+from hilsim.read.analysis.returns_map import BLOCK_CELLS, Cells, ReturnsMap
 from tests.commands import run as command
 from tests.compiled import compiled_only
 from tests.unit.replay.streams import Recording

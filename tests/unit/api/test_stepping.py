@@ -11,18 +11,18 @@ import hilsim
 from hilsim import Motion, ObjectClass, TrackedObject
 from hilsim.api.stepping import packets_of
 from hilsim.assembly.build import build_lidar, build_scenery
-from hilsim.geometry.live_keys import LivePlacement, build_live_keys
-from hilsim.geometry.poses import Pose
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.offline.pose_keys import KeyBuffer, ObjectKeys, PlatformKeys
 from hilsim.offline.spans import merged
 from hilsim.offline.stepper import last_firing_ns
 from hilsim.protocols.osi import LIGHT_MPS, decode_reflections
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import live_platform
+from hilsim.world.geometry.live_keys import LivePlacement, build_live_keys
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.unit.api.rigs import room
 
 SECOND_SENSOR = '[[sensor]]\nname = "second"\nrotation_rate_rpm = 1200\nstart_delay_us = 333.0\n[sensor.network]\nsource = "127.0.1.202"\n'

@@ -7,7 +7,7 @@ from hilsim.assembly.changed import RigState
 from hilsim.config.rig import load_rig
 from hilsim.config.script import AddChange, MoveChange, RemoveChange
 from hilsim.errors import ConfigError
-from hilsim.scene.shape_specs import BoxSpec, CylinderSpec
+from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec
 from tests.support import ROOM, write_rig
 
 SLAB = '[[scene.box]]\nname = "slab"\nposition_m = [3.0, -2.0, -0.9]\nsize_m = [2.0, 2.0, 0.2]\n'

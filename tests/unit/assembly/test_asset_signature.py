@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from hilsim.assembly.build import asset_signature
-from hilsim.assets import scenes
 from hilsim.config.rig import load_rig
 from hilsim.daemon.parts import RigContext
+from hilsim.world.assets import scenes
 
 CHAIR = '<sdf version="1.9"><model name="chair"><link name="l">{}</link></model></sdf>'
 MESH = '<collision name="c"><geometry><mesh><uri>seat.obj</uri></mesh></geometry></collision>'

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.backgrounds import check_places, load_backgrounds, platform_pose
-from hilsim.background.files.archive import write_archive
 from hilsim.config.rig import load_rig
 from hilsim.emulator.overlay import OverlayRule, sample_turning
 from hilsim.errors import AssetError, ConfigError
-from hilsim.geometry.overlay_frames import ground_only_pose
-from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.scene.background import INVALID, AzimuthGrid, ImageGrid
+from hilsim.read.background.files.archive import write_archive
+from hilsim.world.geometry.overlay_frames import ground_only_pose
+from hilsim.world.geometry.poses import Pose, extrinsics
+from hilsim.world.scene.background import INVALID, AzimuthGrid, ImageGrid
 from tests.support import write_rig
 from tests.unit.background.backgrounds import background
 

@@ -5,12 +5,12 @@ import pytest
 
 from hilsim.assembly.editing import EditableWorld
 from hilsim.errors import ConfigError
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.render.cpu import cast_rays
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box, sphere
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.render.cpu import cast_rays
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box, sphere
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import compiled_only
 
 PLASTER, PAINT, GLASS = (

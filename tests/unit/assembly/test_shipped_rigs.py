@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.build import build_scenery
-from hilsim.autopilot.loop_setup import build_loop_context, build_loop_setup, flown_track, open_line
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.geometry.tracks import keyed_pose, track_state
+from hilsim.fly.autopilot.loop_setup import build_loop_context, build_loop_setup, flown_track, open_line
 from hilsim.vehicle.multirotor import legs_down
+from hilsim.world.geometry.tracks import keyed_pose, track_state
 from tests.compiled import compiled_only
 
 S = 1_000_000_000

@@ -5,9 +5,9 @@ import pytest
 import trimesh
 from PIL import Image
 
-from hilsim.assets.meshes import load_mesh
-from hilsim.scene.object_specs import MeshSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.assets.meshes import load_mesh
+from hilsim.world.scene.object_specs import MeshSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
 
 GREY = 188
 """sRGB value of half the light."""

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import trimesh
 
-from hilsim.assets.meshes import load_mesh
 from hilsim.errors import AssetError, ConfigError
-from hilsim.scene.object_specs import MeshSpec, MotionSpec, WaypointSpec
-from hilsim.scene.shape_specs import BoxSpec, PlaneSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS, SceneSpec
+from hilsim.world.assets.meshes import load_mesh
+from hilsim.world.scene.object_specs import MeshSpec, MotionSpec, WaypointSpec
+from hilsim.world.scene.shape_specs import BoxSpec, PlaneSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS, SceneSpec
 from tests.unit.assets.worlds import build_scene
 
 STRAY = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [6.6e6, 6.6e6, 5.0], [0.0, 1.0, 0.0]]

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hilsim.assets.meshes import load_mesh
-from hilsim.assets.sdf_objects import sdf_objects
-from hilsim.assets.terrain import load_terrain
-from hilsim.assets.trajectories import load_trajectory
 from hilsim.errors import AssetError
-from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.scene.object_specs import MeshSpec, TerrainSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
-from hilsim.sdf.reading import read_sdf
+from hilsim.world.assets.meshes import load_mesh
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.assets.terrain import load_terrain
+from hilsim.world.assets.trajectories import load_trajectory
+from hilsim.world.geometry.rotations import matrix_from_quaternion
+from hilsim.world.scene.object_specs import MeshSpec, TerrainSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.sdf.reading import read_sdf
 
 SEEDS = pytest.mark.parametrize("seeds", [range(25), pytest.param(range(25, 1000), marks=pytest.mark.extended)], ids=["few", "many"])
 

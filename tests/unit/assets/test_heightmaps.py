@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hilsim.assets import heightmaps
-from hilsim.assets.heightmaps import heightmap_mesh
-from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.errors import AssetError
-from hilsim.geometry.poses import Pose
-from hilsim.scene.specs import BUILT_IN_MATERIALS
-from hilsim.sdf.reading import read_sdf
-from hilsim.sdf.specs import SdfShape
+from hilsim.world.assets import heightmaps
+from hilsim.world.assets.heightmaps import heightmap_mesh
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.sdf.reading import read_sdf
+from hilsim.world.sdf.specs import SdfShape
 from tests.unit.assets.test_terrain import write_tiff
 
 GREY = np.random.default_rng(7).integers(0, 200, (5, 5))

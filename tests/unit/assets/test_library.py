@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from hilsim.assets.library import library_mesh, library_names
-from hilsim.assets.meshes import load_mesh
 from hilsim.editing.catalogue import CATALOGUE, catalogue_entry
 from hilsim.errors import AssetError, ConfigError
-from hilsim.scene.object_specs import MeshSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.assets.library import library_mesh, library_names
+from hilsim.world.assets.meshes import load_mesh
+from hilsim.world.scene.object_specs import MeshSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
 
 SIZES_M = {
     "saloon": (4.7, 1.82, 1.45),

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import trimesh
 
-from hilsim.assets.meshes import load_mesh
-from hilsim.assets.nesting import nesting
 from hilsim.errors import AssetError
-from hilsim.scene.materials import Material
-from hilsim.scene.object_specs import MeshSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.assets.meshes import load_mesh
+from hilsim.world.assets.nesting import nesting
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.object_specs import MeshSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
 from tests.meshes import areas_m2
 
 MATERIALS = BUILT_IN_MATERIALS | {"hoarding": Material(name="hoarding", reflectivity=180)}
@@ -415,7 +415,7 @@ def test_trimesh_is_not_imported_for_an_obj(tmp_path):
     (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     program = (
         "import sys; from pathlib import Path\n"
-        "from hilsim.assets.meshes import load_mesh\nfrom hilsim.scene.specs import BUILT_IN_MATERIALS\nfrom hilsim.scene.object_specs import MeshSpec\n"
+        "from hilsim.world.assets.meshes import load_mesh\nfrom hilsim.world.scene.specs import BUILT_IN_MATERIALS\nfrom hilsim.world.scene.object_specs import MeshSpec\n"
         f"load_mesh(MeshSpec(file='a.obj'), Path({str(tmp_path)!r}), BUILT_IN_MATERIALS)\n"
         "print('trimesh' in sys.modules)"
     )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.assets.obj import read_obj
 from hilsim.errors import AssetError
+from hilsim.world.assets.obj import read_obj
 
 SQUARE = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\n"
 

@@ -5,14 +5,14 @@ import pytest
 import trimesh
 from PIL import Image
 
-from hilsim.assets.scenes import scene_objects
-from hilsim.assets.tracks import motion_track
 from hilsim.errors import AssetError, ConfigError
-from hilsim.geometry.tracks import track_pose
-from hilsim.render.cpu import cast_rays
-from hilsim.scene.object_specs import MeshSpec, MotionSpec, TerrainSpec, WaypointSpec
-from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, PlaneSpec, SphereSpec
-from hilsim.scene.specs import MaterialSpec, SceneSpec
+from hilsim.world.assets.scenes import scene_objects
+from hilsim.world.assets.tracks import motion_track
+from hilsim.world.geometry.tracks import track_pose
+from hilsim.world.render.cpu import cast_rays
+from hilsim.world.scene.object_specs import MeshSpec, MotionSpec, TerrainSpec, WaypointSpec
+from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec, PlaneSpec, SphereSpec
+from hilsim.world.scene.specs import MaterialSpec, SceneSpec
 from tests.unit.assets.worlds import build_scene
 
 S = 1_000_000_000

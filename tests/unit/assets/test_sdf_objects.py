@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hilsim.assets.sdf_carriages import sdf_carriages
-from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.errors import AssetError
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import track_state
-from hilsim.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS, SceneSpec
-from hilsim.sdf.reading import read_sdf
+from hilsim.world.assets.sdf_carriages import sdf_carriages
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import track_state
+from hilsim.world.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS, SceneSpec
+from hilsim.world.sdf.reading import read_sdf
 from tests.meshes import areas_m2
 
 
@@ -250,6 +250,6 @@ def test_thousands_of_round_shapes_are_cut_more_coarsely_and_a_note_says_so(scen
 
 
 def test_more_round_shapes_than_a_scene_may_hold_are_refused_before_they_are_made(scene, monkeypatch):
-    monkeypatch.setattr("hilsim.assets.sdf_objects._COARSENESS", (1.0,))
+    monkeypatch.setattr("hilsim.world.assets.sdf_objects._COARSENESS", (1.0,))
     with pytest.raises(AssetError, match=r"world\.sdf: triangles must be at most 16,000,000, got "):
         sdf_objects(scene(*[f"<sphere><radius>{radius}</radius></sphere>" for radius in range(1, 4_000)]), BUILT_IN_MATERIALS)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hilsim.assets.scenes import scene_objects
 from hilsim.errors import ConfigError
-from hilsim.geometry.poses import Pose
-from hilsim.scene.background_specs import BackgroundSpec
-from hilsim.scene.object_specs import MotionSpec, TerrainSpec, WaypointSpec
-from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
-from hilsim.scene.specs import SceneSpec
+from hilsim.world.assets.scenes import scene_objects
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.background_specs import BackgroundSpec
+from hilsim.world.scene.object_specs import MotionSpec, TerrainSpec, WaypointSpec
+from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
+from hilsim.world.scene.specs import SceneSpec
 
 PERSON = CylinderSpec(radius_m=0.25, height_m=1.75, position_m=(3.0, 4.0, 0.0), stand_on_ground=True, name="person")
 FLOOR = BoxSpec(size_m=(20.0, 20.0, 1.0), position_m=(0.0, 0.0, -1.5))

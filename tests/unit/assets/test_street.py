@@ -5,13 +5,13 @@ import hashlib
 import numpy as np
 import pytest
 
-from hilsim.assets.street.street import StreetLabel, street_objects, street_platform_track
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.geometry.tracks import top_speed_mps, track_pose
-from hilsim.render.cpu import cast_rays
-from hilsim.scene.specs import SceneSpec
-from hilsim.scene.world import build_world
+from hilsim.world.assets.street.street import StreetLabel, street_objects, street_platform_track
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import matrix_from_quaternion
+from hilsim.world.geometry.tracks import top_speed_mps, track_pose
+from hilsim.world.render.cpu import cast_rays
+from hilsim.world.scene.specs import SceneSpec
+from hilsim.world.scene.world import build_world
 
 STREET = SceneSpec(generator="street", generator_seed=1)
 GOLDEN = "1d9d5b4edfd8010a0d10209059b709e014e06857a68917b0546a0f4e106a5dbe"

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import trimesh
 
-from hilsim.assets.meshes import load_mesh
-from hilsim.assets.sdf_objects import sdf_objects
 from hilsim.errors import AssetError
 from hilsim.limits import DAE_NODES
-from hilsim.scene.object_specs import MeshSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
-from hilsim.sdf.reading import read_sdf
+from hilsim.world.assets.meshes import load_mesh
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.scene.object_specs import MeshSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.sdf.reading import read_sdf
 
 TRIANGLE = "v {0} 0 0\nv {1} 0 0\nv {0} 2 4\nf -3 -2 -1\n"
 OBJ = (

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from hilsim.assets import rasters
-from hilsim.assets.terrain import load_terrain
 from hilsim.errors import AssetError
-from hilsim.scene.object_specs import TerrainSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.assets import rasters
+from hilsim.world.assets.terrain import load_terrain
+from hilsim.world.scene.object_specs import TerrainSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
 from tests.meshes import areas_m2
 
 RAMP = np.array([[0, 1000, 2000], [3000, 4000, 65535]])
@@ -305,8 +305,8 @@ def test_a_single_height_far_above_the_rest_is_named_with_row_and_column(tmp_pat
 def said_of(folder, name):
     """Standard output and error of a process that reads a height map."""
     code = (
-        "import sys; from pathlib import Path; from hilsim.assets.terrain import load_terrain; from hilsim.errors import AssetError\n"
-        "from hilsim.scene.specs import BUILT_IN_MATERIALS\nfrom hilsim.scene.object_specs import TerrainSpec\n"
+        "import sys; from pathlib import Path; from hilsim.world.assets.terrain import load_terrain; from hilsim.errors import AssetError\n"
+        "from hilsim.world.scene.specs import BUILT_IN_MATERIALS\nfrom hilsim.world.scene.object_specs import TerrainSpec\n"
         f"try: load_terrain(TerrainSpec(file={name!r}, pixel_m=1.0), Path(sys.argv[1]), BUILT_IN_MATERIALS)\n"
         "except AssetError as error: print(error)\n"
     )

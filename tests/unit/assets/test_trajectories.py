@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.assets.trajectories import load_trajectory
 from hilsim.errors import AssetError
-from hilsim.geometry.tracks import track_pose
+from hilsim.world.assets.trajectories import load_trajectory
+from hilsim.world.geometry.tracks import track_pose
 
 HEADER = "time_s,x_m,y_m,z_m,qw,qx,qy,qz\n"
 ROWS = "0.0,0,0,0,1,0,0,0\n1.0,10,0,0,0.7071068,0,0,0.7071068\n2.0,10,10,1,0,0,0,1\n"

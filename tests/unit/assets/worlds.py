@@ -1,7 +1,7 @@
 """Worlds of scenes, for tests."""
 
-from hilsim.assets.scenes import scene_objects
-from hilsim.scene.world import build_world
+from hilsim.world.assets.scenes import scene_objects
+from hilsim.world.scene.world import build_world
 
 
 def build_scene(spec, directory):

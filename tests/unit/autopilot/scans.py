@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hilsim.autopilot.obstacle_sectors import SECTORS, distance_of_beam, note_return, obstacles_of_sectors, orientation_axis
+from hilsim.fly.autopilot.obstacle_sectors import SECTORS, distance_of_beam, note_return, obstacles_of_sectors, orientation_axis
 
 
 def obstacle_values(spec, range_m, direction, origin_m=(0.0, 0.0, 0.0)):

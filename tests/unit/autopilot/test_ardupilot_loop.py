@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pytest
 
-from hilsim.autopilot.ardupilot_loop import SILENT_NS, JsonPilot
-from hilsim.autopilot.loop_context import FlightCount
-from hilsim.autopilot.loop_setup import build_loop_setup, open_line
-from hilsim.autopilot.session import SessionState, SessionWord
+from hilsim.fly.autopilot.ardupilot_loop import SILENT_NS, JsonPilot
+from hilsim.fly.autopilot.loop_context import FlightCount
+from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line
+from hilsim.fly.autopilot.session import SessionState, SessionWord
 from hilsim.vehicle.live import build_live_pose
 from tests.compiled import compiled_only
 from tests.flight import _FLOOR, vehicle_spec

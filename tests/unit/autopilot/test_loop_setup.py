@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.autopilot.changes.table import Kind
-from hilsim.autopilot.loop_context import ControlWord
-from hilsim.autopilot.loop_setup import (
+from hilsim.fly.autopilot.changes.table import Kind
+from hilsim.fly.autopilot.loop_context import ControlWord
+from hilsim.fly.autopilot.loop_setup import (
     TimedChange,
     build_loop_context,
     build_loop_setup,
@@ -15,16 +15,16 @@ from hilsim.autopilot.loop_setup import (
     standing_height_m,
     start_pose,
 )
-from hilsim.autopilot.session import HIL_FLAG
-from hilsim.autopilot.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import track_state
+from hilsim.fly.autopilot.session import HIL_FLAG
+from hilsim.fly.autopilot.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
 from hilsim.protocols.mavlink.messages import PROTOCOL_VERSION
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import plane
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.vehicle.multirotor import build_multirotor
 from hilsim.vehicle.wind import WindSpec, build_wind
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import track_state
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import plane
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import BARE, profile
 

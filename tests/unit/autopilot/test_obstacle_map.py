@@ -5,23 +5,23 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.autopilot.obstacle_map import TURN_SLICES, build_obstacle_map, no_obstacle_map, note_packet, sight
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
+from hilsim.fly.autopilot.obstacle_map import TURN_SLICES, build_obstacle_map, no_obstacle_map, note_packet, sight
+from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
-from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.vehicle.live import STATE_SIZE, build_live_pose, write_state
 from hilsim.vehicle.platform import live_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box, plane
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from pymavlink.dialects.v20 import common
 
-from hilsim.autopilot.obstacle_sectors import distance_frame, distance_of_beam, obstacle_frame, obstacles_of_sectors
+from hilsim.fly.autopilot.obstacle_sectors import distance_frame, distance_of_beam, obstacle_frame, obstacles_of_sectors
+from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.mavlink.messages import build_origin
-from hilsim.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
 
 
 def read(*frames):

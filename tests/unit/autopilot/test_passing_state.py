@@ -5,9 +5,9 @@ import math
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.autopilot.passing_state import AutopilotStatus, Errors, Truth
-from hilsim.geometry.geodesy import HomeSpec, build_home, geodetic_at
-from hilsim.geometry.rotations import from_roll_pitch_yaw
+from hilsim.fly.autopilot.passing_state import AutopilotStatus, Errors, Truth
+from hilsim.world.geometry.geodesy import HomeSpec, build_home, geodetic_at
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from hilsim_flight_controller.wire import Writer
 
 HOME = build_home(HomeSpec(latitude_deg=47.397742, longitude_deg=8.545594, altitude_m=488.0, origin_m=(10.0, 20.0, 1.0)))

@@ -5,13 +5,13 @@ import socket
 import numpy as np
 import pytest
 
-from hilsim.autopilot.send_queue import OutboxCount, allocate_outbox, build_pace, empty, flush, offer_sample, post
-from hilsim.links.descriptors import Outcome
-from hilsim.links.line import SerialSpec
-from hilsim.links.serial_port import open_serial
+from hilsim.fly.autopilot.send_queue import OutboxCount, allocate_outbox, build_pace, empty, flush, offer_sample, post
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, allocate_stream, append, next_frame
 from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, build_draft, build_origin
+from hilsim.transmit.links.descriptors import Outcome
+from hilsim.transmit.links.line import SerialSpec
+from hilsim.transmit.links.serial_port import open_serial
 from hilsim.transmit.packet_queue import allocate_packet_queue, put, waiting
 from tests.mavlink import hil_sensor_bytes, mixture, unknown_bytes
 

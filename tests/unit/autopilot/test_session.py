@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.autopilot.session import (
+from hilsim.fly.autopilot.session import (
     ARMED_FLAG,
     COMMAND_SILENT_NS,
     HIL_FLAG,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hilsim.autopilot.specs import (
+from hilsim.fly.autopilot.specs import (
     RATES_HZ,
     ControllerSpec,
     FlightWaypointSpec,

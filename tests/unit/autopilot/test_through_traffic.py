@@ -9,17 +9,17 @@ import time
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.autopilot.ground_stations import forwarding
-from hilsim.autopilot.ground_stations.endpoints import Protocol, StationSpec
-from hilsim.autopilot.ground_stations.forwarding import forward
-from hilsim.autopilot.loop_context import ControlWord
-from hilsim.autopilot.send_queue import allocate_outbox, build_pace, flush
 from hilsim.compilation.atomics import publish
-from hilsim.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
-from hilsim.links.line import SerialSpec
-from hilsim.links.serial_port import open_serial
+from hilsim.fly.autopilot.ground_stations import forwarding
+from hilsim.fly.autopilot.ground_stations.endpoints import Protocol, StationSpec
+from hilsim.fly.autopilot.ground_stations.forwarding import forward
+from hilsim.fly.autopilot.loop_context import ControlWord
+from hilsim.fly.autopilot.send_queue import allocate_outbox, build_pace, flush
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
 from hilsim.protocols.mavlink.messages import build_origin
+from hilsim.transmit.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake
+from hilsim.transmit.links.line import SerialSpec
+from hilsim.transmit.links.serial_port import open_serial
 from hilsim.transmit.packet_queue import allocate_packet_queue
 from tests.flight import FlyingLoop, vehicle_spec
 from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, packer, signing_packer

@@ -5,14 +5,22 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.autopilot.vehicle_sensors import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER_FIELDS, PITOT_FIELDS, build_instruments, fill_gps, fill_sensor
-from hilsim.geometry.geodesy import HomeSpec
-from hilsim.geometry.rotations import from_roll_pitch_yaw
+from hilsim.fly.autopilot.vehicle_sensors import (
+    BAROMETER_FIELDS,
+    IMU_FIELDS,
+    MAGNETOMETER_FIELDS,
+    PITOT_FIELDS,
+    build_instruments,
+    fill_gps,
+    fill_sensor,
+)
 from hilsim.protocols.mavlink.messages import HIL_GPS, HIL_SENSOR, build_draft
 from hilsim.vehicle.live import build_live_pose, write_state
 from hilsim.vehicle.magnetism import magnetic_field
 from hilsim.vehicle.multirotor import build_multirotor, state_at
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec, SensorsSpec
+from hilsim.world.geometry.geodesy import HomeSpec
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import BARE
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hilsim.geometry.poses import extrinsics
-from hilsim.scene.background import BRIGHTEST, FARTHEST_MM, INVALID, VALID, AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.world.geometry.poses import extrinsics
+from hilsim.world.scene.background import BRIGHTEST, FARTHEST_MM, INVALID, VALID, AzimuthGrid, BackgroundMap, ImageGrid
 
 AZIMUTH = AzimuthGrid(columns=5, elevation_deg=(-15.0, -0.1, 7.25))
 IMAGE = ImageGrid(columns=5, rows=3, x_min=-0.5, x_max=0.7, z_min=-0.2, z_max=0.1)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hilsim.background.files.archive import read_archive, write_archive
 from hilsim.errors import AssetError
-from hilsim.geometry.poses import Pose
+from hilsim.read.background.files.archive import read_archive, write_archive
+from hilsim.world.geometry.poses import Pose
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, assert_same_cells, assert_same_description, background, maps, told
 
 NAMES = ["confidence", "distance_mm", "flags", "hit_count", "intensity", "metadata"]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hilsim.background.files.bitmap import pack_pixels, write_bitmap
-from hilsim.background.files.metadata import MOST_CELLS
 from hilsim.errors import AssetError
-from hilsim.scene.background import VALID, AzimuthGrid
+from hilsim.read.background.files.bitmap import pack_pixels, write_bitmap
+from hilsim.read.background.files.metadata import MOST_CELLS
+from hilsim.world.scene.background import VALID, AzimuthGrid
 from tests.unit.background.backgrounds import background, maps, told
 
 PIXELS_AT = 122
@@ -70,7 +70,7 @@ def test_the_pixels_of_any_map_have_its_distances_intensities_and_flags(expected
 
 
 def test_more_cells_than_a_file_may_hold_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("hilsim.background.files.metadata.MOST_CELLS", 14)
+    monkeypatch.setattr("hilsim.read.background.files.metadata.MOST_CELLS", 14)
     with pytest.raises(AssetError, match=r"rows x columns must be at most 14, got 3 x 5"):
         write_bitmap(told(), tmp_path / "a.bmp")
     assert list(tmp_path.iterdir()) == []

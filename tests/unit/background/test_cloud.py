@@ -8,11 +8,11 @@ import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.background.files.cloud import cell_directions, map_points_m, world_points_m, write_ply
 from hilsim.errors import AssetError
-from hilsim.geometry.overlay_frames import ground_only_pose
-from hilsim.geometry.poses import Pose
-from hilsim.scene.background import AzimuthGrid, ImageGrid, azimuth_column, image_cell
+from hilsim.read.background.files.cloud import cell_directions, map_points_m, world_points_m, write_ply
+from hilsim.world.geometry.overlay_frames import ground_only_pose
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.background import AzimuthGrid, ImageGrid, azimuth_column, image_cell
 from tests.unit.background.backgrounds import IMAGE, background, maps, told
 
 QUARTERS = AzimuthGrid(columns=4, elevation_deg=(-30.0, 0.0))

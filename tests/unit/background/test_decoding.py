@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hilsim.background.table import BINS, COUNT, EMPTY, FOREIGN, KEY, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, bin_of, empty_table, grown, in_order
 from hilsim.capture.batches import CaptureBatches
 from hilsim.families.cepton.background.points import add_points, build_image_plan, widen
 from hilsim.families.cepton.protocol.stdv import PointFlag
 from hilsim.families.velodyne.background import VelodyneSource, add_data_packets, build_turning_plan
 from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY, VLP_32C_GEOMETRY
-from hilsim.scene.background import AzimuthGrid, ImageGrid
+from hilsim.read.background.table import BINS, COUNT, EMPTY, FOREIGN, KEY, OUTSIDE, PACKETS, RETURNS, TALLY_SIZE, bin_of, empty_table, grown, in_order
+from hilsim.world.scene.background import AzimuthGrid, ImageGrid
 from tests.unit.background.backgrounds import beyond_mm
 from tests.unit.background.recordings import VLP16, batch, stdv_payload, vlp16_payloads
 from tests.unit.background.slow_decoding import returns_by_cell

@@ -13,24 +13,24 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.build import build_lidar, build_scenery
-from hilsim.assets.scenes import scene_objects
-from hilsim.background.job import MapJob, PartialMapMaker
-from hilsim.background.movement import check_standing
-from hilsim.background.part import FoundSensor
-from hilsim.background.partial import merge
-from hilsim.background.surface import SurfaceRule, form_map
 from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.config.changes import Changes
 from hilsim.config.rig import load_rig
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.background import VelodyneSource
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import rotate
-from hilsim.geometry.tracks import PoseTrack, fixed_track
-from hilsim.scene.background import AzimuthGrid
-from hilsim.scene.world import build_world
+from hilsim.read.background.job import MapJob, PartialMapMaker
+from hilsim.read.background.movement import check_standing
+from hilsim.read.background.part import FoundSensor
+from hilsim.read.background.partial import merge
+from hilsim.read.background.surface import SurfaceRule, form_map
 from hilsim.vehicle.platform import build_platform, platform_state
+from hilsim.world.assets.scenes import scene_objects
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import rotate
+from hilsim.world.geometry.tracks import PoseTrack, fixed_track
+from hilsim.world.scene.background import AzimuthGrid
+from hilsim.world.scene.world import build_world
 from tests.lidars import exact_signal
 from tests.unit.background.slow_decoding import returns_by_cell
 

@@ -8,20 +8,20 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.background import job as job_module
-from hilsim.background.generator import generate, generate_live, prepare
-from hilsim.background.job import Motion, Stretch, map_capture
-from hilsim.background.part import GridSetting
-from hilsim.background.partial import merge
-from hilsim.background.pool import map_here, mapper
-from hilsim.background.surface import SurfaceRule
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY
-from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.geometry.tracks import linear_track
+from hilsim.read.background import job as job_module
+from hilsim.read.background.generator import generate, generate_live, prepare
+from hilsim.read.background.job import Motion, Stretch, map_capture
+from hilsim.read.background.part import GridSetting
+from hilsim.read.background.partial import merge
+from hilsim.read.background.pool import map_here, mapper
+from hilsim.read.background.surface import SurfaceRule
+from hilsim.world.geometry.poses import Pose, extrinsics
+from hilsim.world.geometry.tracks import linear_track
 from tests.unit.background.recordings import BEGIN_NS, PACKET_NS, batch, stdv_payload, vlp16_payloads, write_capture
 
 TURN_PACKETS = 75  # 40 cdeg a block

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hilsim.background.files.grey import GreyScale, draw_bar, grey_values, write_grey
+from hilsim.read.background.files.grey import GreyScale, draw_bar, grey_values, write_grey
 from tests.unit.background.backgrounds import background, told
 
 BAR_ROWS = 32

@@ -9,7 +9,7 @@ import trimesh
 
 from hilsim.assembly.build import build_scenery, pose_at_start
 from hilsim.config.rig import load_rig
-from hilsim.geometry.rotations import roll_pitch_yaw_rad
+from hilsim.world.geometry.rotations import roll_pitch_yaw_rad
 from tests import commands
 from tests.grounds import WALLS, record_ground
 

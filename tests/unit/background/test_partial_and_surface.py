@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.background.partial import CaptureShare, PartialMap, merge, nothing
-from hilsim.background.surface import SurfaceRule, form_map
-from hilsim.background.table import BINS, bin_of
-from hilsim.scene.background import INVALID, VALID, AzimuthGrid
+from hilsim.read.background.partial import CaptureShare, PartialMap, merge, nothing
+from hilsim.read.background.surface import SurfaceRule, form_map
+from hilsim.read.background.table import BINS, bin_of
+from hilsim.world.scene.background import INVALID, VALID, AzimuthGrid
 from tests.unit.background.backgrounds import beyond_mm
 
 GRID = AzimuthGrid(columns=3, elevation_deg=(-1.0, 1.0))

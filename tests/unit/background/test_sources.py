@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from hilsim.background.part import MapSource, map_sources, starts_with
-from hilsim.background.survey import kinds_of
+from hilsim.read.background.part import MapSource, map_sources, starts_with
+from hilsim.read.background.survey import kinds_of
 from tests.unit.background.recordings import batch, stdv_payload, vlp16_payloads
 
 PAYLOADS = [vlp16_payloads(1)[0], stdv_payload([(0, 2000, 0, 40, 8, 0)]), b"STDT" + bytes(1042)]

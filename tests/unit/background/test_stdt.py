@@ -6,12 +6,6 @@ from ipaddress import IPv4Address
 import numpy as np
 import pytest
 
-from hilsim.background.generator import generate, prepare
-from hilsim.background.job import MapJob, Stretch, map_capture
-from hilsim.background.part import FoundSensor, GridSetting
-from hilsim.background.pool import map_here
-from hilsim.background.surface import SurfaceRule
-from hilsim.background.survey import survey
 from hilsim.capture.batches import CaptureBatches, sender_number
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.parse import read_toml
@@ -21,7 +15,13 @@ from hilsim.errors import CaptureError
 from hilsim.families.cepton.background import StdtSource, StdvSource, stdt_library
 from hilsim.families.cepton.background.stdt_library import IMAGE_POINT_DTYPE, IS_SATURATED, IS_VALID, stdv_packets, stdv_points
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, decode_stdv_points, point_times_us, read_stdv_header
-from hilsim.scene.background import ImageGrid
+from hilsim.read.background.generator import generate, prepare
+from hilsim.read.background.job import MapJob, Stretch, map_capture
+from hilsim.read.background.part import FoundSensor, GridSetting
+from hilsim.read.background.pool import map_here
+from hilsim.read.background.surface import SurfaceRule
+from hilsim.read.background.survey import survey
+from hilsim.world.scene.background import ImageGrid
 from tests.unit.background.recordings import write_capture
 from tests.unit.capture.frames_by_hand import udp_frame
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.background.table import BEST, BINS, COUNT, KEY, bin_of, bin_starts, clear, count_return, empty_table, grown, has_room, in_order
 from hilsim.compilation.jit import kernel
-from hilsim.scene.background import FARTHEST_MM
+from hilsim.read.background.table import BEST, BINS, COUNT, KEY, bin_of, bin_starts, clear, count_return, empty_table, grown, has_room, in_order
+from hilsim.world.scene.background import FARTHEST_MM
 from tests.unit.background.backgrounds import beyond_mm
 
 

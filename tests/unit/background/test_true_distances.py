@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from hilsim.background.generator import generate, prepare
-from hilsim.background.job import Stretch
-from hilsim.background.part import GridSetting
-from hilsim.background.pool import map_here
-from hilsim.background.surface import SurfaceRule
 from hilsim.capture.batches import CaptureBatches
 from hilsim.cli.background.outputs import named_profile
 from hilsim.families.velodyne.protocol.models import BY_NAME
+from hilsim.read.background.generator import generate, prepare
+from hilsim.read.background.job import Stretch
+from hilsim.read.background.part import GridSetting
+from hilsim.read.background.pool import map_here
+from hilsim.read.background.surface import SurfaceRule
 from tests.unit.background.slow_decoding import returns_by_cell
 from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 

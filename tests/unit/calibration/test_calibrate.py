@@ -11,8 +11,8 @@ from hilsim.errors import CaptureError
 from hilsim.families.velodyne.calibration.calibrate import calibrate
 from hilsim.families.velodyne.calibration.recording import read_recording
 from hilsim.families.velodyne.calibration.report import render_lines, to_json, unit_toml
-from hilsim.geometry.tracks import linear_track
 from hilsim.sensor.unit.spec import UnitSpec
+from hilsim.world.geometry.tracks import linear_track
 from tests.compiled import compiled_only
 from tests.unit.calibration.emulated import SPEC, datagrams, emulated, errors
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from hilsim.cli.view import view
 from hilsim.errors import ConfigError, TransmitError
-from hilsim.view.sources import is_daemon
+from hilsim.show.view.sources import is_daemon
 
 
 def _run(*arguments):

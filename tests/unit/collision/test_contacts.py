@@ -5,20 +5,20 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hilsim.assets.street.street import street_objects
-from hilsim.autopilot.loop import fly_step
-from hilsim.autopilot.loop_setup import build_loop_setup, open_line
-from hilsim.autopilot.session import SessionWord
-from hilsim.autopilot.specs import ControllerSpec, VehicleRigSpec
-from hilsim.collision.contacts import PART_NS, Touching, TouchWord
-from hilsim.collision.surroundings import LOOK_NS, look_around
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import linear_track
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.specs import SceneSpec
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.fly.autopilot.loop import fly_step
+from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line
+from hilsim.fly.autopilot.session import SessionWord
+from hilsim.fly.autopilot.specs import ControllerSpec, VehicleRigSpec
+from hilsim.fly.collision.contacts import PART_NS, Touching, TouchWord
+from hilsim.fly.collision.surroundings import LOOK_NS, look_around
 from hilsim.vehicle.contact import MOST_PUSH_MPS2
+from hilsim.world.assets.street.street import street_objects
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box, plane
+from hilsim.world.scene.specs import SceneSpec
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import G, profile
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.collision.nearest import nearest_on_triangle
+from hilsim.fly.collision.nearest import nearest_on_triangle
 
 _SHARES = np.linspace(0.0, 1.0, 201)
 _U, _V = (part[np.add.outer(_SHARES, _SHARES) <= 1.0 + 1e-9] for part in np.meshgrid(_SHARES, _SHARES, indexing="ij"))

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hilsim.collision.surroundings import LOOK_NS, build_surroundings, carry_planes, is_below_ground, look_around, surface_velocity
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import linear_track
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, cylinder, plane
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.fly.collision.surroundings import LOOK_NS, build_surroundings, carry_planes, is_below_ground, look_around, surface_velocity
 from hilsim.vehicle.multirotor import MOST_OBSTACLES, build_multirotor, state_at
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box, cylinder, plane
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.unit.vehicle.vehicles import BARE
 
 GRASS = DEFAULTS["grass"]

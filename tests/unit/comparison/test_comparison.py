@@ -7,15 +7,15 @@ from copy import copy
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.comparison import Verdict
-from hilsim.analysis.comparison.draw import draw_comparison
-from hilsim.analysis.comparison.report import render_text, to_json
-from hilsim.analysis.comparison.streams import compare, gather
-from hilsim.analysis.comparison.tolerance import Tolerance
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.comparison.statistics import STATISTICS
 from hilsim.families.velodyne.comparison.tolerances import TOLERANCES
 from hilsim.families.velodyne.protocol.models import HDL_32E
+from hilsim.read.analysis.comparison.comparison import Verdict
+from hilsim.read.analysis.comparison.draw import draw_comparison
+from hilsim.read.analysis.comparison.report import render_text, to_json
+from hilsim.read.analysis.comparison.streams import compare, gather
+from hilsim.read.analysis.comparison.tolerance import Tolerance
 from tests.unit.conformance.streams import stamps_us, vlp16
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from hilsim.analysis.comparison.histogram import Histogram, total_variation, wasserstein
+from hilsim.read.analysis.comparison.histogram import Histogram, total_variation, wasserstein
 
 
 def filled(values, *, first=0.0, width=1.0, bins=300):

@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hilsim.analysis.comparison.comparison import Verdict
-from hilsim.analysis.comparison.streams import compare as compare_streams
-from hilsim.analysis.comparison.streams import gather
 from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.compare import compare
@@ -18,6 +15,9 @@ from hilsim.families.ouster.comparison.statistics import STATISTICS
 from hilsim.families.ouster.comparison.tolerances import OF_OLDER
 from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.families.ouster.protocol.lidar import lidar_layout
+from hilsim.read.analysis.comparison.comparison import Verdict
+from hilsim.read.analysis.comparison.streams import compare as compare_streams
+from hilsim.read.analysis.comparison.streams import gather
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 from tests.unit.conformance.streams import vlp16

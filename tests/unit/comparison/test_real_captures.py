@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.comparison import Verdict
-from hilsim.analysis.comparison.streams import compare, gather
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.comparison.comparison import Verdict
+from hilsim.read.analysis.comparison.streams import compare, gather
 
 pytestmark = pytest.mark.extended
 

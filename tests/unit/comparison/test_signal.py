@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.streams import gather
 from hilsim.families.velodyne.comparison.edges import EdgeStatistics
 from hilsim.families.velodyne.comparison.firings import Firings
 from hilsim.families.velodyne.comparison.grid import GridStatistics
 from hilsim.families.velodyne.comparison.patches import CLASSES, WHITE_AUTOCORRELATION, PatchStatistics, autocorrelations, find_patches
+from hilsim.read.analysis.comparison.streams import gather
 from tests.unit.conformance.streams import BASELINE, vlp16
 
 

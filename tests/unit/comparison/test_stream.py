@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.streams import compare, gather
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
 from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.families.velodyne.protocol.models import VLP_16
+from hilsim.read.analysis.comparison.streams import compare, gather
 from tests.unit.conformance.streams import vlp16
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.comparison.noise import CLASSES
-from hilsim.analysis.comparison.streams import gather
+from hilsim.read.analysis.comparison.noise import CLASSES
+from hilsim.read.analysis.comparison.streams import gather
 from hilsim.units import HOUR_US
 from tests.unit.conformance.streams import BASELINE, stamps_us, vlp16
 

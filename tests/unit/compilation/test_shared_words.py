@@ -5,8 +5,8 @@ from enum import IntEnum
 import numpy as np
 import pytest
 
-from hilsim.autopilot.loop_context import FlightCount
 from hilsim.compilation.atomics import shared_words
+from hilsim.fly.autopilot.loop_context import FlightCount
 from hilsim.transmit.brake import Brake
 
 

@@ -5,9 +5,9 @@ import pytest
 from hilsim.config.rig import load_rig
 from hilsim.daemon.flight.link import rates_of
 from hilsim.errors import ConfigError
-from hilsim.rangefinders.ld06 import Ld06Spec
-from hilsim.rangefinders.sf45 import Sf45Spec
-from hilsim.rangefinders.tfmini import TfminiSpec
+from hilsim.fly.rangefinders.ld06 import Ld06Spec
+from hilsim.fly.rangefinders.sf45 import Sf45Spec
+from hilsim.fly.rangefinders.tfmini import TfminiSpec
 from tests.support import write_rig
 
 RIG = """

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import check
-from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.conformance.checker import check
+from hilsim.read.analysis.conformance.findings import Severity
 
 
 @contextmanager

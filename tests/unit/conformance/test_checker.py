@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker, check
-from hilsim.analysis.conformance.report import render_text, to_json
+from hilsim.read.analysis.conformance.checker import StreamChecker, check
+from hilsim.read.analysis.conformance.report import render_text, to_json
 
 
 def test_feeding_in_pieces_gives_the_result_of_feeding_at_once(dual):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.inspection.inspector import Inspector
 from hilsim.api.packet import datagrams_of
 from hilsim.families.velodyne.stream import SeenTurn
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.inspection.inspector import Inspector
 
 SCENE = {"box": [{"position_m": [5.0, 0.0, 0.0], "size_m": [1.0, 20.0, 4.0]}]}
 VIEWS = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hilsim.analysis.conformance.checker import check
+from hilsim.read.analysis.conformance.checker import check
 
 SPAN_NS = 2_000_000_000
 

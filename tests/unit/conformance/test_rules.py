@@ -4,8 +4,8 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from hilsim.analysis.conformance.findings import Rule
 from hilsim.families.velodyne.protocol.data import ReturnMode
+from hilsim.read.analysis.conformance.findings import Rule
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "conformance-rules.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.checker import StreamChecker
 from hilsim.units import HOUR_US
 
 CYCLE_NS = 1_327_104

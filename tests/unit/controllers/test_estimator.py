@@ -8,7 +8,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from hilsim.geometry.rotations import from_roll_pitch_yaw
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only
 from tests.unit.controllers.test_flight import Bench
 

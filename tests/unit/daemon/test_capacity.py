@@ -7,13 +7,13 @@ from click.testing import CliRunner
 
 from hilsim.assembly.build import build_scenery
 from hilsim.cli.check import check
+from hilsim.cli.diagnosis.machine import examine
 from hilsim.cli.doctor import doctor
 from hilsim.config.render_table import REAL_TIME_SHARE
 from hilsim.config.rig import load_rig
 from hilsim.daemon import precompile
 from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity
 from hilsim.daemon.streaming.pacing import FULL_SHARE, SensorLoad, fits
-from hilsim.diagnosis.machine import examine
 from tests.support import ROOM, write_rig
 
 
@@ -76,7 +76,7 @@ def test_check_compiles_nothing_by_default(tmp_path, monkeypatch):
 
 
 def test_the_doctor_says_whether_a_rig_fits(tmp_path, monkeypatch):
-    monkeypatch.setattr("hilsim.diagnosis.machine.is_compiled", lambda _rig: True)
+    monkeypatch.setattr("hilsim.cli.diagnosis.machine.is_compiled", lambda _rig: True)
 
     found = {finding.subject: finding for finding in examine(load_rig(write_rig(tmp_path)))}
 
@@ -88,8 +88,8 @@ def test_the_doctor_says_whether_a_rig_fits(tmp_path, monkeypatch):
 
 
 def test_the_doctor_measures_a_single_ray_beside_the_rays_that_the_rig_has(tmp_path, monkeypatch):
-    monkeypatch.setattr("hilsim.diagnosis.machine.is_compiled", lambda _rig: True)
-    monkeypatch.setattr("hilsim.diagnosis.machine.RENDERED_S", 0.05)
+    monkeypatch.setattr("hilsim.cli.diagnosis.machine.is_compiled", lambda _rig: True)
+    monkeypatch.setattr("hilsim.cli.diagnosis.machine.RENDERED_S", 0.05)
     path = write_rig(tmp_path, ROOM.replace("sub_rays = 1\n", "").replace('name = "lidar"', 'name = "lidar"\nsub_rays = 7'))
 
     found = {finding.subject: finding for finding in examine(load_rig(path))}

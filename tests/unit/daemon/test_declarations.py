@@ -6,8 +6,8 @@ import pytest
 from hilsim.config.script import AddChange, RemoveChange, parse_change
 from hilsim.daemon.external.declarations import declared_changes
 from hilsim.errors import ConfigError
-from hilsim.external.messages import OBJECT_DTYPE, MessageKind, Shape, decode, encode
-from hilsim.scene.materials import DEFAULTS
+from hilsim.join.external.messages import OBJECT_DTYPE, MessageKind, Shape, decode, encode
+from hilsim.world.scene.materials import DEFAULTS
 
 
 def message(kind, *rows):

@@ -13,7 +13,7 @@ from hilsim.config.rig import load_rig
 from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.parts import RigClock, RigContext
 from hilsim.errors import ConfigError, LinkError
-from hilsim.external.messages import OBJECT_DTYPE, MessageKind, encode, poses_of
+from hilsim.join.external.messages import OBJECT_DTYPE, MessageKind, encode, poses_of
 from hilsim.telemetry.readings import Reading
 from tests.unit.external.test_specs import BOX, rig
 

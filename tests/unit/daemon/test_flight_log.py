@@ -3,14 +3,14 @@
 import pytest
 from structlog.testing import capture_logs
 
-from hilsim.autopilot.loop_setup import build_loop_setup, open_line
-from hilsim.autopilot.session import Reason, SessionState, SessionWord
-from hilsim.collision.contacts import Touching, TouchWord
 from hilsim.daemon.flight.log import FlightLog
 from hilsim.daemon.flight.vehicle import FlyingVehicle
-from hilsim.scene.world import build_world
+from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line
+from hilsim.fly.autopilot.session import Reason, SessionState, SessionWord
+from hilsim.fly.collision.contacts import Touching, TouchWord
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import build_live_pose
+from hilsim.world.scene.world import build_world
 from tests.flight import vehicle_spec
 from tests.unit.vehicle.vehicles import BARE
 

@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.autopilot.ground_stations.endpoints import Protocol
-from hilsim.autopilot.loop_setup import open_line
-from hilsim.autopilot.passing_state import Errors
-from hilsim.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
-from hilsim.collision.surroundings import look_around
 from hilsim.daemon.control_requests import parse_request, state_answer
 from hilsim.daemon.flight.link import rates_of, station_of
 from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
-from hilsim.links.addresses import RATES_HZ
-from hilsim.links.budget import LinkRates, plan_link
-from hilsim.links.line import Line, LineKind
+from hilsim.fly.autopilot.ground_stations.endpoints import Protocol
+from hilsim.fly.autopilot.loop_setup import open_line
+from hilsim.fly.autopilot.passing_state import Errors
+from hilsim.fly.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
+from hilsim.fly.collision.surroundings import look_around
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import plane
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.telemetry.readings import Reading
+from hilsim.transmit.links.addresses import RATES_HZ
+from hilsim.transmit.links.budget import LinkRates, plan_link
+from hilsim.transmit.links.line import Line, LineKind
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import build_live_pose
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import plane
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.flight import vehicle_spec
 from tests.unit.vehicle.vehicles import BARE
 

@@ -13,12 +13,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.daemon.sinks import follower
 from hilsim.daemon.sinks.follower import Follower, queue_slots
 from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, build_framing
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter

@@ -13,15 +13,15 @@ from hilsim.assembly.build import Scenery
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
 from hilsim.daemon.serial_devices.rangefinder import RangefinderDevice
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import fixed_track
-from hilsim.rangefinders.ld06 import Ld06Spec
-from hilsim.rangefinders.tfmini import TfminiSpec
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.fly.rangefinders.ld06 import Ld06Spec
+from hilsim.fly.rangefinders.tfmini import TfminiSpec
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import build_platform, live_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.cables import await_bytes
 from tests.unit.rangefinders.test_tfmini import parse
 

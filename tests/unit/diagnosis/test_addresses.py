@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
+from hilsim.cli.diagnosis.addresses import examine_addresses
 from hilsim.config.rig import load_rig
-from hilsim.diagnosis.addresses import examine_addresses
 from tests.support import ROOM, write_rig
 
 NETWORK = '[sensor.network]\nsource = "{source}"\nsource_ports = "{ports}"\n[sensor.web]\nport = {web}\n[metrics]\nport = 0\n'

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.diagnosis.autopilot import diagnose
-from hilsim.diagnosis.probe import PARAMETERS
-from hilsim.diagnosis.probe_result import Beat, Health, Link, ProbeResult, Stream, Text
-from hilsim.diagnosis.traffic import Instance, instances
-from hilsim.links.line import NETWORK, Line, LineKind
+from hilsim.cli.diagnosis.autopilot import diagnose
+from hilsim.cli.diagnosis.probe import PARAMETERS
+from hilsim.cli.diagnosis.probe_result import Beat, Health, Link, ProbeResult, Stream, Text
+from hilsim.cli.diagnosis.traffic import Instance, instances
 from hilsim.protocols.mavlink.message_names import _NAMES, message_name
+from hilsim.transmit.links.line import NETWORK, Line, LineKind
 
 USB = Link(path="/dev/serial/by-id/usb-px4", device="/dev/ttyACM0", lasting_name="/dev/serial/by-id/usb-px4", line=Line(LineKind.USB, 57_600))
 UART = Link(path="/dev/ttyUSB0", device="/dev/ttyUSB0", lasting_name="/dev/ttyUSB0", line=Line(LineKind.UART, 921_600))

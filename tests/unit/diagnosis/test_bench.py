@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from hilsim.cli.bench import bench
+from hilsim.cli.diagnosis import fleet, ray_speed
+from hilsim.cli.diagnosis.fleet import Fleet
+from hilsim.cli.diagnosis.ray_speed import RaySpeed
 from hilsim.daemon.streaming.pacing import SensorLoad
-from hilsim.diagnosis import fleet, ray_speed
-from hilsim.diagnosis.fleet import Fleet
-from hilsim.diagnosis.ray_speed import RaySpeed
 from tests.support import write_rig
 from tests.unit.diagnosis.test_fleet import trial
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from hilsim.cli.diagnosis import fleet
+from hilsim.cli.diagnosis.fleet import Fleet, FleetTrial, fleet_rig, measure_fleet, try_fleet
+from hilsim.cli.diagnosis.ray_speed import hills, ray_speeds, scan, town
 from hilsim.config.places import rig_path
 from hilsim.daemon.streaming.pacing import SensorLoad
-from hilsim.diagnosis import fleet
-from hilsim.diagnosis.fleet import Fleet, FleetTrial, fleet_rig, measure_fleet, try_fleet
-from hilsim.diagnosis.ray_speed import hills, ray_speeds, scan, town
 from hilsim.errors import ConfigError
-from hilsim.scene.world import SceneObject
+from hilsim.world.scene.world import SceneObject
 from tests.support import ROOM, write_rig
 
 CEPTON = ROOM.split("[[sensor]]")[0] + '[[sensor]]\nname = "front"\nprofile = "hr80t-like"\n'

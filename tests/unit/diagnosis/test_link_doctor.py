@@ -8,12 +8,12 @@ import tty
 
 import pytest
 
+from hilsim.cli.diagnosis import link as link_doctor
+from hilsim.cli.diagnosis.link import examine_link
 from hilsim.cli.doctor import link_end
-from hilsim.diagnosis import link as link_doctor
-from hilsim.diagnosis.link import examine_link
 from hilsim.errors import ConfigError, LinkError
-from hilsim.links.line import NETWORK, Line, LineKind
-from hilsim.links.serial_port import open_serial
+from hilsim.transmit.links.line import NETWORK, Line, LineKind
+from hilsim.transmit.links.serial_port import open_serial
 from tests.mavlink import heartbeat_bytes, packer
 
 ARMED = heartbeat_bytes(packer(1, 1), mode=113 | 128)

@@ -10,8 +10,8 @@ import pytest
 
 import hilsim
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
-from hilsim.geometry.poses import mounting
-from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.world.geometry.poses import mounting
+from hilsim.world.geometry.rotations import matrix_from_quaternion
 from tests.compiled import compiled_only
 from tests.depth import examples
 from tests.random_edits import RIG, random_edit, write_all_three

@@ -6,7 +6,7 @@ import pytest
 
 from hilsim.config.parse import collect_faults
 from hilsim.editing.routes import Snap, route, route_faults
-from hilsim.scene.object_specs import MotionSpec
+from hilsim.world.scene.object_specs import MotionSpec
 
 CORNER = [(0.0, 0.0, 0.0), (3.0, 0.0, 0.0), (3.0, 4.0, 0.0)]
 

@@ -8,14 +8,14 @@ from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import linear_track
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box, sphere
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.time_input import GpsSetting
 from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box, sphere
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.lidars import lidar_setting
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)

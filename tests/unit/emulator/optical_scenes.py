@@ -11,14 +11,14 @@ from hilsim.emulator.fused import trace
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.workspace import allocate_workspace
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import fixed_track
-from hilsim.scene.materials import Material
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.lidars import lidar_setting
 
 CODE_M = 0.002

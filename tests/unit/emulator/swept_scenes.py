@@ -7,11 +7,11 @@ from hilsim.emulator.fused import render_data_packets
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.workspace import EmulatorCount, allocate_workspace
 from hilsim.families.cepton.protocol.stdv import PointFlag, decode_stdv_points, read_stdv_header
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import fixed_track
-from hilsim.scene.world import build_world
 from hilsim.sensor.mirror import build_mirror, image_point
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.scene.world import build_world
 from tests.lidars import lidar_setting
 
 UTC_EPOCH_NS = 1_767_225_600_000_000_000

@@ -8,10 +8,10 @@ import pytest
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from, packet_start_ns, write_sequences_of
 from hilsim.emulator.truth import packets_with_truth
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
-from hilsim.geometry.poses import Pose
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import compiled_only
 from tests.unit.emulator.test_segments import SEQUENCE_NS, following, lidar
 

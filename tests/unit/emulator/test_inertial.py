@@ -11,11 +11,11 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.protocol.position import decode_imu
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw
-from hilsim.geometry.tracks import fixed_track, smooth_track
-from hilsim.scene.world import build_world
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import about_axis, from_roll_pitch_yaw
+from hilsim.world.geometry.tracks import fixed_track, smooth_track
+from hilsim.world.scene.world import build_world
 from tests.lidars import lidar_setting
 
 G = 9.80665

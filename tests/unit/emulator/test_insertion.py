@@ -13,14 +13,14 @@ from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, decode_
 from hilsim.families.velodyne.insertion import build_velodyne_unit
 from hilsim.families.velodyne.protocol.data import BLOCK_FLAG, DATA_PACKET_DTYPE, Product, ReturnMode, factory_bytes
 from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY, VLP_16_GEOMETRY, vls_128_geometry
-from hilsim.geometry.poses import Pose, extrinsics
-from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.response import Response
 from hilsim.sensor.specs import BeamSpec
+from hilsim.world.geometry.poses import Pose, extrinsics
+from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import COMPILED, compiled_only
 
 NO_NOISE = np.zeros((len(BYTE_CLASSES) + 1, len(RANGE_CLASSES_M) + 1))

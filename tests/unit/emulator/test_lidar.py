@@ -14,12 +14,12 @@ from hilsim.emulator.workspace import allocate_workspace
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.protocol.position import decode_position_packets
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.rotations import rotate
 from hilsim.sensor.echoes import COSINE, RETRO
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.encoder import RateJitterSpec
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import platform_state
+from hilsim.world.geometry.rotations import rotate
 from tests.compiled import COMPILED, compiled_only
 from tests.renderers import CpuRenderer, ReferenceRenderer
 

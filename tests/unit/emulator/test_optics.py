@@ -13,11 +13,7 @@ from hilsim.emulator.hits import GAP_SHIFT
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
 from hilsim.rng import Purpose
-from hilsim.scene.materials import DEFAULTS, Material
-from hilsim.scene.primitives import cylinder, sphere
-from hilsim.scene.world import SceneObject
 from hilsim.sensor.decimation import channel_rings, decimate_beams, decimate_rays
 from hilsim.sensor.echoes import COSINE, ECHO_DRAWS, ECHO_ENERGY, ENERGY, RANGE, RETRO
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
@@ -25,6 +21,10 @@ from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.specs import BeamSpec, DecimationSpec
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.materials import DEFAULTS, Material
+from hilsim.world.scene.primitives import cylinder, sphere
+from hilsim.world.scene.world import SceneObject
 from tests.compiled import compiled_only
 from tests.depth import examples
 from tests.renderers import CpuRenderer, ReferenceRenderer

@@ -14,15 +14,15 @@ from hilsim.families.ouster.protocol.geometry import column_angles_rad, points_m
 from hilsim.families.ouster.protocol.imu import decode_imu_packets
 from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
 from hilsim.families.ouster.setting import OusterSetting
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SunSpec
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import COMPILED, compiled_only
 from tests.lidars import lidar_setting
 from tests.renderers import CpuRenderer

@@ -13,10 +13,10 @@ from hilsim.emulator.truth import BackgroundLabel, BackgroundObject, Cause, pack
 from hilsim.families.cepton.protocol.stdv import PointFlag, decode_stdv_points
 from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.families.velodyne.protocol.data import decode_data_packets
-from hilsim.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from hilsim.sensor.mirror import MirrorSpec, SegmentSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.response import cepton_ratios, cepton_reflectivity, reflectivity_byte, velodyne_ratios
+from hilsim.world.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from tests.compiled import compiled_only
 from tests.renderers import CpuRenderer, ReferenceRenderer
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall
@@ -133,8 +133,8 @@ def test_light_that_passes_a_fence_meets_the_background_behind_it(upright):
 @compiled_only
 def test_sensors_see_the_same_with_a_captured_room_as_with_the_room_itself(upright):
     """A room whose wall is a sphere: the captured map is exact whatever the cell, so ranges must be those of the merged scene."""
-    from hilsim.scene.primitives import sphere  # noqa: PLC0415
-    from hilsim.scene.world import SceneObject  # noqa: PLC0415
+    from hilsim.world.scene.primitives import sphere  # noqa: PLC0415
+    from hilsim.world.scene.world import SceneObject  # noqa: PLC0415
 
     room = SceneObject(mesh=sphere(12.0, GREY, 0.0005))
     car = wall(6.0, GREY, y=(-1.5, 1.5), z=(-1.0, 1.0), angle_deg=20.0)

@@ -16,13 +16,13 @@ from hilsim.emulator.workspace import allocate_workspace
 from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import linear_track
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.vehicle.platform import build_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.compiled import compiled_only
 from tests.lidars import lidar_setting
 

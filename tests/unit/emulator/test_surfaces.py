@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from hilsim.emulator.truth import Cause, packets_with_truth
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import about_axis
-from hilsim.geometry.tracks import fixed_track
-from hilsim.render.surfaces import flaw_at, texture_noise
-from hilsim.scene.materials import DEFAULTS, wet
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.world import SceneObject
 from hilsim.sensor.echoes import ENERGY, MIRRORED, RANGE, RAY
 from hilsim.sensor.optics.false_alarms import SpuriousSpec
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import about_axis
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.render.surfaces import flaw_at, texture_noise
+from hilsim.world.scene.materials import DEFAULTS, wet
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.world import SceneObject
 from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import ahead, diffuse, level, still_lidar, wall, workspace_of
 

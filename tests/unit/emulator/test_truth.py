@@ -7,12 +7,12 @@ import pytest
 
 from hilsim.emulator.truth import Cause, Truth, allocate_truth, note_returns, packets_with_truth
 from hilsim.families.velodyne.protocol.data import decode_data_packets
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
 from hilsim.sensor.echoes import ECHO, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE, ReturnType
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.specs import DecimationSpec
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import conjugate, from_roll_pitch_yaw, rotate
 from tests.compiled import compiled_only
 from tests.renderers import CpuRenderer
 from tests.unit.emulator.optical_scenes import diffuse, level, still_lidar, wall, workspace_of

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.external.bodies import BodyCount, add_body, build_bodies, extend
-from hilsim.external.clock import SETTLING_NS, build_clock, note_arrival
-from hilsim.external.loop import ClockKind, LoopCount, build_receiver, take_message
-from hilsim.external.messages import HAS_RATES, HAS_VELOCITY, IS_HIDDEN, Fault, MessageKind, encode, poses_of
-from hilsim.external.recording import KeyRecorder, load_recording
-from hilsim.geometry.live_keys import UNSEEN_M, build_live_keys, live_pose
-from hilsim.geometry.rotations import about_axis
+from hilsim.join.external.bodies import BodyCount, add_body, build_bodies, extend
+from hilsim.join.external.clock import SETTLING_NS, build_clock, note_arrival
+from hilsim.join.external.loop import ClockKind, LoopCount, build_receiver, take_message
+from hilsim.join.external.messages import HAS_RATES, HAS_VELOCITY, IS_HIDDEN, Fault, MessageKind, encode, poses_of
+from hilsim.join.external.recording import KeyRecorder, load_recording
 from hilsim.vehicle.live import build_live_pose, live_state, write_state
+from hilsim.world.geometry.live_keys import UNSEEN_M, build_live_keys, live_pose
+from hilsim.world.geometry.rotations import about_axis
 
 MS = 1_000_000
 AHEAD_NS, MARGIN_NS = 14 * MS, 5 * MS

@@ -7,7 +7,7 @@ from hilsim.assembly.build import build_scenery
 from hilsim.assembly.external_scene import SPARE_SLOTS
 from hilsim.config.rig import load_rig
 from hilsim.errors import AssetError, ConfigError
-from hilsim.external.recording import KEY_DTYPE, key_records
+from hilsim.join.external.recording import KEY_DTYPE, key_records
 from hilsim.vehicle.platform import platform_state
 from tests.support import ROOM, write_rig
 

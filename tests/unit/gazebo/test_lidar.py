@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.editing import EditableWorld
-from hilsim.assets.sdf_objects import sdf_objects
-from hilsim.gazebo.lidar import Noise
-from hilsim.geometry.poses import Pose
-from hilsim.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS
-from hilsim.scene.world import build_world
-from hilsim.sdf.reading import read_sdf
-from hilsim.sdf.specs import SdfNoise
+from hilsim.join.gazebo.lidar import Noise
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.scene.world import build_world
+from hilsim.world.sdf.reading import read_sdf
+from hilsim.world.sdf.specs import SdfNoise
 from tests.unit.gazebo.worlds import box, lidars_of, scanner, thing
 
 AROUND = "<cylinder><radius>{}</radius><length>{}</length></cylinder>"

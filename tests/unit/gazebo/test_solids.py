@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from hilsim.assets.sdf_objects import sdf_objects
-from hilsim.gazebo.solids import containing, is_inside, reach_m
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import matrix_from_quaternion
-from hilsim.scene.specs import BUILT_IN_MATERIALS
-from hilsim.sdf.reading import read_sdf
+from hilsim.join.gazebo.solids import containing, is_inside, reach_m
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import matrix_from_quaternion
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS
+from hilsim.world.sdf.reading import read_sdf
 from tests.unit.gazebo.worlds import box, thing, world_text
 
 POSE = "1 -2 3 0.4 -0.3 2.0"

@@ -1,11 +1,11 @@
 """Worlds as text, and their lidars."""
 
-from hilsim.assets.sdf_carriages import sdf_carriages
-from hilsim.assets.sdf_objects import sdf_objects
-from hilsim.gazebo.lidar import GazeboLidar
-from hilsim.scene.specs import BUILT_IN_MATERIALS, SceneSpec
-from hilsim.scene.world import build_world
-from hilsim.sdf.reading import read_sdf
+from hilsim.join.gazebo.lidar import GazeboLidar
+from hilsim.world.assets.sdf_carriages import sdf_carriages
+from hilsim.world.assets.sdf_objects import sdf_objects
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS, SceneSpec
+from hilsim.world.scene.world import build_world
+from hilsim.world.sdf.reading import read_sdf
 
 
 def thing(name, geometry, pose="0 0 0 0 0 0", inner=""):

@@ -1,7 +1,7 @@
 """The coordinate systems of Cepton's AR note, its matrices as printed.
 
 Source: https://developer.cepton.com/blog/AR_simulator. The note names three systems: the lidar's (hilsim's sensor frame), WGPU's (hilsim's graphics
-frame, see ``geometry.frames``) and the world, "the final output space". It prints three matrices, and the formula that joins them is a picture that
+frame, see ``world.geometry.frames``) and the world, "the final output space". It prints three matrices, and the formula that joins them is a picture that
 is not in its text. What follows from the numbers:
 
 - ``T_coord`` takes (x, y, z) to (x, -z, y): a quarter turn about x, determinant 1. The lidar's and WGPU's axes, as the note names them, differ by
@@ -13,7 +13,7 @@ is not in its text. What follows from the numbers:
   would pitch in a frame of x forward, y up, z right.
 
 ``ground_only`` is their product in the order in which the note lists them, which is the only one in which all of them have a meaning: pitch and
-height in a y-up frame, where the note's shader leaves its points, then over to z-up. ``geometry.overlay_frames.ground_only_pose`` is what
+height in a y-up frame, where the note's shader leaves its points, then over to z-up. ``world.geometry.overlay_frames.ground_only_pose`` is what
 the note describes in words; hilsim uses that.
 """
 

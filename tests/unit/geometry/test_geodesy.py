@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.frames import frd_from_flu, ned_from_enu
-from hilsim.geometry.geodesy import HomeSpec, build_home, geodetic, geodetic_at
-from hilsim.geometry.rotations import from_roll_pitch_yaw, ned_from_frd, rotate, turned_by
+from hilsim.world.geometry.frames import frd_from_flu, ned_from_enu
+from hilsim.world.geometry.geodesy import HomeSpec, build_home, geodetic, geodetic_at
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw, ned_from_frd, rotate, turned_by
 
 FLATTENING = 1.0 / 298.257223563
 SEMI_MAJOR_M = 6_378_137.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hilsim.geometry.live_keys import build_live_keys, write_key, write_keys
+from hilsim.world.geometry.live_keys import build_live_keys, write_key, write_keys
 
 
 def test_keys_written_together_are_those_written_one_by_one():

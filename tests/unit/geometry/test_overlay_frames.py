@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.geometry.overlay_frames import ground_only_pose, matrix_from_pose
-from hilsim.geometry.poses import Pose, extrinsics, mounting
-from hilsim.geometry.rotations import matrix_from_quaternion
+from hilsim.world.geometry.overlay_frames import ground_only_pose, matrix_from_pose
+from hilsim.world.geometry.poses import Pose, extrinsics, mounting
+from hilsim.world.geometry.rotations import matrix_from_quaternion
 from tests.unit.geometry.ar_note import printed_pitch
 
 RIGHT, FORWARD, UP = (1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)

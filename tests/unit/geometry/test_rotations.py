@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
-from hilsim.geometry.frames import BODY_FROM_SENSOR, sensor_direction
-from hilsim.geometry.poses import Pose, extrinsics, mounting
-from hilsim.geometry.rotations import (
+from hilsim.world.geometry.frames import BODY_FROM_SENSOR, sensor_direction
+from hilsim.world.geometry.poses import Pose, extrinsics, mounting
+from hilsim.world.geometry.rotations import (
     about_axis,
     conjugate,
     from_roll_pitch_yaw,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw
-from hilsim.geometry.tracks import curved_track, fixed_track, linear_track, smooth_track, top_speed_mps, track_pose, track_state
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.rotations import about_axis, from_roll_pitch_yaw
+from hilsim.world.geometry.tracks import curved_track, fixed_track, linear_track, smooth_track, top_speed_mps, track_pose, track_state
 from tests.depth import examples
 
 SECOND = 1_000_000_000

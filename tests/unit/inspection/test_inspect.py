@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilsim.analysis.inspection.inspector import Inspector, inspect
-from hilsim.analysis.inspection.statistics import ClockLine, Spread
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.cepton.inspection import StdvPoints
 from hilsim.families.velodyne.inspection import VelodyneData, VelodynePosition
 from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.recognise import OtherKind
+from hilsim.read.analysis.inspection.inspector import Inspector, inspect
+from hilsim.read.analysis.inspection.statistics import ClockLine, Spread
 from tests.unit.conformance.streams import position_packets, vlp16
 
 FIELDS = ("host_stamp_ns", "source", "source_port", "destination", "destination_port", "payload", "link", "is_ethernet", "frame")

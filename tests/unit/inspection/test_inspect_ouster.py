@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from hilsim.analysis.inspection.inspector import inspect
-from hilsim.analysis.inspection.lines import Tone
-from hilsim.analysis.inspection.report import CaptureFacts, render_text
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.inspect import inspect as inspect_command
 from hilsim.families.ouster.inspection import OusterImu, OusterLidar
 from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.read.analysis.inspection.inspector import inspect
+from hilsim.read.analysis.inspection.lines import Tone
+from hilsim.read.analysis.inspection.report import CaptureFacts, render_text
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 

@@ -5,11 +5,11 @@ import math
 import pytest
 import velodyne_decoder
 
-from hilsim.analysis.conformance.checker import check
-from hilsim.analysis.inspection.inspector import inspect
 from hilsim.capture.pcap import CaptureFile
 from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.velodyne.recognition import VelodyneKind
+from hilsim.read.analysis.conformance.checker import check
+from hilsim.read.analysis.inspection.inspector import inspect
 
 VELODYNE = {
     "vlp16_strongest_gps.pcap": ("10.0.0.100", "VLP-16", 0x37, 599.1, 293, 57),

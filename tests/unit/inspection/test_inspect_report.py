@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from hilsim.analysis.inspection.inspector import inspect
-from hilsim.analysis.inspection.lines import Tone
-from hilsim.analysis.inspection.report import CaptureFacts, render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.inspection.inspector import inspect
+from hilsim.read.analysis.inspection.lines import Tone
+from hilsim.read.analysis.inspection.report import CaptureFacts, render_text, to_json
 from tests.unit.conformance.streams import vlp16
 
 FACTS = CaptureFacts(file="some file.pcap", format="PCAP", size_bytes=1_234_567, frames=700, notes=())

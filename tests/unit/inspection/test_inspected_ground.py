@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from hilsim.analysis.ground import Ground, Reason
-from hilsim.analysis.inspection.inspector import inspect
 from hilsim.capture.pcap import CaptureFile
+from hilsim.read.analysis.ground import Ground, Reason
+from hilsim.read.analysis.inspection.inspector import inspect
 from tests import commands
 from tests.grounds import WALLS, record_ground
 

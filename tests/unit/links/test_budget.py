@@ -3,8 +3,8 @@
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.links.budget import LinkRates, plan_link
-from hilsim.links.line import NETWORK, Line, LineKind
+from hilsim.transmit.links.budget import LinkRates, plan_link
+from hilsim.transmit.links.line import NETWORK, Line, LineKind
 
 
 def test_usb_carries_250_hz_whatever_its_baud_number():

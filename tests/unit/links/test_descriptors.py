@@ -7,10 +7,10 @@ import socket
 import numpy as np
 import pytest
 
-from hilsim.links.descriptors import Outcome, Readiness, allocate_waits, await_input, outcome_of, pass_on, receive
-from hilsim.links.line import SerialSpec
-from hilsim.links.serial_port import open_serial
 from hilsim.protocols.mavlink.frames import allocate_stream, next_frame, pending
+from hilsim.transmit.links.descriptors import Outcome, Readiness, allocate_waits, await_input, outcome_of, pass_on, receive
+from hilsim.transmit.links.line import SerialSpec
+from hilsim.transmit.links.serial_port import open_serial
 from hilsim.transmit.packet_queue import allocate_packet_queue, take, waiting
 from tests.mavlink import hil_sensor_bytes, mixture
 

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.links.endpoints import SerialEndpoint, TcpEndpoint, UdpEndpoint
-from hilsim.links.line import NETWORK, LineKind, SerialSpec
+from hilsim.transmit.links.endpoints import SerialEndpoint, TcpEndpoint, UdpEndpoint
+from hilsim.transmit.links.line import NETWORK, LineKind, SerialSpec
 from tests.cables import await_bytes
 
 

@@ -8,9 +8,9 @@ import termios
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.links.line import Line, LineKind, SerialSpec
-from hilsim.links.port_owners import port_holder, socket_holder
-from hilsim.links.serial_port import kind_of, open_serial
+from hilsim.transmit.links.line import Line, LineKind, SerialSpec
+from hilsim.transmit.links.port_owners import port_holder, socket_holder
+from hilsim.transmit.links.serial_port import kind_of, open_serial
 
 HOLD = "import os, sys; held = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY); print('held', flush=True); sys.stdin.read()"
 

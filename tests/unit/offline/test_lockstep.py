@@ -13,7 +13,7 @@ import pytest
 import hilsim
 from hilsim import Motion
 from hilsim.api.stepping import packets_of
-from hilsim.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, IS_HIDDEN, OBJECT_DTYPE, POSE_DTYPE, MessageKind, Shape, encode
+from hilsim.join.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, IS_HIDDEN, OBJECT_DTYPE, POSE_DTYPE, MessageKind, Shape, encode
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.offline.lockstep import Lockstep, LockstepSpec, _Recorder
 from hilsim.offline.lockstep_session import LockstepSession

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hilsim.assets.street.street import StreetLabel
 from hilsim.cli import cli
 from hilsim.config.rig import load_rig
 from hilsim.errors import ConfigError
-from hilsim.outputs.classes import STREET, classes_of_rig, nuscenes_indices, semantic_kitti_numbers
-from hilsim.scene.background_specs import BackgroundSpec
+from hilsim.show.outputs.classes import STREET, classes_of_rig, nuscenes_indices, semantic_kitti_numbers
+from hilsim.world.assets.street.street import StreetLabel
+from hilsim.world.scene.background_specs import BackgroundSpec
 from tests.compiled import compiled_only
 from tests.support import write_rig
 

@@ -9,10 +9,10 @@ import pytest
 
 from hilsim.api.packet import Packet
 from hilsim.assembly.shapes import Shape
-from hilsim.geometry.poses import Pose
-from hilsim.outputs.events import SceneShapes, SourceInfo
-from hilsim.outputs.foxglove_server import BACKLOG, FoxgloveServer
-from hilsim.outputs.scene import SceneChanges
+from hilsim.show.outputs.events import SceneShapes, SourceInfo
+from hilsim.show.outputs.foxglove_server import BACKLOG, FoxgloveServer
+from hilsim.show.outputs.scene import SceneChanges
+from hilsim.world.geometry.poses import Pose
 from tests.foxglove_client import FoxgloveClient
 
 CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
@@ -89,7 +89,7 @@ def test_a_burst_of_packets_far_beyond_the_backlog_reaches_a_client_that_reads()
 
 def test_packets_are_logged_in_groups_smaller_than_the_backlog_with_a_pause_behind_each(monkeypatch):
     pauses = []
-    monkeypatch.setattr("hilsim.outputs.foxglove_server.time.sleep", pauses.append)
+    monkeypatch.setattr("hilsim.show.outputs.foxglove_server.time.sleep", pauses.append)
     server = FoxgloveServer("127.0.0.1", 0, SourceInfo(name="test"))
     for number in range(BACKLOG):
         server.write(packet(number))

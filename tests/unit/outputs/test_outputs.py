@@ -18,21 +18,21 @@ from rosbags.highlevel import AnyReader
 
 import hilsim
 from hilsim.api.packet import Packet, read_capture
-from hilsim.assets.street.street import StreetLabel
 from hilsim.cli import cli
 from hilsim.config.classes_table import NUSCENES_NAMES
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.families.ouster.recognition import OusterKind
-from hilsim.geometry.poses import Pose
-from hilsim.outputs.bag import PacketBag, RosBag
-from hilsim.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
-from hilsim.outputs.events import OUTPUT_DTYPE, OutputScan, SourceInfo, first_time_ns, output_points
-from hilsim.outputs.kitti import KittiFolder
-from hilsim.outputs.making import make_output
-from hilsim.outputs.nuscenes import NuscenesFolder
-from hilsim.outputs.packets import read_packets
-from hilsim.outputs.ros import ros_typestore
-from hilsim.outputs.sources import utc_ns
+from hilsim.show.outputs.bag import PacketBag, RosBag
+from hilsim.show.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
+from hilsim.show.outputs.events import OUTPUT_DTYPE, OutputScan, SourceInfo, first_time_ns, output_points
+from hilsim.show.outputs.kitti import KittiFolder
+from hilsim.show.outputs.making import make_output
+from hilsim.show.outputs.nuscenes import NuscenesFolder
+from hilsim.show.outputs.packets import read_packets
+from hilsim.show.outputs.ros import ros_typestore
+from hilsim.show.outputs.sources import utc_ns
+from hilsim.world.assets.street.street import StreetLabel
+from hilsim.world.geometry.poses import Pose
 from tests.fuzz.corpus import ros2_bags
 from tests.support import write_rig
 from tests.unit.replay.streams import Recording
@@ -557,7 +557,7 @@ def test_a_bag_of_a_capture_has_a_turn_a_message_and_all_stamps_by_the_packets_c
 
 
 def test_packets_of_an_ouster_are_its_drivers_messages_and_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("hilsim.outputs.ros.recognise", {b"l": OusterKind.LIDAR, b"i": OusterKind.IMU}.get)
+    monkeypatch.setattr("hilsim.show.outputs.ros.recognise", {b"l": OusterKind.LIDAR, b"i": OusterKind.IMU}.get)
     bag = RosBag(tmp_path / "bag", SourceInfo(name="a"))
     for payload, stream in ((b"l", "lidar"), (b"i", "imu")):
         address = ("127.0.0.1", 7502)

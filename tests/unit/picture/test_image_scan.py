@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hilsim.analysis.picture.gathering import Gathered
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError, PacketError
 from hilsim.families.cepton.picture import ImageScan, first_image_scan
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag, encode_stdv_packet
+from hilsim.read.analysis.picture.gathering import Gathered
 
 PARITY, NO_RETURN = PointFlag.FRAME_PARITY, PointFlag.NO_RETURN
 

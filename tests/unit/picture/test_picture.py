@@ -8,7 +8,6 @@ from PIL import Image
 from scipy.spatial import cKDTree
 from velodyne_decoder import Config, Model, read_pcap
 
-from hilsim.analysis.picture.scales import check_picture_path, range_limits_m
 from hilsim.cli import cli
 from hilsim.errors import CaptureError, PacketError
 from hilsim.families.velodyne.picture import Scan, first_scan, nearest_firings
@@ -17,6 +16,7 @@ from hilsim.families.velodyne.protocol.data import BLOCK_FLAG, DATA_PACKET_DTYPE
 from hilsim.families.velodyne.protocol.geometry import HDL_32E_GEOMETRY
 from hilsim.families.velodyne.protocol.models import VLS_128
 from hilsim.families.velodyne.stream import stacked_packets
+from hilsim.read.analysis.picture.scales import check_picture_path, range_limits_m
 from tests.unit.background.recordings import write_capture
 
 CAPTURES = {

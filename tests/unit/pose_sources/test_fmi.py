@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hilsim.errors import AssetError
-from hilsim.geometry.rotations import roll_pitch_yaw_rad
-from hilsim.pose_sources.fmi import Fmu, FmuSpec, FmuVariables
+from hilsim.join.pose_sources.fmi import Fmu, FmuSpec, FmuVariables
+from hilsim.world.geometry.rotations import roll_pitch_yaw_rad
 
 pytest.importorskip("fmpy")
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

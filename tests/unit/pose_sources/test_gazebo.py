@@ -6,13 +6,13 @@ import threading
 import pytest
 
 from hilsim.errors import PacketError
-from hilsim.gazebo.specs import GazeboSpec
-from hilsim.gazebo.subscriber import Subscriber
-from hilsim.gazebo.transport import Transport
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.pose_sources.gazebo import gazebo_snapshot, gazebo_snapshots
+from hilsim.join.gazebo.specs import GazeboSpec
+from hilsim.join.gazebo.subscriber import Subscriber
+from hilsim.join.gazebo.transport import Transport
+from hilsim.join.pose_sources.gazebo import gazebo_snapshot, gazebo_snapshots
 from hilsim.protocols.gazebo import NamedPose, encode_poses
 from hilsim.protocols.protobuf import double, message, string, varint
+from hilsim.world.geometry.poses import Pose, mounting
 
 CAR = NamedPose("car", 8, mounting((1.0, 2.0, 3.0), (0.0, 0.0, 90.0)))
 CRATE = NamedPose("crate", 9, Pose(position_m=(4.0, 5.0, 6.0)))

@@ -8,8 +8,8 @@ import pytest
 from pymavlink.dialects.v20 import common
 
 from hilsim.errors import PacketError
-from hilsim.geometry.rotations import from_roll_pitch_yaw, roll_pitch_yaw_rad
-from hilsim.pose_sources.mavlink import MavlinkPoses, mavlink_snapshots
+from hilsim.join.pose_sources.mavlink import MavlinkPoses, mavlink_snapshots
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw, roll_pitch_yaw_rad
 from tests.mavlink import packer
 
 _HEADING = 0.6  # rad, clockwise from north

@@ -13,13 +13,13 @@ from mcap.writer import CompressionType, Writer
 
 from hilsim.cli.poses import _snapshots, _until, accepted
 from hilsim.errors import CaptureError, ConfigError, LinkError, PacketError
-from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
-from hilsim.pose_sources.osi import body_rates, osi_snapshot
-from hilsim.pose_sources.osi_sockets import datagrams, stream_messages
-from hilsim.pose_sources.osi_traces import read_trace, trace_kind
-from hilsim.pose_sources.snapshot import ObjectClass
+from hilsim.join.pose_sources.osi import body_rates, osi_snapshot
+from hilsim.join.pose_sources.osi_sockets import datagrams, stream_messages
+from hilsim.join.pose_sources.osi_traces import read_trace, trace_kind
+from hilsim.join.pose_sources.snapshot import ObjectClass
 from hilsim.protocols.osi import LIGHT_MPS, Reflection, decode_reflections, encode_reflections
 from hilsim.protocols.protobuf import double, message, varint
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from tests.unit.pose_sources.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
 
 

@@ -13,14 +13,14 @@ from click.testing import CliRunner
 import hilsim
 from hilsim.cli.poses import poses
 from hilsim.errors import ConfigError, LinkError
-from hilsim.external.messages import MessageKind, Shape, decode
+from hilsim.join.external.messages import MessageKind, Shape, decode
+from hilsim.join.pose_sources import relay as relaying
+from hilsim.join.pose_sources.osi import osi_snapshot
+from hilsim.join.pose_sources.relay import Relay, open_link
+from hilsim.join.pose_sources.snapshot import Motion, ObjectClass, Snapshot, TrackedObject
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.offline.lockstep import Lockstep, LockstepSpec
 from hilsim.offline.stepper import Stepper
-from hilsim.pose_sources import relay as relaying
-from hilsim.pose_sources.osi import osi_snapshot
-from hilsim.pose_sources.relay import Relay, open_link
-from hilsim.pose_sources.snapshot import Motion, ObjectClass, Snapshot, TrackedObject
 from hilsim.protocols.protobuf import double, message, varint
 from hilsim.testing.reservations import reserved_port
 from tests.unit.api.rigs import room

@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.geometry.poses import Pose
 from hilsim.protocols.gazebo import POINT_DTYPE, RayFan, laser_scan, point_cloud
+from hilsim.world.geometry.poses import Pose
 
 FAN = RayFan(
     horizontal_samples=5,

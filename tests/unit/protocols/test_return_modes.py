@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 from numba import config
 
-from hilsim.analysis.conformance.checker import check
-from hilsim.analysis.conformance.findings import Severity
-from hilsim.analysis.conformance.report import render_text
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli import cli
 from hilsim.families.velodyne.protocol.data import RETURNS_BY_MODE_BYTE, Return, ReturnMode
+from hilsim.read.analysis.conformance.checker import check
+from hilsim.read.analysis.conformance.findings import Severity
+from hilsim.read.analysis.conformance.report import render_text
 from hilsim.sensor.setup import ReturnModeName
 from tests.unit.background.recordings import write_capture
 from tests.unit.conformance.own_stream import emulate

@@ -6,16 +6,16 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import from_roll_pitch_yaw
-from hilsim.rangefinders.aim import rangefinder_rays
-from hilsim.rangefinders.ld06 import Ld06, Ld06Spec
-from hilsim.rangefinders.sf45 import Sf45Spec
-from hilsim.rangefinders.specs import ObstacleSpec
-from hilsim.rangefinders.tfmini import Tfmini, TfminiSpec
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.fly.rangefinders.aim import rangefinder_rays
+from hilsim.fly.rangefinders.ld06 import Ld06, Ld06Spec
+from hilsim.fly.rangefinders.sf45 import Sf45Spec
+from hilsim.fly.rangefinders.specs import ObstacleSpec
+from hilsim.fly.rangefinders.tfmini import Tfmini, TfminiSpec
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box, plane
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.renderers import CpuRenderer, cast
 from tests.unit.autopilot.scans import obstacle_values
 

@@ -6,10 +6,10 @@ import tomllib
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from hilsim.rangefinders.ld06 import Ld06
-from hilsim.rangefinders.registry import RANGEFINDERS, build_rangefinder, rangefinder_names
-from hilsim.rangefinders.sf45 import Sf45
-from hilsim.rangefinders.tfmini import Tfmini, TfminiSpec
+from hilsim.fly.rangefinders.ld06 import Ld06
+from hilsim.fly.rangefinders.registry import RANGEFINDERS, build_rangefinder, rangefinder_names
+from hilsim.fly.rangefinders.sf45 import Sf45
+from hilsim.fly.rangefinders.tfmini import Tfmini, TfminiSpec
 
 TABLE = """
 [[rangefinder]]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hilsim.fly.rangefinders.tfmini import Tfmini, TfminiSpec
 from hilsim.protocols.tfmini import TFMINI_FRAME_DTYPE, encode_tfmini
-from hilsim.rangefinders.tfmini import Tfmini, TfminiSpec
 
 SECOND_NS = 1_000_000_000
 

@@ -9,13 +9,13 @@ from threading import Thread
 
 import numpy as np
 
-from hilsim.geometry.live_keys import LivePlacement, build_live_keys, write_key
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import linear_track
-from hilsim.render.renderer import RaySlice
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.live_keys import LivePlacement, build_live_keys, write_key
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.render.renderer import RaySlice
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box, plane
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.renderers import CpuRenderer, cast
 
 COUNT = 400
@@ -73,7 +73,7 @@ def cast_together(renderer, expected):
 def main(backend, expected_path):
     """Cast and compare."""
     if backend == "cuda":
-        from hilsim.render.cuda import CudaRenderer  # noqa: PLC0415 - only this backend needs CUDA or its simulator
+        from hilsim.world.render.cuda import CudaRenderer  # noqa: PLC0415 - only this backend needs CUDA or its simulator
 
         renderer = CudaRenderer()
     else:

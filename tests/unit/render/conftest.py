@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import from_roll_pitch_yaw
-from hilsim.geometry.tracks import linear_track, smooth_track
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
+from hilsim.world.geometry.tracks import linear_track, smooth_track
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.primitives import box, plane
+from hilsim.world.scene.world import SceneObject, build_world
 
 SECOND = 1_000_000_000
 

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.render.truth import hit_normal
-from hilsim.scene.world import World
+from hilsim.world.render.truth import hit_normal
+from hilsim.world.scene.world import World
 
 
 @kernel

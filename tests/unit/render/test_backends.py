@@ -33,9 +33,9 @@ class Hopper:
 # Without a driver Numba cannot ask the GPU what it is; nothing else of the GPU is needed to compile for it.
 dispatcher.get_current_device = lambda: Hopper
 
-from hilsim.render.device_blocks import HostParts, StillBlock, cast_on_device, still_block
-from hilsim.render.traverse import closest_triangle
-from hilsim.scene.world import build_world
+from hilsim.world.render.device_blocks import HostParts, StillBlock, cast_on_device, still_block
+from hilsim.world.render.traverse import closest_triangle
+from hilsim.world.scene.world import build_world
 
 rows = float32[:, ::1]
 signature = (rows, int32[:, ::1], rows, int32, *[float32] * 7, int32[::1], int64)
@@ -98,7 +98,7 @@ def test_a_gpu_sees_the_same(expected):
 
 
 def test_the_cuda_renderer_says_that_it_needs_a_gpu():
-    code = "from numba import cuda; import sys; sys.exit(77) if cuda.is_available() else None; from hilsim.render.cuda import CudaRenderer; CudaRenderer()"
+    code = "from numba import cuda; import sys; sys.exit(77) if cuda.is_available() else None; from hilsim.world.render.cuda import CudaRenderer; CudaRenderer()"
     result = run("-c", code, NUMBA_ENABLE_CUDASIM="0")
     if result.returncode == 77:
         pytest.skip("this machine has a GPU: there is nothing to complain about")
@@ -110,7 +110,7 @@ def test_a_numba_cuda_that_cannot_compile_is_a_missing_device():
         "from numba import cuda\n"
         "def jit(body):\n    raise AttributeError(\"module 'numpy' has no attribute 'row_stack'\")\n"
         "cuda.jit = jit\n"
-        "from hilsim.render.cuda import CudaRenderer\nCudaRenderer()"
+        "from hilsim.world.render.cuda import CudaRenderer\nCudaRenderer()"
     )
     result = run("-c", code, NUMBA_ENABLE_CUDASIM="1")
     assert "DeviceError: must have a numba-cuda that compiles (pip install 'hilsim-lidar[cuda]'), got AttributeError: module 'numpy'" in result.stderr

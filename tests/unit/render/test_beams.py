@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
-from hilsim.render.cpu import cast_rays
-from hilsim.render.packets import NO_COSINE, cast_packets, packets_of
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.specs import SUB_RAY_COUNTS, BeamSpec
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.render.cpu import cast_rays
+from hilsim.world.render.packets import NO_COSINE, cast_packets, packets_of
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.depth import examples
 from tests.lidars import exact_signal
 from tests.renderers import ReferenceRenderer

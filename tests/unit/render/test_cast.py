@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilsim.compilation.jit import kernel
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import linear_track
-from hilsim.render.cpu import cast_rays
-from hilsim.scene.materials import DEFAULTS, Material
-from hilsim.scene.primitives import box, plane, sphere
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.render.cpu import cast_rays
+from hilsim.world.scene.materials import DEFAULTS, Material
+from hilsim.world.scene.primitives import box, plane, sphere
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.depth import examples
 from tests.renderers import CpuRenderer, Hits, ReferenceRenderer, cast
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.render.intersect import box_entry, plane_distance, reciprocal, triangle_distance
+from hilsim.world.render.intersect import box_entry, plane_distance, reciprocal, triangle_distance
 
 f = np.float32
 ROW = np.uintp(0)

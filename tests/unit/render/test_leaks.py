@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hilsim.geometry.poses import Pose
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.primitives import box, plane
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.meshes import join_meshes
 from tests.renderers import CpuRenderer, cast
 

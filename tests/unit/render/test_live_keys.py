@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.editing import EditableWorld
-from hilsim.geometry.live_keys import CURVE_RATIO, KEYS, UNSEEN_M, LivePlacement, build_live_keys, live_pose, live_sphere, write_key
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.rotations import about_axis
-from hilsim.geometry.tracks import curved_track, linear_track, track_state
-from hilsim.render.cpu import cast_many, cast_rays
-from hilsim.render.movers import mover_pose
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.live_keys import CURVE_RATIO, KEYS, UNSEEN_M, LivePlacement, build_live_keys, live_pose, live_sphere, write_key
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.rotations import about_axis
+from hilsim.world.geometry.tracks import curved_track, linear_track, track_state
+from hilsim.world.render.cpu import cast_many, cast_rays
+from hilsim.world.render.movers import mover_pose
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 
 MS = 1_000_000
 LEVEL = np.array((1.0, 0.0, 0.0, 0.0))

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import linear_track
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.renderers import CpuRenderer, cast
 from tests.unit.render.hits import hit_labels, hit_normals, hit_object_ids, hit_reflectivity
 

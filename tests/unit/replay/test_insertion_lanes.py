@@ -6,9 +6,9 @@ import pytest
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, Product, ReturnMode
 from hilsim.families.velodyne.protocol.geometry import VLP_16_GEOMETRY, vls_128_geometry
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import fixed_track
 from hilsim.replay.inserting.lanes import InsertionLanes
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import fixed_track
 from tests.compiled import compiled_only
 from tests.unit.emulator.test_insertion import packet, plate, velodyne, world
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.convert.command import convert
@@ -16,6 +14,8 @@ from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import cut_head, read_heads
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.protocols.recognise import recognise
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec

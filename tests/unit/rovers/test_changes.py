@@ -16,7 +16,7 @@ from hilsim.daemon.parts import RigContext
 from hilsim.daemon.precompile import kernel_needs
 from hilsim.daemon.rovers.part import Rovers
 from hilsim.errors import ConfigError
-from hilsim.scene.world import build_world
+from hilsim.world.scene.world import build_world
 
 MS = 1_000_000
 PERIOD_NS = 100 * MS

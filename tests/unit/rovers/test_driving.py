@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.rovers.driving import Buttons, DriveState, allocate_scan_memory, build_drive, move, scan, stand
-from hilsim.rovers.specs import RoverDriveSpec
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import box, plane
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.fly.rovers.driving import Buttons, DriveState, allocate_scan_memory, build_drive, move, scan, stand
+from hilsim.fly.rovers.specs import RoverDriveSpec
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import box, plane
+from hilsim.world.scene.world import SceneObject, build_world
 
 S = 1_000_000_000
 GROUND = SceneObject(mesh=plane((200.0, 200.0), DEFAULTS["concrete"]), placement=Pose())

@@ -13,8 +13,8 @@ from hilsim.config.changes import Changes
 from hilsim.config.rig import rig_of_table
 from hilsim.daemon.precompile import kernel_needs
 from hilsim.errors import ConfigError
-from hilsim.rovers.fleet import Error, RoverCount, allocate_fleet, drift_on, set_up
-from hilsim.rovers.specs import RoverDriftSpec, RoverDriveSpec, RoverLidarSpec, RoverNoiseSpec, RoverSpec
+from hilsim.fly.rovers.fleet import Error, RoverCount, allocate_fleet, drift_on, set_up
+from hilsim.fly.rovers.specs import RoverDriftSpec, RoverDriveSpec, RoverLidarSpec, RoverNoiseSpec, RoverSpec
 
 WALL_M = 10.0
 RIG = {

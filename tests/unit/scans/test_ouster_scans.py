@@ -6,8 +6,8 @@ import numpy as np
 
 from hilsim.capture.batches import gathered
 from hilsim.families.ouster.metadata_files import OusterMetadata
-from hilsim.scans.points import DECODED_DTYPE
-from hilsim.scans.streams import SensorStreams
+from hilsim.read.scans.points import DECODED_DTYPE
+from hilsim.read.scans.streams import SensorStreams
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream
 

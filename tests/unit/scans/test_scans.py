@@ -9,9 +9,9 @@ import hilsim
 from hilsim.api.packet import datagrams_of, read_capture
 from hilsim.capture.batches import gathered
 from hilsim.capture.pcap import CaptureFile
-from hilsim.scans.scan import IDENTITY_WXYZ, no_pose
-from hilsim.scans.streams import SensorStreams
-from hilsim.view.feed.store import ScanStore
+from hilsim.read.scans.scan import IDENTITY_WXYZ, no_pose
+from hilsim.read.scans.streams import SensorStreams
+from hilsim.show.view.feed.store import ScanStore
 
 RIGS = {
     "VLP-16": {"profile": "vlp16", "unit": "ideal"},

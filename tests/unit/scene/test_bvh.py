@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.scene import bvh
-from hilsim.scene.bvh import STACK_SIZE, build_tree
+from hilsim.world.scene import bvh
+from hilsim.world.scene.bvh import STACK_SIZE, build_tree
 
 
 def random_boxes(seed, count, size=1.0):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.scene.materials import DEFAULTS, Material
-from hilsim.scene.mesh import Mesh
+from hilsim.world.scene.materials import DEFAULTS, Material
+from hilsim.world.scene.mesh import Mesh
 from tests.meshes import areas_m2, join_meshes
 
 GRASS, WOOD = DEFAULTS["grass"], DEFAULTS["wood"]

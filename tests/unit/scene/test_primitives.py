@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.primitives import (
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.primitives import (
     box,
     capsule,
     capsule_triangles,

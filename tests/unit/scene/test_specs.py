@@ -6,9 +6,9 @@ import tomllib
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from hilsim.scene.object_specs import MeshSpec, MotionSpec, TerrainSpec, WaypointSpec
-from hilsim.scene.shape_specs import BoxSpec, CylinderSpec, PlaneSpec, SphereSpec
-from hilsim.scene.specs import BUILT_IN_MATERIALS, MaterialSpec, SceneSpec
+from hilsim.world.scene.object_specs import MeshSpec, MotionSpec, TerrainSpec, WaypointSpec
+from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec, PlaneSpec, SphereSpec
+from hilsim.world.scene.specs import BUILT_IN_MATERIALS, MaterialSpec, SceneSpec
 
 NAN = float("nan")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hilsim.scene.successive import SuccessiveWorlds
-from hilsim.scene.world import build_world
+from hilsim.world.scene.successive import SuccessiveWorlds
+from hilsim.world.scene.world import build_world
 
 S = 1_000_000_000
 

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import fixed_track, linear_track
-from hilsim.scene.materials import DEFAULTS
-from hilsim.scene.mesh import Mesh
-from hilsim.scene.primitives import box, plane, sphere
-from hilsim.scene.tiles import EDGE_MAX_M, LATTICE_PER_M, cut_long_edges, snap
-from hilsim.scene.world import SceneObject, build_world
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.scene.materials import DEFAULTS
+from hilsim.world.scene.mesh import Mesh
+from hilsim.world.scene.primitives import box, plane, sphere
+from hilsim.world.scene.tiles import EDGE_MAX_M, LATTICE_PER_M, cut_long_edges, snap
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.depth import examples
 
 GRASS, WOOD = DEFAULTS["grass"], DEFAULTS["wood"]

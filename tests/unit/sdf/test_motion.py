@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from hilsim.errors import AssetError
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.tracks import track_state
-from hilsim.sdf.motion import LEAP_NS, actor_track
-from hilsim.sdf.reading import read_sdf
-from hilsim.sdf.specs import SdfActor, SdfTrajectory, SdfWaypoint
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.tracks import track_state
+from hilsim.world.sdf.motion import LEAP_NS, actor_track
+from hilsim.world.sdf.reading import read_sdf
+from hilsim.world.sdf.specs import SdfActor, SdfTrajectory, SdfWaypoint
 
 OPEN = [(0.5, (0, 0, 0), (0, 0, 0)), (2.0, (3, 0, 0), (0, 0, 1.2)), (2.7, (3, 4, 1), (0, 0, 2.0)), (4.0, (-1, 5, 0.5), (0.2, -0.1, 2.4))]
 OPEN_THERE = """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hilsim.errors import AssetError
-from hilsim.sdf.reading import read_sdf
+from hilsim.world.sdf.reading import read_sdf
 
 LIDAR = """
 <sensor name="scanner" type="{kind}">

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.scene.materials import Material
 from hilsim.sensor.echoes import (
     ECHO,
     ECHO_COLUMNS,
@@ -27,6 +26,7 @@ from hilsim.sensor.echoes import (
     is_detected,
 )
 from hilsim.sensor.response import build_response, noise_sd_m, reflectivity_byte
+from hilsim.world.scene.materials import Material
 from tests.compiled import compiled_only
 
 THRESHOLD = 5.0e-5

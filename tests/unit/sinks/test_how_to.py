@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hilsim.capture.sinks.base import SentBatch, SinkFlow
 from hilsim.errors import CaptureError
-from hilsim.sinks.base import SentBatch, SinkFlow
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "add-an-output.md"
 

@@ -8,9 +8,10 @@ import subprocess
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sinks.base import SentBatch, SinkFlow
+from hilsim.capture.sinks.network_stack import NetworkStacks
+from hilsim.capture.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.config.rig import load_rig
 from hilsim.families.ouster.metadata_files import given_metadata
 from hilsim.families.ouster.protocol.metadata import metadata_document
@@ -19,9 +20,8 @@ from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE
 from hilsim.offline.record import record
 from hilsim.protocols.ethernet import build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.sinks.base import SentBatch, SinkFlow
-from hilsim.sinks.network_stack import NetworkStacks
-from hilsim.sinks.pcap import PcapSeriesSink, RecordSpec
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
 from tests.interop.ouster_judge import PYTHON, fault
 from tests.support import write_rig
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from hilsim.capture.pcap import CaptureFile
+from hilsim.capture.sinks.base import SentBatch, SinkFlow
+from hilsim.capture.sinks.pcap import PcapFileSink, PcapSeriesSink, RecordSpec
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE
 from hilsim.protocols.ethernet import build_framing
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.sinks.base import SentBatch, SinkFlow
-from hilsim.sinks.pcap import PcapFileSink, PcapSeriesSink, RecordSpec
 
 SECOND = 1_000_000_000
 UTC_NS = 1_800_000_000 * SECOND

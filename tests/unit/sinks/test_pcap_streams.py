@@ -9,10 +9,10 @@ import pytest
 
 from hilsim.capture.batches import PcapPieces
 from hilsim.capture.pcap import pcap_file_header
+from hilsim.capture.sinks.base import SentBatch, SinkFlow
+from hilsim.capture.sinks.pcap_streams import PcapStreams, StreamClient
 from hilsim.errors import ConfigError
 from hilsim.limits import PACKET_STREAMS
-from hilsim.sinks.base import SentBatch, SinkFlow
-from hilsim.sinks.pcap_streams import PcapStreams, StreamClient
 
 SIZE = 100
 RECORD = 16 + SIZE

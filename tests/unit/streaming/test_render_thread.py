@@ -14,11 +14,6 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import TransmitError
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.geometry.poses import Pose
-from hilsim.geometry.tracks import fixed_track
-from hilsim.scene.materials import Material
-from hilsim.scene.primitives import box
-from hilsim.scene.world import SceneObject, build_world
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.streaming.device_loop import PACKETS_TOGETHER
 from hilsim.streaming.render_state import Place, RenderCounter
@@ -27,6 +22,11 @@ from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import build_platform, live_platform
+from hilsim.world.geometry.poses import Pose
+from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.scene.materials import Material
+from hilsim.world.scene.primitives import box
+from hilsim.world.scene.world import SceneObject, build_world
 from tests.devices import Device
 from tests.lidars import lidar_setting
 from tests.rings import peek

@@ -8,14 +8,14 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
 from hilsim.errors import require
-from hilsim.geometry.frames import Vector
-from hilsim.geometry.tracks import PoseTrack
 from hilsim.vehicle.aerodynamics import MOTION_SIZE
 from hilsim.vehicle.contact import no_planes, plane_through
 from hilsim.vehicle.hold import Hold, HoldSpec, HoldState, build_hold, hold_command, hold_start
 from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, build_multirotor, legs_down, step
 from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wind import Wind, WindSpec, WindState, build_wind, wind_at, wind_from
+from hilsim.world.geometry.frames import Vector
+from hilsim.world.geometry.tracks import PoseTrack
 
 
 class FlightLog(NamedTuple):

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.rotations import from_roll_pitch_yaw
 from hilsim.vehicle.contact import plane_through
 from hilsim.vehicle.multirotor import MOST_STRIKE_SINE, build_multirotor, is_damaged, state_at, velocity_of
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import HOVER_COMMAND, HOVER_RADPS, changed, ground, run
 

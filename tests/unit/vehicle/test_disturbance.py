@@ -5,9 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.poses import mounting
-from hilsim.geometry.rotations import conjugate, multiply
-from hilsim.geometry.tracks import fixed_track, linear_track
 from hilsim.vehicle.disturbance import (
     _NEARLY_OPPOSED,
     DisturbanceSpec,
@@ -18,6 +15,9 @@ from hilsim.vehicle.disturbance import (
     position_keyframe,
 )
 from hilsim.vehicle.platform import build_platform, platform_state
+from hilsim.world.geometry.poses import mounting
+from hilsim.world.geometry.rotations import conjugate, multiply
+from hilsim.world.geometry.tracks import fixed_track, linear_track
 
 SPEC = DisturbanceSpec(amplitude_m=0.2, amplitude_deg=5.0, keyframe_interval_s=0.5, frequency_hz=1.3)
 INTERVAL_NS = 500_000_000

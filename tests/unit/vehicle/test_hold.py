@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.poses import Pose, mounting
-from hilsim.geometry.rotations import from_roll_pitch_yaw, rotate
-from hilsim.geometry.tracks import fixed_track, linear_track
 from hilsim.vehicle.hold import HoldSpec, build_hold, command_for
 from hilsim.vehicle.multirotor import build_multirotor, state_at, target_speed
 from hilsim.vehicle.specs import RotorSpec
 from hilsim.vehicle.wind import WindSpec
+from hilsim.world.geometry.poses import Pose, mounting
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw, rotate
+from hilsim.world.geometry.tracks import fixed_track, linear_track
 from tests.compiled import COMPILED, compiled_only
 from tests.unit.vehicle.flights import FlightSpec, simulate
 from tests.unit.vehicle.vehicles import BARE, HOVER_RADPS, G, changed, profile

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numba import config
 
-from hilsim.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
 from hilsim.vehicle import live
 from hilsim.vehicle.live import FARTHEST_NS, SLOTS, build_live_pose, live_motion, live_state, write_state
 from hilsim.vehicle.platform import live_platform, platform_state
+from hilsim.world.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
 
 MS = 1_000_000
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from hilsim.vehicle.aerodynamics import ORIENTATION, RATES, motion_derivative
 from hilsim.vehicle.contact import no_planes
 from hilsim.vehicle.multirotor import (
@@ -18,6 +17,7 @@ from hilsim.vehicle.multirotor import (
     target_speed,
     velocity_of,
 )
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
 from tests.compiled import COMPILED, compiled_only
 from tests.unit.vehicle.vehicles import BARE, CALM, HOVER_COMMAND, HOVER_RADPS, G, changed, profile, run
 

@@ -6,8 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.geodesy import HomeSpec, build_home
-from hilsim.geometry.rotations import from_roll_pitch_yaw
 from hilsim.rng import Purpose
 from hilsim.vehicle.aerodynamics import air_velocity
 from hilsim.vehicle.gps import FIX_3D, NO_FIX, UNKNOWN_COURSE, build_gps, gps_fix
@@ -25,6 +23,8 @@ from hilsim.vehicle.pressure import (
     temperature_c,
 )
 from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec
+from hilsim.world.geometry.geodesy import HomeSpec, build_home
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import COMPILED, compiled_only
 from tests.unit.vehicle.vehicles import G
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.geometry.frames import frd_from_flu
-from hilsim.geometry.rotations import from_roll_pitch_yaw
 from hilsim.vehicle.contact import MOST_PUSH_MPS2, no_planes, plane_through
 from hilsim.vehicle.imu import accelerometer, build_imu
 from hilsim.vehicle.multirotor import advance, build_multirotor, rates_of, state_at, velocity_of
 from hilsim.vehicle.sensor_specs import ImuSpec
+from hilsim.world.geometry.frames import frd_from_flu
+from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import BARE, CALM, HOVER_COMMAND, HOVER_RADPS, PROPULSION, G, changed, run
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hilsim.api.points import DECODED_DTYPE
-from hilsim.scans.scan import Scan
+from hilsim.read.scans.scan import Scan
 
 RINGS = 16
 

@@ -6,8 +6,8 @@ import aiohttp
 import msgspec
 from viser import _messages
 
-from hilsim.view.gate import Gate, listen, new_token
-from hilsim.view.serving import server_beside
+from hilsim.show.view.gate import Gate, listen, new_token
+from hilsim.show.view.serving import server_beside
 
 PROTOCOL = "viser-v1.1.1"
 

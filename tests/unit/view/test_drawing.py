@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hilsim.view.page.colours import MAPS, QUANTITIES, colours
-from hilsim.view.page.models import SceneModel, field_of_view, track_segments
-from hilsim.view.page.parts import joined, placed
-from hilsim.view.page.picking import describe, distance_m, pick
-from hilsim.view.page.strips import health_text, later_figures, latest, plain, sample
+from hilsim.show.view.page.colours import MAPS, QUANTITIES, colours
+from hilsim.show.view.page.models import SceneModel, field_of_view, track_segments
+from hilsim.show.view.page.parts import joined, placed
+from hilsim.show.view.page.picking import describe, distance_m, pick
+from hilsim.show.view.page.strips import health_text, later_figures, latest, plain, sample
 from tests.unit.view.feeds import points, scan
 
 NO_ORIGIN = np.zeros(3)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import hilsim
-from hilsim.view.page.editor import SceneEditor
-from hilsim.view.page.server import private_server
+from hilsim.show.view.page.editor import SceneEditor
+from hilsim.show.view.page.server import private_server
 from tests.support import write_rig
 from tests.unit.editing.test_session import RIG
 

@@ -15,7 +15,7 @@ from viser import _messages, _viser
 
 from hilsim.errors import TransmitError
 from hilsim.limits import VIEW_CLIENTS, VIEW_MESSAGES_A_SECOND
-from hilsim.view.gate import Gate, listen, new_token
+from hilsim.show.view.gate import Gate, listen, new_token
 from tests.unit.view.gates import PROTOCOL, admitted, camera, encoded, opened, origin, root, stream
 
 CAMERA = camera()

@@ -5,10 +5,10 @@ import time
 import numpy as np
 import pytest
 
-from hilsim.view.page.mapping import MapLayer
-from hilsim.view.page.page import Page
-from hilsim.view.page.picking import truth_rows
-from hilsim.view.page.server import private_server
+from hilsim.show.view.page.mapping import MapLayer
+from hilsim.show.view.page.page import Page
+from hilsim.show.view.page.picking import truth_rows
+from hilsim.show.view.page.server import private_server
 from tests.unit.view.feeds import MadeFeed
 
 

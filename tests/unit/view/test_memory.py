@@ -11,7 +11,7 @@ pytestmark = pytest.mark.alone
 _RUN = """
 import sys
 from pathlib import Path
-from hilsim.view.memory import return_large_arrays
+from hilsim.show.view.memory import return_large_arrays
 
 def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6

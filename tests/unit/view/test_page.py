@@ -13,11 +13,11 @@ from PIL import Image
 from viser import _messages
 
 from hilsim.limits import VIEW_POINTS, VIEW_TRIANGLES
-from hilsim.view.page.cameras import FIRST_PERSON, FOLLOW, FREE
-from hilsim.view.page.controls import ALL, LAST_SECONDS, ONE_SCAN
-from hilsim.view.page.models import SceneModel
-from hilsim.view.page.page import Page, screenshot
-from hilsim.view.page.server import private_server
+from hilsim.show.view.page.cameras import FIRST_PERSON, FOLLOW, FREE
+from hilsim.show.view.page.controls import ALL, LAST_SECONDS, ONE_SCAN
+from hilsim.show.view.page.models import SceneModel
+from hilsim.show.view.page.page import Page, screenshot
+from hilsim.show.view.page.server import private_server
 from tests.unit.view.feeds import MadeCapture, MadeFeed
 from tests.unit.view.gates import PROTOCOL, camera, encoded
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.view.page.parts import History, VoxelMap, joined, placed, rotation, thinned
+from hilsim.show.view.page.parts import History, VoxelMap, joined, placed, rotation, thinned
 from tests.unit.view.feeds import points, scan
 
 NO_ORIGIN = np.zeros(3)

@@ -6,7 +6,7 @@ import time
 import pytest
 import websockets.sync.client
 
-from hilsim.view.page.server import LoopEvent, private_server
+from hilsim.show.view.page.server import LoopEvent, private_server
 from tests.unit.view.gates import PROTOCOL, camera, encoded
 
 

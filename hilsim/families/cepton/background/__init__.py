@@ -9,16 +9,16 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.background.compensation import Compensation
-from hilsim.background.part import Advance, Batches, Counter, FoundSensor, GridSetting, MapSource, ReadableCapture, starts_with
 from hilsim.capture.batches import DatagramArrays
 from hilsim.errors import CaptureError
 from hilsim.families.cepton.background.points import add_points, build_image_plan, widen
 from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.protocols.recognise import PacketKind
-from hilsim.scene.background import Grid, ImageGrid
+from hilsim.read.background.compensation import Compensation
+from hilsim.read.background.part import Advance, Batches, Counter, FoundSensor, GridSetting, MapSource, ReadableCapture, starts_with
 from hilsim.sensor.specs import LidarSpec
+from hilsim.world.scene.background import Grid, ImageGrid
 
 _COLUMNS, _ROWS = 320, 160
 _EXTENT_STEP = 0.01

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.background.compensation import STANDING, Compensation, into_first_frame
-from hilsim.background.table import EMPTY, OUTSIDE, PACKETS, RETURNS, USED, CellTable, count_return, has_room
 from hilsim.capture.batches import DatagramArrays
 from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.families.cepton.protocol.stdv import POINT_UNIT_M, PointFlag, point_at, points_of
-from hilsim.scene.background import ImageGrid, image_cell
+from hilsim.read.background.compensation import STANDING, Compensation, into_first_frame
+from hilsim.read.background.table import EMPTY, OUTSIDE, PACKETS, RETURNS, USED, CellTable, count_return, has_room
+from hilsim.world.scene.background import ImageGrid, image_cell
 
 _NO_SURFACE = constant(PointFlag.NO_RETURN | PointFlag.NOISE | PointFlag.BLOCKED)
 _UNIT_MM = 1000.0 * POINT_UNIT_M
@@ -47,7 +47,7 @@ def build_image_plan(grid: ImageGrid, moved: Compensation = STANDING, epoch_ns: 
 def add_points(
     plan: ImagePlan, batch: DatagramArrays, is_chosen: npt.NDArray[np.bool_], first: int, table: CellTable, tally: npt.NDArray[np.int64]
 ) -> int:
-    """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as those of a ``background.part.Counter``."""
+    """Count the points of a batch's chosen STDV packets, from the ``first`` on; arguments and result as those of a ``read.background.part.Counter``."""
     slots, _, spill = table
     data = batch.data
     x_min, x_max, z_min, z_max = plan.edges

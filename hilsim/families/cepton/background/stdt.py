@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hilsim.background.part import Advance, FoundSensor, ReadableCapture
 from hilsim.capture.batches import sender_of
 from hilsim.errors import CaptureError
 from hilsim.families.cepton.background import stdt_library
+from hilsim.read.background.part import Advance, FoundSensor, ReadableCapture
 
 
 @contextmanager

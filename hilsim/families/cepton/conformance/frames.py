@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.cepton.conformance.stretch import Stretch
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 NONE = Rule(id="frames.none", severity=Severity.ERROR, packets=2)
 LENGTH = Rule(id="frames.length", severity=Severity.WARNING, packets=2)

@@ -2,10 +2,10 @@
 
 from struct import Struct
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.cepton.conformance.stretch import PointPacket
 from hilsim.families.cepton.protocol.stdv import POINT_SIZE, header_size, points_max, read_stdv_header
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 VERSION = Rule(id="stdv.version", severity=Severity.ERROR)
 SIZE = Rule(id="stdv.size", severity=Severity.ERROR)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.cepton.conformance.stamps import UTC_FROM_US
 from hilsim.families.cepton.protocol.info import INFO_PACKET_DTYPE, INFO_PACKET_SIZE, INFO_VERSION, SYNC_OFFSET, InfoPacket, read_info_packet
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 NONE = Rule(id="info.none", severity=Severity.NOTE, packets=1000)
 SIZE = Rule(id="info.size", severity=Severity.ERROR)

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.cepton.conformance.stretch import Stretch
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 CYCLE = Rule(id="lasers.cycle", severity=Severity.WARNING, packets=4)
 STEP = Rule(id="lasers.step", severity=Severity.WARNING, packets=4)

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import KEPT_PER_RULE, FindingLog, Rule, Severity
 from hilsim.families.cepton.conformance.stretch import NO_RETURN, SECOND, Stretch
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_UNIT_M
+from hilsim.read.analysis.conformance.findings import KEPT_PER_RULE, FindingLog, Rule, Severity
 
 NO_RETURN_RULE = Rule(id="points.no_return", severity=Severity.WARNING)
 ZERO = Rule(id="points.zero", severity=Severity.ERROR)

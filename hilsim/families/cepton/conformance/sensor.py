@@ -1,7 +1,5 @@
 """Check of one Cepton sensor, packet by packet."""
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
-from hilsim.analysis.conformance.part import SensorCheck
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.cepton.conformance.frames import FramesTopic
 from hilsim.families.cepton.conformance.headers import HeadersTopic
@@ -14,6 +12,8 @@ from hilsim.families.cepton.conformance.stretch import Before, PointPacket, form
 from hilsim.families.cepton.conformance.summary import CeptonSummary
 from hilsim.families.cepton.protocol.info import INFO_SIGNATURE
 from hilsim.families.cepton.protocol.stdv import STDV_SIGNATURE
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.read.analysis.conformance.part import SensorCheck
 
 OLDER = Rule(id="cepton.older", severity=Severity.WARNING)
 OTHER = Rule(id="cepton.other", severity=Severity.NOTE)

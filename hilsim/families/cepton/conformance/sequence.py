@@ -3,9 +3,9 @@
 from collections import OrderedDict
 from zlib import crc32
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.cepton.conformance.stretch import PointPacket
 from hilsim.families.cepton.protocol.stdv import POINT_SIZE, SEQUENCE_OFFSET
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 LOST = Rule(id="sequence.lost", severity=Severity.WARNING, packets=2)
 TIME = Rule(id="sequence.time", severity=Severity.ERROR, packets=2)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.cepton.conformance.stretch import PointPacket, Stretch
 from hilsim.families.cepton.protocol.stdv import STAMP_OFFSET
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 CHAIN = Rule(id="stamps.chain", severity=Severity.ERROR, packets=2)
 RANGE = Rule(id="stamps.range", severity=Severity.ERROR)

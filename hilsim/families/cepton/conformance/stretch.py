@@ -6,8 +6,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import Place
 from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, POINT_SIZE, PointFlag
+from hilsim.read.analysis.conformance.findings import Place
 
 SECOND, NO_RETURN = int(PointFlag.SECOND_RETURN), int(PointFlag.NO_RETURN)
 

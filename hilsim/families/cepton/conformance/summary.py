@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from hilsim.analysis.conformance.result import SensorSummary, known
+from hilsim.read.analysis.conformance.result import SensorSummary, known
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.histogram import Histogram
-from hilsim.analysis.scatter import Scatter
 from hilsim.families.ouster.comparison.blocks import LidarBlock
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
+from hilsim.read.analysis.comparison.histogram import Histogram
+from hilsim.read.analysis.scatter import Scatter
 
 GRIDS_NS = (10, 8)
 """Steps of the stamps of Rev 6 (firmware to 2.3) and Rev 7 units."""

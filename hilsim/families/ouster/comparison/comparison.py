@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hilsim.analysis.comparison.comparison import Comparison, asked_limits, make_row
 from hilsim.errors import CaptureError
 from hilsim.families.ouster.comparison.statistics import STATISTICS
 from hilsim.families.ouster.comparison.stream import OusterStatistics
 from hilsim.families.ouster.comparison.tolerances import MEASURED_MODE, OF_OLDER, OLDER_BEFORE, OUSTER_TOLERANCES
 from hilsim.families.ouster.protocol.profiles import FieldKind
+from hilsim.read.analysis.comparison.comparison import Comparison, asked_limits, make_row
 
 _OF_STEPS = ("columns.mean", "columns.sd", "columns.smallest", "columns.largest")
 

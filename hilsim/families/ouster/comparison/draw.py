@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from hilsim.analysis.comparison.comparison import Row
-from hilsim.analysis.comparison.draw import draw_noise, draw_outline, draw_ranges, draw_separations, draw_spacing, draw_title
-from hilsim.analysis.comparison.histogram import Histogram
 from hilsim.families.ouster.comparison.stream import OusterStatistics
+from hilsim.read.analysis.comparison.comparison import Row
+from hilsim.read.analysis.comparison.draw import draw_noise, draw_outline, draw_ranges, draw_separations, draw_spacing, draw_title
+from hilsim.read.analysis.comparison.histogram import Histogram
 
 _BINS = 60
 

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.histogram import Histogram
 from hilsim.families.ouster.comparison.blocks import LidarBlock
 from hilsim.families.ouster.protocol.profiles import FieldKind, Profile
+from hilsim.read.analysis.comparison.histogram import Histogram
 
 RANGE_CLASSES_M = ((1, 5), (5, 10), (10, 20), (20, 40), (40, 600))
 """Classes of range of the photons: from the first to before the second number; an echo from the near zone does not reach the detector whole."""

@@ -3,10 +3,10 @@
 from operator import attrgetter
 from typing import Any
 
-from hilsim.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, wasserstein
-from hilsim.analysis.comparison.statistics import NOISE, RANGES, RATE, REFLECTIVITY, SPACING
 from hilsim.families.ouster.comparison.columns import GRIDS_NS
 from hilsim.families.ouster.comparison.pixels import RANGE_CLASSES_M, PairStatistics
+from hilsim.read.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, wasserstein
+from hilsim.read.analysis.comparison.statistics import NOISE, RANGES, RATE, REFLECTIVITY, SPACING
 
 _steps: Distribution = attrgetter("columns.steps")
 _step_count: Count = attrgetter("columns.steps.total")

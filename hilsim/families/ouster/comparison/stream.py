@@ -5,9 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from hilsim.analysis.comparison.histogram import Histogram
-from hilsim.analysis.comparison.noise import NoiseStatistics
-from hilsim.analysis.comparison.part import SensorStatistics
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.comparison.blocks import LidarBlock
 from hilsim.families.ouster.comparison.columns import ColumnStatistics, FrameStatistics
@@ -23,6 +20,9 @@ from hilsim.families.ouster.protocol.recognition import read_header_field
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import Heads, PacketOrder, sent_packets
 from hilsim.protocols.recognise import recognise
+from hilsim.read.analysis.comparison.histogram import Histogram
+from hilsim.read.analysis.comparison.noise import NoiseStatistics
+from hilsim.read.analysis.comparison.part import SensorStatistics
 
 BLOCK_PACKETS = 32  # packets a turn of the smallest mode: a block has no packet of two turns
 _LINE = re.compile(r"OS-?\d-\d+")

@@ -4,8 +4,8 @@ No two captures of one product line with pixels were at hand, so a tolerance is 
 streams unlike any Ouster, and not those unlike one model. Statistics without such figures are not judged.
 """
 
-from hilsim.analysis.comparison.tolerance import Tolerance
 from hilsim.families.ouster.protocol.firmware import Firmware
+from hilsim.read.analysis.comparison.tolerance import Tolerance
 
 MEASURED_MODE = "1024x10"
 """Mode of the captures by which the steps of the columns are judged."""

@@ -1,11 +1,11 @@
 """Rules for Ouster streams: lidar packets with the sensor's metadata, and IMU packets of both forms."""
 
-from hilsim.analysis.conformance.part import Claim, ConformancePart
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.conformance.sensor import OusterCheck
 from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.protocols.recognise import recognise
+from hilsim.read.analysis.conformance.part import Claim, ConformancePart
 
 _NO_METADATA = OusterMetadata()
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import Place
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.points import stacked_payloads
 from hilsim.families.ouster.protocol.headers import COLUMNS, VALID_STATUS
@@ -15,6 +14,7 @@ from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.protocol.recognition import FORMS, Form
 from hilsim.families.ouster.stream import Heads, PacketOrder, Run, columns_seen, cut_head, read_heads
+from hilsim.read.analysis.conformance.findings import Place
 
 NS_PER_S = 1_000_000_000
 

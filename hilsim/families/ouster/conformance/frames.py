@@ -3,11 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.headers import COLUMNS, ENCODER_COUNTS, HEADERS, HeaderField
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, HeaderKind
 from hilsim.families.ouster.stream import Lost, frame_id_count, window_packets
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 MEASUREMENT_ID = Rule(id="ouster.measurement_id", severity=Severity.ERROR)
 STRADDLE = Rule(id="ouster.straddle", severity=Severity.ERROR)

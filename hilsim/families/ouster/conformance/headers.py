@@ -3,7 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.bits import read_bits
 from hilsim.families.ouster.protocol.firmware import FOOTER_SIZE, Footer
@@ -11,6 +10,7 @@ from hilsim.families.ouster.protocol.headers import COLUMNS, HEADERS, LIDAR_PACK
 from hilsim.families.ouster.protocol.lidar import footers_of
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.protocols.crc64 import CRC_SIZE
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 TYPE = Rule(id="ouster.type", severity=Severity.ERROR)
 SERIAL = Rule(id="ouster.serial", severity=Severity.ERROR)

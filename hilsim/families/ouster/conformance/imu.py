@@ -5,7 +5,6 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.protocol.bits import read_bits
 from hilsim.families.ouster.protocol.firmware import FOOTER_SIZE
@@ -15,6 +14,7 @@ from hilsim.families.ouster.protocol.lidar import footers_of
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.protocols.crc64 import CRC_SIZE
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 FORM = Rule(id="ouster.imu_form", severity=Severity.ERROR)
 PERIOD = Rule(id="ouster.imu_period", severity=Severity.ERROR, packets=4)

@@ -7,8 +7,8 @@ program, have others, for which a note is reported.
 import struct
 from collections.abc import Iterable
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 OWN = Rule(id="ouster.headers", severity=Severity.NOTE)
 TTL = Rule(id="ouster.ttl", severity=Severity.ERROR)

@@ -1,7 +1,5 @@
 """Check of one Ouster sensor, packet by packet."""
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.analysis.conformance.part import SensorCheck
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.conformance.block import LastPacket, form_block, last_packet
 from hilsim.families.ouster.conformance.frames import FramesTopic
@@ -19,6 +17,8 @@ from hilsim.families.ouster.protocol.recognition import FORMS, describe_fits
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import Lost, PacketOrder, sent_packets
 from hilsim.protocols.recognise import recognise
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.read.analysis.conformance.part import SensorCheck
 
 METADATA = Rule(id="ouster.metadata", severity=Severity.WARNING)
 SIZE = Rule(id="ouster.size", severity=Severity.ERROR)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.arrival import MOST_BURSTS, Arrival
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
+from hilsim.read.analysis.conformance.arrival import MOST_BURSTS, Arrival
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 BURST = Rule(id="ouster.burst", severity=Severity.ERROR, packets=100)
 TICK = Rule(id="ouster.tick", severity=Severity.ERROR, packets=100)

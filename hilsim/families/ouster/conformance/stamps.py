@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
-from hilsim.analysis.scatter import Scatter
 from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.firmware import Firmware
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.read.analysis.scatter import Scatter
 
 STAMP_ORDER = Rule(id="ouster.stamp_order", severity=Severity.ERROR)
 STAMP_GRID = Rule(id="ouster.stamp_grid", severity=Severity.ERROR)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from hilsim.analysis.conformance.result import SensorSummary, known
+from hilsim.read.analysis.conformance.result import SensorSummary, known
 
 
 @dataclass(frozen=True, kw_only=True)

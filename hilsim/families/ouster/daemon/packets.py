@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from hilsim.assembly.build import source_mac
-from hilsim.background.files.whole_file import replace_file
 from hilsim.config.script import SensorChange
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.changer import MadeChange
@@ -24,6 +23,7 @@ from hilsim.families.ouster.packets import own_clock_ns
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from hilsim.families.ouster.setting import OusterSetting
+from hilsim.read.background.files.whole_file import replace_file
 from hilsim.sensor.clock import device_from_rig
 
 _NS_PER_S = 1e9

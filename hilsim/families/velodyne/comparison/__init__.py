@@ -1,12 +1,12 @@
 """Statistics of streams of Velodyne sensors, and their differences."""
 
-from hilsim.analysis.comparison.part import ComparisonPart
 from hilsim.families.velodyne.comparison.comparison import compare
 from hilsim.families.velodyne.comparison.draw import draw_panels
 from hilsim.families.velodyne.comparison.statistics import STATISTICS
 from hilsim.families.velodyne.comparison.stream import BLOCK_PACKETS, begin
 from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.recognise import recognise
+from hilsim.read.analysis.comparison.part import ComparisonPart
 
 PART = ComparisonPart(
     statistics=STATISTICS,

@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.histogram import Histogram
-from hilsim.analysis.scatter import Scatter
 from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.protocol.data import BLOCKS
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG
+from hilsim.read.analysis.comparison.histogram import Histogram
+from hilsim.read.analysis.scatter import Scatter
 from hilsim.units import TURN_CDEG
 
 LARGEST_LAG = 3

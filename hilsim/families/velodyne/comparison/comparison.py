@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilsim.analysis.comparison.comparison import Comparison, asked_limits, make_row
-from hilsim.analysis.comparison.histogram import wasserstein
-from hilsim.analysis.comparison.tolerance import Tolerance
 from hilsim.families.velodyne.comparison.statistics import STATISTICS
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
 from hilsim.families.velodyne.comparison.tolerances import TOLERANCES
+from hilsim.read.analysis.comparison.comparison import Comparison, asked_limits, make_row
+from hilsim.read.analysis.comparison.histogram import wasserstein
+from hilsim.read.analysis.comparison.tolerance import Tolerance
 
 _RATES_APART_RATIO = 0.05  # settings differ by 60 rpm or more; one unit at 300 rpm was 1.4 % off on average
 _SAME_RANGES_M, _SAME_EMPTY_PERCENT = 0.3, 10.0  # halves of four captures: up to 0.18 m and 5.1 %; of any two captures 0.51 m and 20 % or more

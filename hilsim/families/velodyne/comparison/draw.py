@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.comparison import Row
-from hilsim.analysis.comparison.draw import COLOURS, draw_bars, draw_noise, draw_outline, draw_ranges, draw_separations, draw_spacing, draw_title
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
+from hilsim.read.analysis.comparison.comparison import Row
+from hilsim.read.analysis.comparison.draw import COLOURS, draw_bars, draw_noise, draw_outline, draw_ranges, draw_separations, draw_spacing, draw_title
 
 
 def draw_panels(axes: Any, streams: Sequence[StreamStatistics], rows: Mapping[str, Row]) -> None:

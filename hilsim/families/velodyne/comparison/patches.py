@@ -10,9 +10,9 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.histogram import Histogram
 from hilsim.families.velodyne.comparison.firings import Firings
 from hilsim.families.velodyne.comparison.grid import is_on_one_surface
+from hilsim.read.analysis.comparison.histogram import Histogram
 
 PATCH_FIRINGS = 12
 CLASSES = ((3, 10), (10, 20), (20, 40), (40, 70), (70, 100))

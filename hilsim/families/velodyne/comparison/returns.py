@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.comparison.histogram import Histogram
 from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.pairs import RANGE_BIN_MM, RANGE_BINS
+from hilsim.read.analysis.comparison.histogram import Histogram
 
 _FEWEST_OF_LASER = 50
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from operator import attrgetter
 
-from hilsim.analysis.comparison.statistic import Count, Statistic, number, percent
 from hilsim.families.velodyne.comparison.patches import CLASSES, PATCH_FIRINGS
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
+from hilsim.read.analysis.comparison.statistic import Count, Statistic, number, percent
 
 _returns: Count = attrgetter("edges.returns")
 _steps: Count = attrgetter("grid.steps")

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from hilsim.analysis.comparison.histogram import Histogram
 from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.protocol.models import STEP_TOLERANCE_US
 from hilsim.families.velodyne.stream import CLOCK_DOUBT_RATIO, whole_cycles
+from hilsim.read.analysis.comparison.histogram import Histogram
 
 _SHORTEST_STRETCH = 32
 _MOST_CYCLES = 100  # beyond that, a clock error of 300 ppm is indistinguishable from a wrong number of cycles

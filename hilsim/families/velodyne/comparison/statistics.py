@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hilsim.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, total_variation, wasserstein
-from hilsim.analysis.comparison.statistics import NOISE, RANGES, RATE, REFLECTIVITY, SPACING
 from hilsim.families.velodyne.comparison.signal_statistics import SIGNAL
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
 from hilsim.families.velodyne.pairs import PairCounts
+from hilsim.read.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, total_variation, wasserstein
+from hilsim.read.analysis.comparison.statistics import NOISE, RANGES, RATE, REFLECTIVITY, SPACING
 
 _increments: Distribution = attrgetter("azimuth.increments")
 _increment_count: Count = attrgetter("azimuth.increments.total")

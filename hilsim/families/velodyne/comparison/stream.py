@@ -4,9 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from hilsim.analysis.comparison.histogram import Histogram
-from hilsim.analysis.comparison.noise import CLASSES, NoiseStatistics
-from hilsim.analysis.comparison.part import SensorStatistics
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.comparison.azimuth import AzimuthStatistics
@@ -21,6 +18,9 @@ from hilsim.families.velodyne.pairs import PairCounts
 from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.stream import LastPacket, measured_model, packet_run, stacked_packets
+from hilsim.read.analysis.comparison.histogram import Histogram
+from hilsim.read.analysis.comparison.noise import CLASSES, NoiseStatistics
+from hilsim.read.analysis.comparison.part import SensorStatistics
 
 BLOCK_PACKETS = 1024
 _MOST_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 % from turn to turn

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hilsim.analysis.comparison.tolerance import Tolerance
+from hilsim.read.analysis.comparison.tolerance import Tolerance
 
 _CAPTURES = "public captures of a VLP-16 in strongest (600 and 1200 rpm) and dual mode"
 _SLOWEST_RPM = 450.0  # at 300 rpm neighbouring firings are half as far apart, one unit has half the byte noise, and one swings within a turn

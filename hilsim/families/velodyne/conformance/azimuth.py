@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
-from hilsim.analysis.scatter import Scatter
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.read.analysis.scatter import Scatter
 from hilsim.units import TURN_CDEG
 
 RANGE = Rule(id="azimuth.range", severity=Severity.ERROR)

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import Place
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.conformance.head_motion import Motion
 from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
 from hilsim.families.velodyne.stream import PacketRun
+from hilsim.read.analysis.conformance.findings import Place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.models import STEP_TOLERANCE_US
 from hilsim.families.velodyne.stream import CLOCK_DOUBT_RATIO, SeenTurn, UnsettledLoss, whole_cycles
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.units import HOUR_US
 
 RANGE = Rule(id="time.range", severity=Severity.ERROR)

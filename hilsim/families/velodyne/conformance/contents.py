@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 PACKET = Rule(id="returns.blank_packet", severity=Severity.WARNING, packets=3)
 COPIED = Rule(id="returns.copied", severity=Severity.ERROR, packets=2)

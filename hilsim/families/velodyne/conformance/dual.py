@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.pairs import RANGE_BIN_MM, PairCounts
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 AZIMUTH = Rule(id="dual.azimuth", severity=Severity.ERROR)
 ORDER = Rule(id="dual.order", severity=Severity.ERROR, packets=20)

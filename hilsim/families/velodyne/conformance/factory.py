@@ -6,10 +6,10 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.velodyne.protocol.data import Product, ReturnMode
 from hilsim.families.velodyne.protocol.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, Model, identify_model, vls_128_variant
 from hilsim.families.velodyne.recognition import is_first_hdl_64e
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 
 def _listed(modes: Iterable[ReturnMode]) -> str:

@@ -11,13 +11,13 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.protocol.data import DATA_PORT
 from hilsim.families.velodyne.protocol.models import HDL_32E, Model
 from hilsim.families.velodyne.protocol.position import POSITION_PORT
 from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_POSITION_STYLE
 from hilsim.protocols.ethernet import HEADER_SIZE, LinkStyle
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 OWN = Rule(id="header.own", severity=Severity.NOTE)
 MAC = Rule(id="header.mac", severity=Severity.WARNING, packets=2)

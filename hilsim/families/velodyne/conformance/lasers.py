@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK
 from hilsim.families.velodyne.protocol.models import BY_NAME, Model
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 DEAD = Rule(id="returns.dead_laser", severity=Severity.WARNING, packets=84)
 CONSTANT = Rule(id="returns.constant_laser", severity=Severity.ERROR, packets=10)

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.conformance.head_motion import LEAP_CDEG
 from hilsim.families.velodyne.conformance.repeats import RepeatsTopic
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 MOTION = Rule(id="azimuth.motion", severity=Severity.ERROR, packets=2)
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import PositionBlock
 from hilsim.families.velodyne.protocol.position import NMEA_OFFSET, NMEA_SIZE
 from hilsim.families.velodyne.protocol.steps import wrapped_us
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.sensor.specs import PpsState
 from hilsim.units import NS_PER_S
 

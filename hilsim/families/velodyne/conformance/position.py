@@ -3,12 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import PositionBlock
 from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.protocol.position import IMU_OFFSET, IMU_SIZE
 from hilsim.families.velodyne.protocol.steps import wrapped_us
 from hilsim.families.velodyne.stream import stamp_steps_us
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.units import HOUR_US
 
 ZERO = Rule(id="position.zero", severity=Severity.ERROR)

@@ -6,10 +6,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.conformance.contents import COPIED
 from hilsim.families.velodyne.protocol.data import BLOCKS
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 LOOP = Rule(id="stream.loop", severity=Severity.WARNING, packets=32)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.models import Model
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 EVEN = Rule(id="returns.even", severity=Severity.ERROR, packets=10)
 GRID = Rule(id="returns.grid", severity=Severity.ERROR, packets=10)

@@ -4,8 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Place
-from hilsim.analysis.conformance.part import SensorCheck
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.conformance.azimuth import AzimuthTopic
 from hilsim.families.velodyne.conformance.blocks import DataBlock, PositionBlock, frame_numbers, host_stamps, stack_position
@@ -28,6 +26,8 @@ from hilsim.families.velodyne.protocol.data import DATA_PACKET_SIZE, DATA_PORT
 from hilsim.families.velodyne.protocol.models import VLP_16
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE, POSITION_PORT
 from hilsim.families.velodyne.stream import LastPacket, packet_run, stacked_packets
+from hilsim.read.analysis.conformance.findings import FindingLog, Place
+from hilsim.read.analysis.conformance.part import SensorCheck
 
 BLOCK_PACKETS = 1024
 _FEWEST_FOR_MEDIAN = 15

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.arrival import MOST_BURSTS, Arrival
-from hilsim.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.conformance.head_motion import is_whole
+from hilsim.read.analysis.conformance.arrival import MOST_BURSTS, Arrival
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 REWRITTEN = Rule(id="spacing.rewritten", severity=Severity.NOTE)
 BURST = Rule(id="spacing.burst", severity=Severity.ERROR, packets=100)

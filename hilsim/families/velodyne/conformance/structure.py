@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hilsim.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 STREAM_OTHER = Rule(id="stream.other", severity=Severity.NOTE)
 DATA_SIZE = Rule(id="data.size", severity=Severity.ERROR)

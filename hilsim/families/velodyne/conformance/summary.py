@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from hilsim.analysis.conformance.result import SensorSummary, known
 from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.families.velodyne.protocol.position import PPS_WORDS
+from hilsim.read.analysis.conformance.result import SensorSummary, known
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from typing import Any
 import structlog
 
 from hilsim.assembly.build import source_mac
-from hilsim.background.files.whole_file import replace_file
 from hilsim.config.script import SensorChange
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.redirecting import redirect
@@ -32,6 +31,7 @@ from hilsim.families.velodyne.protocol.web_interface import (
     status_document,
 )
 from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.read.background.files.whole_file import replace_file
 from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.head import head_turns, mean_rate_rpm
 from hilsim.sensor.specs import PpsState

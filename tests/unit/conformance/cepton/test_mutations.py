@@ -5,8 +5,8 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
 from tests.unit.conformance.cepton.streams import EPOCH_US, INFO, datagrams, stream
 
 SECOND, NO_RETURN, PARITY = 0x10, 0x20, 0x04

@@ -4,15 +4,15 @@ import dataclasses
 
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
-from hilsim.analysis.conformance.report import render_text, to_json
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.families.cepton.setting import CeptonSetting
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
+from hilsim.read.analysis.conformance.report import render_text, to_json
 from hilsim.sensor.specs import ClockSetting
 from tests.compiled import compiled_only
 from tests.unit.conformance.cepton.streams import datagrams, stream

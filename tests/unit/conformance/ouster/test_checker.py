@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 import hilsim
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
 from hilsim.cli.verify import verify as verify_command
 from hilsim.families.ouster.metadata_files import OusterMetadata
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilsim.analysis.conformance.checker import StreamChecker
-from hilsim.analysis.conformance.findings import Severity
 from hilsim.capture.pcap import CaptureFile
 from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.families.ouster.protocol.firmware import Footer
@@ -15,6 +13,8 @@ from hilsim.families.ouster.protocol.imu import ACCEL_GYRO_NMEA, encode_imu_meas
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.protocol.recognition import FORMS
 from hilsim.protocols.crc64 import crc64
+from hilsim.read.analysis.conformance.checker import StreamChecker
+from hilsim.read.analysis.conformance.findings import Severity
 from tests.ouster_sensors import header_of, sensor
 from tests.ouster_streams import SOURCE, lidar_payloads, stream
 

@@ -13,11 +13,11 @@ from hilsim.capture.batches import PcapPieces
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.script import parse_change
 from hilsim.errors import CaptureError
-from hilsim.view.feed import daemon_feed
-from hilsim.view.feed.capture_feed import CaptureFeed
-from hilsim.view.feed.listen_feed import ListenFeed
-from hilsim.view.feed.mirror import lasting
-from hilsim.view.sources import mounts_of
+from hilsim.show.view.feed import daemon_feed
+from hilsim.show.view.feed.capture_feed import CaptureFeed
+from hilsim.show.view.feed.listen_feed import ListenFeed
+from hilsim.show.view.feed.mirror import lasting
+from hilsim.show.view.sources import mounts_of
 
 SOURCE = "127.0.1.201"
 

@@ -5,8 +5,8 @@ import pytest
 
 from hilsim.api.points import DECODED_DTYPE
 from hilsim.errors import ConfigError
-from hilsim.scans.scan import Scan
-from hilsim.view.feed.growing_map import GrowingMap, placed
+from hilsim.read.scans.scan import Scan
+from hilsim.show.view.feed.growing_map import GrowingMap, placed
 
 QUARTER = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))
 """A quarter turn about z."""

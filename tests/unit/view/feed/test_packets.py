@@ -4,8 +4,8 @@ import numpy as np
 
 from hilsim.api.packet import read_capture
 from hilsim.capture.batches import CaptureBatches
-from hilsim.view.feed import packets as module
-from hilsim.view.feed.packets import LatestPackets
+from hilsim.show.view.feed import packets as module
+from hilsim.show.view.feed.packets import LatestPackets
 
 
 def test_packets_are_those_of_the_capture_with_their_headers(capture):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.view.feed.platform_poses import PlatformPoses
-from hilsim.view.feed.series import MOST_SERIES, Series, quantile
+from hilsim.show.view.feed.platform_poses import PlatformPoses
+from hilsim.show.view.feed.series import MOST_SERIES, Series, quantile
 
 BOUNDS = [0.001, 0.002, 0.004]
 

@@ -1,0 +1,1 @@
+"""Vehicles that fly and drive: their controllers, collisions, range sensors and rovers."""

@@ -1,0 +1,138 @@
+"""The keys of a rig's range sensors: common part of all on a serial port, and messages computed from a lidar's scan.
+
+Unless another source is named, limits are the vendors': Benewake's SJ-PM-TFmini-T-01 A03, LightWare's SF45/B command list, InnoMaker's page of the LD06.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hilsim.errors import require
+from hilsim.transmit.links.line import SerialSpec
+from hilsim.world.geometry.frames import Vector
+
+ZERO: Vector = (0.0, 0.0, 0.0)
+FARTHEST_CM = 65_533
+"""Largest ``max_distance`` of a message: one more means free, and 65535 unknown."""
+
+Orientation = Literal[
+    "forward", "forward_right", "right", "backward_right", "backward", "backward_left", "left", "forward_left", "up", "down"
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangefinderSpec(SerialSpec):
+    """Common part of range sensors on a serial port.
+
+    Attributes:
+        mount_position_m: Position in the platform's frame (x forward, y left, z up).
+        mount_rotation_deg: Roll, pitch, yaw in that frame; with zeros it faces forward, and a scanner's plane is horizontal.
+        range_min_m: Smallest reported range.
+        range_max_m: Largest reported range.
+        range_noise_m: Standard deviation of the range noise.
+    """
+
+    mount_position_m: Vector = ZERO
+    mount_rotation_deg: Vector = ZERO
+    range_min_m: float
+    range_max_m: float
+    range_noise_m: float = 0.0
+
+    @property
+    def range_code_max_m(self) -> float:
+        """Largest range that the sensor's format can represent."""
+        raise NotImplementedError
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Yield each rule as a condition and its error message."""
+        yield from super().rules()
+        yield all(map(math.isfinite, self.mount_position_m)), f"mount_position_m must be finite, got {self.mount_position_m}"
+        yield all(map(math.isfinite, self.mount_rotation_deg)), f"mount_rotation_deg must be finite, got {self.mount_rotation_deg}"
+        yield (
+            0.0 <= self.range_min_m < self.range_max_m <= self.range_code_max_m,
+            f"range_min_m and range_max_m must be 0 <= min < max <= {self.range_code_max_m:g}, got {self.range_min_m} and {self.range_max_m}",
+        )
+        yield 0.0 <= self.range_noise_m <= 1.0, f"range_noise_m must be 0 to 1, got {self.range_noise_m}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanMessageSpec:
+    """Common part of the two MAVLink messages computed from a lidar's scan.
+
+    Attributes:
+        sensor: Name of the lidar.
+        rate_hz: Messages per second; both autopilots ignore a message older than 0.5 s.
+        range_min_m: Minimum range.
+        range_max_m: Maximum range.
+    """
+
+    sensor: str
+    rate_hz: float = 15.0
+    range_min_m: float = 0.5
+    range_max_m: float = 100.0
+
+    def __post_init__(self) -> None:
+        require(*self.rules())
+
+    @property
+    def min_cm(self) -> int:
+        """Minimum range in the message's unit."""
+        return round(self.range_min_m * 100.0)
+
+    @property
+    def max_cm(self) -> int:
+        """Maximum range in the message's unit."""
+        return round(self.range_max_m * 100.0)
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Yield each rule as a condition and its error message."""
+        yield bool(self.sensor), "sensor must not be empty"
+        yield 4.0 <= self.rate_hz <= 50.0, f"rate_hz must be 4 to 50, got {self.rate_hz}"
+        farthest_m = FARTHEST_CM / 100.0
+        yield (
+            0.0 <= self.range_min_m < self.range_max_m <= farthest_m,
+            f"range_min_m and range_max_m must be 0 <= min < max <= {farthest_m:g}, got {self.range_min_m} and {self.range_max_m}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObstacleSpec(ScanMessageSpec):
+    """OBSTACLE_DISTANCE computed from a lidar's scan.
+
+    Attributes:
+        low_m: Lower end of the height band, relative to the vehicle.
+        high_m: Upper end of the height band, relative to the vehicle.
+    """
+
+    low_m: float = -0.5
+    high_m: float = 0.5
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Yield each rule as a condition and its error message."""
+        yield from super().rules()
+        yield (
+            -1000.0 <= self.low_m < self.high_m <= 1000.0,
+            f"low_m and high_m must be -1000 <= low < high <= 1000, got {self.low_m} and {self.high_m}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistanceSensorSpec(ScanMessageSpec):
+    """DISTANCE_SENSOR computed from a lidar's scan.
+
+    Attributes:
+        orientation: Direction of the message's beam in the body; the autopilot's RNGFND or SENS parameter must be equal.
+        width_deg: Full angle of the cone whose nearest return is reported.
+        sensor_id: Sensor id in the message.
+    """
+
+    orientation: Orientation = "forward"
+    width_deg: float = 5.0
+    sensor_id: int = 0
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Yield each rule as a condition and its error message."""
+        yield from super().rules()
+        yield 0.1 <= self.width_deg <= 90.0, f"width_deg must be 0.1 to 90, got {self.width_deg}"
+        yield 0 <= self.sensor_id <= 255, f"sensor_id must be 0 to 255, got {self.sensor_id}"

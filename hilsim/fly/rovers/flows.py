@@ -1,0 +1,34 @@
+"""Flows of a rover: sources and destinations of its packets."""
+
+from typing import NamedTuple
+
+from hilsim.fly.rovers.specs import RoverSpec
+from hilsim.protocols.ethernet import PLAIN_STYLE, Framing, build_framing, mac_of
+from hilsim.protocols.flow_key import FlowKey
+from hilsim.protocols.rover import LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
+
+_SOURCE_MAC = "02:00:00:00:00:02"
+FLOW_PORTS = {"pose": POSE_PORT, "lidar": LIDAR_PORT, "telemetry": TELEMETRY_PORT}
+"""Ports of rover 0's flows, in the order of ``fly.rovers.fleet.Row``."""
+
+
+class RoverFlow(NamedTuple):
+    """One of a rover's flows.
+
+    Attributes:
+        name: Name, unique within a rig.
+        key: Addresses and ports.
+        framing: Framing in a capture.
+    """
+
+    name: str
+    key: FlowKey
+    framing: Framing
+
+
+def rover_flow(rover: RoverSpec, label: str) -> RoverFlow:
+    """Flow of a rover for one of the labels of ``FLOW_PORTS``."""
+    port, network = FLOW_PORTS[label] + rover.number, rover.network
+    key = FlowKey(network.source, port, network.destination, port)
+    framing = build_framing(PLAIN_STYLE, key, source_mac=_SOURCE_MAC, destination_mac=mac_of(network.destination, broadcast=False))
+    return RoverFlow(f"{rover.name}/{label}", key, framing)

@@ -1,0 +1,1 @@
+"""Other simulators and sources of poses."""

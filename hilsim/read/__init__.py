@@ -1,0 +1,1 @@
+"""Streams and captures, read: points, scans, measures and maps of places."""

@@ -1,0 +1,1 @@
+"""Views, and files and streams for other programs."""

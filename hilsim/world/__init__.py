@@ -1,0 +1,1 @@
+"""What a sensor sees, and how rays find it."""
