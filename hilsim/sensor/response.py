@@ -40,7 +40,7 @@ _SATURATED, _NOISE = constant(ReturnFlag.SATURATED), constant(ReturnFlag.NOISE)
 class Response(NamedTuple):
     """Kernel-side response; the fields are explained in ``LidarSpec`` and ``DetectorSpec``.
 
-    ``grid`` is the step of distance codes before correction; ``code_max`` is the largest distance that packets can represent; ``is_cepton``
+    ``grid`` is the step of distance codes before correction; ``code_max`` is the largest distance that packets can represent; ``has_linear_scale``
     selects the scale of reflectivities; ``saturation_energy`` is infinite and ``doubt_energy`` 0 where nothing is flagged. All fields are scalars: an array would be reference-counted, by an atomic instruction, in each of the calls below.
     """
 
@@ -56,7 +56,7 @@ class Response(NamedTuple):
     merge_distance_m: float
     diffuse_max: int
     code_max: int
-    is_cepton: bool
+    has_linear_scale: bool
     saturation_energy: float
     doubt_energy: float
     seed: np.uint64
@@ -80,7 +80,7 @@ def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
         merge_distance_m=detector.merge_distance_m,
         diffuse_max=detector.diffuse_max,
         code_max=spec.range_code_max,
-        is_cepton=spec.has_linear_reflectivity,
+        has_linear_scale=spec.has_linear_reflectivity,
         saturation_energy=detector.saturation_ratio * detector.threshold_energy or math.inf,
         doubt_energy=detector.doubt_ratio * detector.threshold_energy,
         seed=np.uint64(seed),
@@ -118,7 +118,7 @@ def reflectivity_byte(energy: float, range_m: float, is_retro: bool, diffuse_max
 
 
 @kernel
-def cepton_reflectivity(ratio: float) -> int:
+def linear_reflectivity(ratio: float) -> int:
     """Reflectivity code of a Cepton point for a ratio to a white diffuse target: 0 to 127 is percent, 128 to 255 rises exponentially to 50.
 
     This is the closed form of the vendor's table (``cepton_sdk2/frame.py``); it maps all 256 values of the table to their codes (tested).
@@ -128,15 +128,15 @@ def cepton_reflectivity(ratio: float) -> int:
     return min(255, math.floor(_LINEAR_CODES + 0.5 + _EXPONENTIAL_STEPS_PER_E * math.log(ratio / LINEAR_TOP)))
 
 
-def velodyne_ratios() -> npt.NDArray[np.float64]:
+def calibrated_ratios() -> npt.NDArray[np.float64]:
     """Ratio to a white diffuse target for each reflectivity byte, ``float64[256]``: the inverse of ``reflectivity_byte`` (101 and above: retro-reflectors)."""
     code = np.arange(256.0)
     diffuse = np.maximum(code, _BLACK) / 100.0
     return np.where(code <= 100, diffuse, np.exp((code - 101.0 + _BLACK) / _RETRO_STEPS_PER_E))
 
 
-def cepton_ratios() -> npt.NDArray[np.float64]:
-    """Ratio to a white diffuse target for each reflectivity code, ``float64[256]``: the inverse of ``cepton_reflectivity``."""
+def linear_ratios() -> npt.NDArray[np.float64]:
+    """Ratio to a white diffuse target for each reflectivity code, ``float64[256]``: the inverse of ``linear_reflectivity``."""
     code = np.arange(256.0)
     linear = np.maximum(code, _BLACK) / 100.0
     return np.where(code <= _LINEAR_CODES, linear, LINEAR_TOP * np.exp((code - _LINEAR_CODES) / _EXPONENTIAL_STEPS_PER_E))
@@ -156,8 +156,8 @@ def return_flags(response: Response, energy: float) -> int:
 @kernel
 def brightness(response: Response, energy: float, range_m: float, retro: float) -> tuple[int, int]:
     """Reflectivity byte and ``ReturnFlag`` of an echo; ``retro`` is the share of retro-reflectors in it."""
-    if response.is_cepton:
-        return cepton_reflectivity(energy * range_m * range_m), return_flags(response, energy)
+    if response.has_linear_scale:
+        return linear_reflectivity(energy * range_m * range_m), return_flags(response, energy)
     return reflectivity_byte(energy, range_m, 2.0 * retro > 1.0, response.diffuse_max), 0
 
 

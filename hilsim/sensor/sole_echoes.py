@@ -95,7 +95,7 @@ def diffuse_bytes(response: Response, range_m: Doubles, energy: Doubles, retro: 
     """Reflectivity bytes of sixteen echoes as in ``brightness``, and mask of those that require ``brightness``: retro-reflectors, brighter than white, flagged."""
     share = energy * range_m * range_m
     byte = floor_lanes(share * 100.0 + 0.5)
-    if response.is_cepton:
+    if response.has_linear_scale:
         return byte, (share > LINEAR_TOP) | (energy > response.saturation_energy) | (energy < response.doubt_energy)
     limit = float(response.diffuse_max)
     return select(byte > limit, limit, byte), (retro * 2.0 > 1.0) & (share > 1.0)

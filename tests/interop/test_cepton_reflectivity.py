@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.sensor.response import cepton_reflectivity
+from hilsim.sensor.response import linear_reflectivity
 
 
 @pytest.fixture(scope="module")
@@ -27,4 +27,4 @@ def vendors_table():
 
 def test_every_value_of_the_vendors_table_comes_back_as_its_code(vendors_table):
     assert len(vendors_table) == 256
-    assert [cepton_reflectivity(ratio) for ratio in vendors_table] == list(range(256))
+    assert [linear_reflectivity(ratio) for ratio in vendors_table] == list(range(256))

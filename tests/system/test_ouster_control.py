@@ -8,7 +8,7 @@ import time
 import pytest
 
 from hilsim.families.ouster.protocol.metadata_reading import read_metadata
-from hilsim.limits import OUSTER_BODY_BYTES, OUSTER_CONNECTIONS, OUSTER_LINE_BYTES
+from hilsim.limits import SENSOR_BODY_BYTES, SENSOR_CONNECTIONS, SENSOR_LINE_BYTES
 from tests.ouster_units import unit_in_thread
 
 
@@ -119,16 +119,16 @@ def test_a_body_beyond_the_bound_is_refused_before_it_is_read(unit):
     with socket.create_connection((unit.address, unit.port), 20) as client:
         head = f"POST /api/v1/sensor/config HTTP/1.1\r\nHost: {unit.address}\r\nContent-Length: 100000000\r\n\r\n"
         client.sendall(head.encode())
-        client.sendall(b" " * (2 * OUSTER_BODY_BYTES.bound))
+        client.sendall(b" " * (2 * SENSOR_BODY_BYTES.bound))
         assert client.recv(64).startswith(b"HTTP/1.1 413 ")
 
 
 def test_a_line_beyond_the_bound_and_a_connection_beyond_it_are_refused(unit):
     with socket.create_connection((unit.address, unit.lines_port), 20) as client:
-        client.sendall(b"x" * (OUSTER_LINE_BYTES.bound + 1))
+        client.sendall(b"x" * (SENSOR_LINE_BYTES.bound + 1))
         assert client.makefile("rb").readline() == b"error: a line must be at most 8,192 bytes, got more\n"
     until(lambda: answered(unit))
-    clients = [socket.create_connection((unit.address, unit.lines_port), 20) for _ in range(OUSTER_CONNECTIONS.bound)]
+    clients = [socket.create_connection((unit.address, unit.lines_port), 20) for _ in range(SENSOR_CONNECTIONS.bound)]
     try:
         for client in clients:
             client.sendall(b"get_config_param active udp_dest\n")

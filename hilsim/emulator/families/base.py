@@ -15,7 +15,7 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
-from hilsim.sensor.response import velodyne_ratios
+from hilsim.sensor.response import calibrated_ratios
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.unit.draws import UnitDraws
@@ -204,7 +204,7 @@ class LidarFamily(ABC, Generic[SpecT]):
 
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
         """``float64[256]``, share of a white diffuse target for each reflectivity byte: percent to 100, logarithmic above."""
-        return velodyne_ratios()
+        return calibrated_ratios()
 
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:  # noqa: ARG002 - of interest to some families
         """``int32[c]``, row of a background's cells that each channel looks at; zeros where cells are of an image.

@@ -20,7 +20,7 @@ from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.mirror import build_mirror
 from hilsim.sensor.position_stream import build_periodic_stream
-from hilsim.sensor.response import cepton_ratios
+from hilsim.sensor.response import linear_ratios
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.world.scene.background import AzimuthGrid, ImageGrid
@@ -143,7 +143,7 @@ class CeptonFamily(LidarFamily[CeptonSpec]):
 
     def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
         """Ratios to a white diffuse target on the family's scale."""
-        return cepton_ratios()
+        return linear_ratios()
 
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:  # noqa: ARG002 - a beam finds its row by its direction
         """None: a beam finds its cell by its direction."""

@@ -24,7 +24,7 @@ from hilsim.families.cepton.protocol.stdv import (
 )
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.optics.beam import Beam
-from hilsim.sensor.response import Response, cepton_ratios
+from hilsim.sensor.response import Response, linear_ratios
 from hilsim.world.geometry.poses import Pose
 
 FARTHEST_NEIGHBOUR = 2
@@ -162,7 +162,7 @@ class RecordedPoints(NamedTuple):
 
 def build_cepton_unit(response: Response, beam: Beam, mount: Pose, noise_m: npt.NDArray[np.float64]) -> RecordedUnit:
     """Build the kernel-side unit of a Cepton; arguments as of ``build_recorded_unit``."""
-    return build_recorded_unit(RecordedPoints(response.unit_m), response, beam, mount, noise_m, ratio=cepton_ratios(), byte_offset=6, is_swept=True)
+    return build_recorded_unit(RecordedPoints(response.unit_m), response, beam, mount, noise_m, ratio=linear_ratios(), byte_offset=6, is_swept=True)
 
 
 def measure_points(payloads: Sequence[bytes]) -> RecordedRanges:

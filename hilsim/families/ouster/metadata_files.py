@@ -18,7 +18,7 @@ from hilsim.families.ouster.protocol.metadata import SensorMetadata, metadata_do
 from hilsim.families.ouster.protocol.metadata_reading import UnknownProfileError, read_metadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.protocol.recognition import describe_fits, header_kind, read_header_field
-from hilsim.limits import OUSTER_METADATA_BYTES
+from hilsim.limits import SENSOR_METADATA_BYTES
 
 log = structlog.get_logger("hilsim")
 
@@ -70,10 +70,10 @@ def load_metadata(path: Path) -> SensorMetadata:
     """
     try:
         with path.open("rb") as file:
-            text = file.read(OUSTER_METADATA_BYTES.bound + 1)
+            text = file.read(SENSOR_METADATA_BYTES.bound + 1)
     except OSError as error:
         raise CaptureError(f"{path}: cannot be opened: {error.strerror}") from error
-    OUSTER_METADATA_BYTES.enforce(len(text), str(path), CaptureError)
+    SENSOR_METADATA_BYTES.enforce(len(text), str(path), CaptureError)
     try:
         return read_metadata(text)
     except PacketError as error:

@@ -27,7 +27,7 @@ from hilsim.families.velodyne.protocol.models import BY_NAME
 from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.optics.beam import Beam
-from hilsim.sensor.response import Response, velodyne_ratios
+from hilsim.sensor.response import Response, calibrated_ratios
 from hilsim.world.geometry.poses import Pose
 
 _BLOCKS, _RECORDS, _RETURNS, _NO_PLACE = constant(BLOCKS), constant(RECORDS_PER_BLOCK), constant(RETURNS), constant(-1)
@@ -159,7 +159,7 @@ def build_velodyne_unit(
     own = RecordedBlocks(firings, lasers, channel, height_m[channel], stamps_last_firing, np.pad(no_return, (0, _LASERS - no_return.size)))
     highest_m = float(np.abs(height_m).max())
     return build_recorded_unit(
-        own, response, beam, mount, noise_m, ratio=velodyne_ratios(), byte_offset=2, most_diffuse=_MOST_DIFFUSE, highest_m=highest_m
+        own, response, beam, mount, noise_m, ratio=calibrated_ratios(), byte_offset=2, most_diffuse=_MOST_DIFFUSE, highest_m=highest_m
     )
 
 
@@ -175,7 +175,11 @@ def recorded_velodyne(payloads: Sequence[bytes]) -> RecordedSensor:
     def unit(response: Response, beam: Beam, mount: Pose, noise_m: npt.NDArray[np.float64]) -> RecordedUnit:
         unit_m = ranges.unit_m
         response = response._replace(
-            unit_m=unit_m, range_min_m=model.floor_raw * unit_m, range_max_m=model.farthest_raw * unit_m, code_max=model.limit_raw, is_cepton=False
+            unit_m=unit_m,
+            range_min_m=model.floor_raw * unit_m,
+            range_max_m=model.farthest_raw * unit_m,
+            code_max=model.limit_raw,
+            has_linear_scale=False,
         )
         return build_velodyne_unit(model.geometry, response, beam, mount, noise_m, stamps_last_firing=model.stamps_last_firing, no_return=no_return)
 

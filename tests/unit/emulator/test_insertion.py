@@ -44,7 +44,7 @@ def response(unit_m=0.002, threshold=0.0, **changed):
         "merge_distance_m": 1.2,
         "diffuse_max": 100,
         "code_max": 65_535,
-        "is_cepton": False,
+        "has_linear_scale": False,
         "saturation_energy": np.inf,
         "doubt_energy": 0.0,
         "seed": np.uint64(1),
@@ -261,7 +261,7 @@ def cepton_packet(ranges, *, is_dual=False, empty=()):
 
 
 def cepton():
-    lidar = response(unit_m=0.005, is_cepton=True)
+    lidar = response(unit_m=0.005, has_linear_scale=True)
     return build_cepton_unit(lidar, build_beam(BeamSpec(), 1), extrinsics((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), NO_NOISE)
 
 

@@ -15,7 +15,7 @@ from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.sensor.mirror import MirrorSpec, SegmentSpec
 from hilsim.sensor.optics.weather import WeatherSpec
-from hilsim.sensor.response import cepton_ratios, cepton_reflectivity, reflectivity_byte, velodyne_ratios
+from hilsim.sensor.response import calibrated_ratios, linear_ratios, linear_reflectivity, reflectivity_byte
 from hilsim.world.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 from tests.compiled import compiled_only
 from tests.renderers import CpuRenderer, ReferenceRenderer
@@ -185,10 +185,10 @@ def test_a_background_has_no_surface_to_be_slanted_and_is_caused_by_one(upright)
 
 @pytest.mark.parametrize("range_m", [0.6, 7.0, 99.0])
 def test_every_reflectivity_byte_comes_back_as_it_was_captured(range_m):
-    for code, (turning, swept) in enumerate(zip(velodyne_ratios(), cepton_ratios(), strict=True)):
+    for code, (turning, swept) in enumerate(zip(calibrated_ratios(), linear_ratios(), strict=True)):
         energy = float(np.float32(turning)) / range_m**2
         assert reflectivity_byte(energy, range_m, code > 100, 100) == code
-        assert cepton_reflectivity(float(np.float32(swept)) / range_m**2 * range_m**2) == code
+        assert linear_reflectivity(float(np.float32(swept)) / range_m**2 * range_m**2) == code
 
 
 # Sampling.

@@ -9,7 +9,7 @@ import pytest
 from hilsim.families.cepton.family import CeptonFamily
 from hilsim.families.cepton.protocol.stdv import PointFlag
 from hilsim.sensor.echoes import EchoChoice, chosen_echo
-from hilsim.sensor.response import ReturnFlag, brightness, build_response, cepton_reflectivity, return_flags
+from hilsim.sensor.response import ReturnFlag, brightness, build_response, linear_reflectivity, return_flags
 from tests.cepton_models import mirror_spec, with_detector
 
 
@@ -24,24 +24,24 @@ def cepton(**detector):
 
 @pytest.mark.parametrize("code", range(256))
 def test_each_value_of_the_scale_comes_back_as_its_code(code):
-    assert cepton_reflectivity(ratio_of(code)) == code
+    assert linear_reflectivity(ratio_of(code)) == code
 
 
 @pytest.mark.parametrize("code", range(255))
 def test_half_way_between_two_codes_the_nearer_one_is_sent(code):
     middle = (ratio_of(code) + ratio_of(code + 1)) / 2 if code < 127 else math.sqrt(ratio_of(code) * ratio_of(code + 1))
-    assert (cepton_reflectivity(0.999999 * middle), cepton_reflectivity(1.000001 * middle)) == (code, code + 1)
+    assert (linear_reflectivity(0.999999 * middle), linear_reflectivity(1.000001 * middle)) == (code, code + 1)
 
 
 @pytest.mark.parametrize(("ratio", "code"), [(-1.0, 0), (0.0, 0), (1.27, 127), (50.0, 255), (51.0, 255), (1e9, 255)])
 def test_the_scale_ends_at_0_and_255(ratio, code):
-    assert cepton_reflectivity(ratio) == code
+    assert linear_reflectivity(ratio) == code
 
 
 def test_the_range_is_taken_out_of_the_reflectivity_and_a_retro_reflector_has_no_scale_of_its_own():
     for range_m, retro in itertools.product((2.0, 150.0), (0.0, 1.0)):
         assert brightness(cepton(), 0.4 / range_m**2, range_m, retro) == (40, 0)
-        assert brightness(cepton(), 20.0 / range_m**2, range_m, retro) == (cepton_reflectivity(20.0), 0)
+        assert brightness(cepton(), 20.0 / range_m**2, range_m, retro) == (linear_reflectivity(20.0), 0)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from hilsim.families.cepton.protocol.stdv import COUNT_MAX, POINT_DTYPE, POINT_U
 from hilsim.families.cepton.recognition import CEPTON_STYLE
 from hilsim.protocols.ethernet import BROADCAST_MAC, HEADER_SIZE, header_template, write_headers
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.sensor.response import cepton_reflectivity
+from hilsim.sensor.response import linear_reflectivity
 
 API_VERSION = 19
 DISABLE_NETWORK = 2
@@ -150,7 +150,7 @@ def stdv_points(points: npt.NDArray[Any]) -> npt.NDArray[Any]:
     found = np.zeros(points.size, POINT_DTYPE)
     for name, axis in (("x", x), ("y", y), ("z", z)):
         found[name] = np.where(is_representable, axis, 0.0).astype(POINT_DTYPE[name])
-    found["reflectivity"] = [cepton_reflectivity(ratio) for ratio in np.where(is_representable, points["intensity"], 0.0).tolist()]
+    found["reflectivity"] = [linear_reflectivity(ratio) for ratio in np.where(is_representable, points["intensity"], 0.0).tolist()]
     found["channel"] = points["segment"]
     is_saturated = points["flags"] & IS_SATURATED != 0
     found["flags"] = np.where(is_representable, np.where(is_saturated, PointFlag.SATURATED, 0), PointFlag.NO_RETURN)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from hilsim.families.ouster.daemon.sensor import OusterSensor
-from hilsim.limits import OUSTER_CONNECTIONS, OUSTER_IDLE_S, OUSTER_LINE_BYTES
+from hilsim.limits import SENSOR_CONNECTIONS, SENSOR_IDLE_S, SENSOR_LINE_BYTES
 from hilsim.telemetry.allowance import Allowance
 
 _COMMANDS_A_SECOND = 100
@@ -16,7 +16,7 @@ _COMMANDS_A_SECOND = 100
 async def serve_lines(sensor: OusterSensor, listening: socket.socket) -> AsyncIterator[None]:
     """Answer commands to a sensor, at a socket that listens at its address, while the block runs."""
     server = LineServer(sensor)
-    listener = await asyncio.start_server(server.serve, sock=listening, limit=OUSTER_LINE_BYTES.bound)
+    listener = await asyncio.start_server(server.serve, sock=listening, limit=SENSOR_LINE_BYTES.bound)
     try:
         yield
     finally:
@@ -38,8 +38,8 @@ class LineServer:
         if task is None:
             raise AssertionError("asyncio serves each connection in a task")
         try:
-            if len(self._serving) >= OUSTER_CONNECTIONS.bound:
-                writer.write(f"error: there must be at most {OUSTER_CONNECTIONS.text} connections\n".encode())
+            if len(self._serving) >= SENSOR_CONNECTIONS.bound:
+                writer.write(f"error: there must be at most {SENSOR_CONNECTIONS.text} connections\n".encode())
                 return
             self._serving[task] = writer
             peer = str(writer.get_extra_info("peername")[0])
@@ -52,19 +52,19 @@ class LineServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str) -> None:
         while True:
             try:
-                async with asyncio.timeout(OUSTER_IDLE_S.bound):
+                async with asyncio.timeout(SENSOR_IDLE_S.bound):
                     line = await reader.readuntil(b"\n")
             except asyncio.IncompleteReadError:
                 return
             except asyncio.LimitOverrunError:
-                writer.write(f"error: a line must be at most {OUSTER_LINE_BYTES.text}, got more\n".encode())
+                writer.write(f"error: a line must be at most {SENSOR_LINE_BYTES.text}, got more\n".encode())
                 return
             if not self._allowance.take():
                 writer.write(f"error: there must be at most {_COMMANDS_A_SECOND} commands a second\n".encode())
                 return
             answer = await self._sensor.command(line.decode("utf-8", "replace"), peer)
             writer.write(f"{answer}\n".encode())
-            async with asyncio.timeout(OUSTER_IDLE_S.bound):
+            async with asyncio.timeout(SENSOR_IDLE_S.bound):
                 await writer.drain()
 
     async def close(self) -> None:

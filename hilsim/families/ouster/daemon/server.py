@@ -16,7 +16,7 @@ from aiohttp import hdrs, web
 from hilsim.families.ouster.daemon.sensor import OusterSensor
 from hilsim.families.ouster.interface.answers import NOTHING, Answer, refusal
 from hilsim.families.ouster.interface.http import Request
-from hilsim.limits import CONTROL_REQUESTS_A_SECOND, OUSTER_BODY_BYTES
+from hilsim.limits import CONTROL_REQUESTS_A_SECOND, SENSOR_BODY_BYTES
 from hilsim.telemetry.allowance import Allowance
 from hilsim.telemetry.http_server import read_body, served
 
@@ -44,7 +44,7 @@ class HttpServer:
 
     def app(self) -> web.Application:
         """Web application of the server."""
-        app = web.Application(client_max_size=OUSTER_BODY_BYTES.bound)
+        app = web.Application(client_max_size=SENSOR_BODY_BYTES.bound)
         app.router.add_route("*", "/{path:.*}", self._answer)
         return app
 
@@ -55,7 +55,7 @@ class HttpServer:
         try:
             body = await read_body(request)
         except web.HTTPRequestEntityTooLarge:
-            reason = f"body must be at most {OUSTER_BODY_BYTES.text}, got more"
+            reason = f"body must be at most {SENSOR_BODY_BYTES.text}, got more"
             return _response(refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason))
         except web.HTTPException as fault:
             return _response(refusal(HTTPStatus(fault.status), (fault.text or "").strip()))
