@@ -11,7 +11,9 @@ import gc
 import hashlib
 import os
 import pickle
+import subprocess
 import sys
+import threading
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -170,6 +172,18 @@ async def compile_kernels(rig: Rig, report: Callable[[int], None]) -> tuple[int,
             await child.wait()
         raise
     return tuple(code for code in codes if code)
+
+
+def compile_beside(rig: Rig) -> None:
+    """Let a child compile the stages of a lidar's packets, while this process, which renders without a daemon, compiles what calls them.
+
+    Nothing waits for the child: a kernel that it compiles at that moment is loaded when it is there.
+    """
+    if unknown_internals() or not is_writable() or not rig.lidars or module_is_compiled("hilsim.emulator.fused"):
+        return
+    words = [sys.executable, "-c", _CHILD, __name__, "stages", str(os.getpid())]
+    child = subprocess.Popen(words, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL)  # noqa: S603 - this program
+    threading.Thread(target=child.communicate, args=(pickle.dumps(rig),), name="compile-beside", daemon=True).start()
 
 
 def _parts(rig: Rig) -> list[str]:

@@ -14,6 +14,7 @@ from hilsim.assembly.changed import changing_lidars, check_script, inserted_worl
 from hilsim.assembly.recorded_units import build_inserter, has_overlay
 from hilsim.config.rig import Rig
 from hilsim.config.script import ReplayChange, Script
+from hilsim.daemon.precompile import compile_beside
 from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.insertion import Inserter
@@ -194,6 +195,7 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         AssetError: the rig's files cannot be used.
         ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
+    compile_beside(rig)
     external = rig.spec.external
     if external is not None and external.time == "live":
         raise ConfigError(
