@@ -106,7 +106,7 @@ def test_a_sink_of_a_plugin_that_breaks_is_reported_and_counted_and_costs_nothin
     received += data.drain()
     log = running.text()
     ended = {line["sink"]: line for line in map(json.loads, (line for line in log.splitlines() if '"recording.ended"' in line))}
-    whose = "sink broken: company-sinks 2.1 (hilsim.capture.sinks: broken = stranger:BROKEN): write raised ZeroDivisionError: a stranger's mistake"
+    whose = "sink broken: company-sinks 2.1 (hilsim.sinks: broken = stranger:BROKEN): write raised ZeroDivisionError: a stranger's mistake"
     assert code == 0
     assert ended["broken"]["reason"] == whose
     assert ended["broken"]["unrecorded_packets"] > 0

@@ -128,14 +128,14 @@ def test_a_sink_where_none_is_installed_is_refused(tmp_path, monkeypatch):
 def test_a_plugin_that_cannot_be_imported_is_named_with_its_distribution(stranger, tmp_path, source, point, reason):
     stranger(source, point, name="company-sinks")
     assert faults_of(write_rig(tmp_path, ROOM + '[[sink]]\nkind = "foreign"\n')) == [
-        f'sink[0].kind "foreign": company-sinks 1.0 (hilsim.capture.sinks: foreign = {point}) must be importable, got {reason}'
+        f'sink[0].kind "foreign": company-sinks 1.0 (hilsim.sinks: foreign = {point}) must be importable, got {reason}'
     ]
 
 
 def test_an_entry_point_that_gives_something_else_is_named_with_its_distribution(stranger, tmp_path):
     stranger("SINK = print", "stranger:SINK")
     (fault,) = faults_of(write_rig(tmp_path, ROOM + '[[sink]]\nkind = "foreign"\n'))
-    whose = "stranger 1.0 (hilsim.capture.sinks: foreign = stranger:SINK)"
+    whose = "stranger 1.0 (hilsim.sinks: foreign = stranger:SINK)"
     assert fault == f'sink[0].kind "foreign": {whose} must give a hilsim.plugins.SinkPlugin, got builtin_function_or_method'
 
 
@@ -166,7 +166,7 @@ def test_settings_that_break_while_they_are_checked_are_named_with_their_distrib
     source = f"from __future__ import annotations\nfrom dataclasses import dataclass\nfrom hilsim.plugins import SinkPlugin\n@dataclass\nclass Keys:\n    {field}\n"
     stranger(f"{source}SINK = SinkPlugin(settings=Keys, make=print)", "stranger:SINK")
     (fault,) = faults_of(write_rig(tmp_path, ROOM + '[[sink]]\nkind = "foreign"\n'))
-    whose = "stranger 1.0 (hilsim.capture.sinks: foreign = stranger:SINK)"
+    whose = "stranger 1.0 (hilsim.sinks: foreign = stranger:SINK)"
     assert fault.startswith(f'sink[0].kind "foreign": {whose} must have settings that can be checked, got {reason}')
 
 
@@ -176,7 +176,7 @@ def test_a_kind_that_two_distributions_bring_is_nobodys(plugin_site, tmp_path):
     (fault,) = faults_of(write_rig(tmp_path, ROOM + DEPARTURES))
     assert fault.startswith('sink[0].kind "departures" must come from one distribution, got ')
     assert "hilsim-plugin-example 1.0 (" in fault
-    assert "impostor 2.0 (hilsim.capture.sinks: departures = stranger:SINK)" in fault
+    assert "impostor 2.0 (hilsim.sinks: departures = stranger:SINK)" in fault
     assert fault.endswith(": uninstall all but one")
 
 

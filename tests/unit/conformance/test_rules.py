@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "reference" / "conformance-rules.md").read_text(encoding
 FOLDER = ROOT / "hilsim"
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in sorted((*FOLDER.glob("analysis/conformance/*.py"), *FOLDER.glob("families/*/conformance/*.py")))
+    for path in sorted((*FOLDER.glob("read/analysis/conformance/*.py"), *FOLDER.glob("families/*/conformance/*.py")))
 ]
 RULES = list(dict.fromkeys(value for module in MODULES for value in vars(import_module(module)).values() if isinstance(value, Rule)))
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| `")]

@@ -7,7 +7,7 @@ from hilsim.capture.sinks.base import SentBatch, SinkFlow
 from hilsim.daemon.sinks.foreign import ForeignSink
 from hilsim.errors import CaptureError, LinkError
 
-ORIGIN = "company-sinks 1.0 (hilsim.capture.sinks: foreign = company:SINK)"
+ORIGIN = "company-sinks 1.0 (hilsim.sinks: foreign = company:SINK)"
 FLOWS = {0: SinkFlow(number=0, name="lidar/data")}
 
 
