@@ -46,7 +46,7 @@ EDITS = {
         imports="from hilsim.daemon.serial_devices.heartbeat import configured_heartbeats",
     ),
     "add-an-output.md": Edits(
-        files={0: "hilsim/capture.sinks/bytes_log.py"},
+        files={0: "hilsim/capture/sinks/bytes_log.py"},
         spec=("hilsim.capture.sinks.bytes_log", "BytesLogSpec"),
         field=1,
         line=0,
