@@ -2,7 +2,7 @@
 
 A step is a function of the previous state and of its arguments; time is counted in whole nanoseconds. In the air the fourth-order Runge-Kutta
 method integrates the motion, with rotor speeds exact at each of its stages (a first-order lag has a closed form). It is explicit, needs no
-step-size control at 1 ms, and its error is far below every sensor's noise: docs/decisions/0016. Contact is then solved for velocities
+step-size control at 1 ms, and its error is far below every sensor's noise: docs/decisions/0045. Contact is then solved for velocities
 (``hilsim.vehicle.contact``).
 """
 

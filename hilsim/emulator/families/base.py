@@ -1,6 +1,6 @@
 """Interface of a sensor family: one object per lidar for everything on the Python side that depends on the family.
 
-Kernels choose a packet format in ``emulator.families.packets`` alone (decision 14). All other code uses ``LidarSetting.family``.
+Kernels choose a packet format in ``emulator.families.packets`` alone (decision 57). All other code uses ``LidarSetting.family``.
 """
 
 from abc import ABC, abstractmethod
