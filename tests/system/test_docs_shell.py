@@ -93,7 +93,7 @@ NOT_RUN = {
         "needs root and changes the host's Prometheus",
         "tests/system/test_prometheus.py::test_promtool_accepts",
     ),
-    ("run-in-a-container.md", "podman build"): (
+    ("install-as-a-service.md", "podman build"): (
         "builds an image, which fetches packages",
         "tests/service/test_container.py::test_it_streams_and_stops",
     ),
