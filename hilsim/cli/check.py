@@ -32,6 +32,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     from hilsim.daemon.parts import RigContext  # noqa: PLC0415
     from hilsim.daemon.rovers.part import Rovers  # noqa: PLC0415
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
+    from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
     scenery = (
@@ -39,6 +40,8 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
         if checked.spec.sensor or checked.spec.rangefinder or checked.spec.gazebo or any(rover.drive for rover in checked.spec.rover)
         else None
     )
+    for setting in checked.lidars:
+        build_lidar_plan(setting, seed=checked.spec.seed, utc_epoch_ns=0)
     Replays(RigContext(rig=checked)).prepare()
     Rovers(RigContext(rig=checked)).prepare()
     is_scenery = _is_scenery_alone(checked, scenery)

@@ -226,10 +226,20 @@ def _source_and_imports(module: str) -> tuple[str, tuple[str, ...]]:
     return hashlib.sha256(source).hexdigest(), tuple(imported)
 
 
-def sources_hash(module: str) -> str:
-    """Hash of a hilsim module's source and of every hilsim module that it imports, or of the source of a module of another distribution."""
-    what = repr(sorted(source_closure(module))) if module in _sources() else inspect.getsource(sys.modules[module])
-    return hashlib.sha256(what.encode()).hexdigest()[:16]
+def sources_hash(*modules: str) -> str:
+    """Hash of the sources that modules' kernels consist of: of hilsim's the modules and all that they import, of others' their whole packages."""
+    known = sorted({each for module in modules if module in _sources() for each in source_closure(module)})
+    files = {file for module in modules if module not in _sources() for file in _package_files(module)}
+    foreign = [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files)]
+    return hashlib.sha256(repr((known, foreign)).encode()).hexdigest()[:16]
+
+
+def _package_files(module: str) -> list[Path]:
+    """Sources of the package that a module of another distribution is in: a kernel may call any function of it."""
+    top = sys.modules[module.partition(".")[0]]
+    if hasattr(top, "__path__"):
+        return [file for place in top.__path__ for file in Path(place).rglob("*.py")]
+    return [Path(inspect.getsourcefile(top) or "")]
 
 
 @cache

@@ -83,7 +83,7 @@ def with_kernels(**kernels: Callable[..., Any]) -> Callable[[TupleT], TupleT]:
     """Give a class of named tuples kernels, which other kernels call as ``value.name(…)``: the one of the class that they are compiled for.
 
     The class is passed by reference. Its name gets a hash of its sources: kernels that are stored for it contain its kernels or call them, and are found by the
-    names of their types. Of another distribution's class that is its module, which must contain the kernels.
+    names of their types. Of another distribution's class these are the sources of its package, and of those of the kernels.
 
     Raises:
         TypeError: a field has the name of a kernel.
@@ -95,7 +95,7 @@ def with_kernels(**kernels: Callable[..., Any]) -> Callable[[TupleT], TupleT]:
             raise TypeError(f"{cls.__name__} must not have a field of a kernel's name, got {', '.join(shared)}")
         for name, function in kernels.items():
             setattr(cls, name, staticmethod(function))
-        cls.__name__ = f"{cls.__name__}_{sources_hash(cls.__module__)}"
+        cls.__name__ = f"{cls.__name__}_{sources_hash(cls.__module__, *(function.__module__ for function in kernels.values()))}"
         if not numba.config.DISABLE_JIT:
             from hilsim.compilation.class_kernels import permit_kernels  # noqa: PLC0415 - Numba's extensions are of no use without compilation
 

@@ -13,6 +13,7 @@ from hilsim.emulator.overlay import Overlay, no_overlay
 from hilsim.emulator.plan import BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
 from hilsim.emulator.reception.interference import build_interference
 from hilsim.emulator.setting import LidarSetting
+from hilsim.errors import ConfigError
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.field_of_view import whole_turn
@@ -55,12 +56,20 @@ def build_lidar_plan(
         overlay: Captured background that the lidar sees.
         heard: Sentences that its GPS input receives.
         others: The other lidars on its platform, whose pulses reach it where its setup has ``interference``.
+
+    Raises:
+        ConfigError: its family says of itself that it sends smaller packets.
     """
     unit = unit_of(setting, seed=seed)
     setting = replace(setting, spec=unit.spec, setup=unit.setup)
     plan = _without_family(setting, unit, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay())
     plan = plan._replace(gps=build_gps(setting.setup.gps, heard, _pulse(setting)))
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
+    most = setting.family.largest_data_size
+    if plan.data_size > most:
+        raise ConfigError(
+            f"data packets of a {setting.spec.model} must be at most {most} bytes (largest_data_size of its family), got {plan.data_size}"
+        )
     plan = plan._replace(
         elevation_deg=plan.elevation_deg + unit.elevation_error_deg, azimuth_offset_rad=plan.azimuth_offset_rad + np.radians(unit.azimuth_error_deg)
     )

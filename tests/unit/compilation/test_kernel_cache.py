@@ -1,5 +1,6 @@
 """The cache of compiled kernels: whom it trusts, what is fresh, and several processes at once."""
 
+import importlib
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ import pytest
 
 import hilsim
 from hilsim.compilation import cache as kernel_cache
-from hilsim.compilation.cache import claimed, is_claimed, prune, refusal
+from hilsim.compilation.cache import claimed, is_claimed, prune, refusal, sources_hash
 
 _PACKAGE = Path(hilsim.__file__).parent
 _LEAP_DAY = "from hilsim.protocols.nmea import civil_date; civil_date(19782); print(dict(civil_date.stats.cache_hits) != {})"
@@ -214,3 +215,18 @@ def test_the_wait_for_a_stalled_process_is_bounded(other_process: subprocess.Pop
     with claimed("a kernel"):
         assert is_claimed("a kernel")  # it has not given it up
     other_process.send_signal(signal.SIGCONT)
+
+
+def test_kernels_of_another_distribution_change_with_each_source_of_their_package(tmp_path, monkeypatch):
+    folder = tmp_path / "stranger_kernels"
+    (folder / "inner").mkdir(parents=True)
+    for name in ("__init__.py", "family.py", "inner/__init__.py", "inner/protocol.py"):
+        (folder / name).write_text("SIZE = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("stranger_kernels.family")
+    before = sources_hash("stranger_kernels.family")
+    assert sources_hash("stranger_kernels.family") == before
+    (folder / "inner" / "protocol.py").write_text("SIZE = 2\n")
+    assert sources_hash("stranger_kernels.family") != before
+    monkeypatch.delitem(sys.modules, "stranger_kernels.family")
+    monkeypatch.delitem(sys.modules, "stranger_kernels")

@@ -1,6 +1,7 @@
 """The example's family of its own has all that hilsim's families have, from its own folder: points, scans, rules, a picture, and what it serves."""
 
 import asyncio
+import importlib
 import socket
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 import hilsim
+from hilsim.cli.check import check
 from hilsim.cli.picture import picture
 from hilsim.protocols.recognise import recognise
 from hilsim.testing.sensor_rig import ROOM
 from tests.plugins import EXAMPLE, install_example
+from tests.support import write_rig
 
 RIG = {"name": "bench", "scene": ROOM, "sensor": [{"name": "lidar", "profile": "lantern8", "unit": "ideal", "sub_rays": 1}]}
 MOST_LINES = 450
@@ -55,6 +58,17 @@ def test_verify_applies_its_rules(recorded):
     report = hilsim.verify([*packets[:20], *packets[21:]])
     assert not report.passed
     assert "lantern.number" in str(report)
+
+
+def test_check_refuses_packets_that_are_larger_than_the_family_says(plugin_site, monkeypatch):
+    install_example(plugin_site)
+    write_rig(
+        plugin_site, 'name = "bench"\n[[scene.box]]\nname = "wall"\nsize_m = [1.0, 9.0, 3.0]\n[[sensor]]\nname = "lidar"\nprofile = "lantern8"\n'
+    )
+    module = importlib.import_module("hilsim_plugin_example.lantern.family")
+    monkeypatch.setattr(module.LanternFamily, "largest_data_size", 1300)
+    shown = CliRunner().invoke(check, [str(plugin_site / "rig.toml")])
+    assert str(shown.exception) == "data packets of a Lantern-8 must be at most 1300 bytes (largest_data_size of its family), got 1308"
 
 
 def test_a_picture_is_drawn(recorded, tmp_path):
