@@ -31,9 +31,9 @@ class FramesTopic:
         self._longest_us = 0
 
     @property
-    def duration_us(self) -> float:
+    def duration_s(self) -> float:
         """Median duration of the first frames; NaN without frames."""
-        return float(np.median(self._durations_us)) if self._durations_us else float("nan")
+        return float(np.median(self._durations_us)) / 1e6 if self._durations_us else float("nan")
 
     @property
     def points(self) -> float:
@@ -65,7 +65,7 @@ class FramesTopic:
     def _end_frame(self, duration_us: int, points: int, place: Place, log: FindingLog) -> None:
         self.whole += 1
         if len(self._durations_us) >= _FEWEST_TO_JUDGE:
-            typical_us = self.duration_us
+            typical_us = 1e6 * self.duration_s
             if abs(duration_us - typical_us) > _LARGEST_DEVIATION * typical_us:
                 text = f"a frame must take {typical_us:.0f} us as those before, got {duration_us} us and {points} points"
                 log.report(LENGTH, text, place, severity=Severity.ERROR if duration_us < typical_us / 2 else None)

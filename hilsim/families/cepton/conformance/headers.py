@@ -23,7 +23,7 @@ class HeadersTopic:
 
     def __init__(self) -> None:
         self.packets = 0
-        self.versions: set[int] = set()
+        self.versions: tuple[int, ...] = ()
 
     def read(self, datagram: CapturedDatagram, log: FindingLog) -> PointPacket | None:
         """Judge the header; returns the packet if its points can be judged."""
@@ -41,7 +41,7 @@ class HeadersTopic:
             log.report(FLAGS, f"flags must be 0, got 0x{flags:04x}", place._replace(byte_offset=6))
         if self.versions and version not in self.versions:
             log.report(CHANGED, f"header version must stay {min(self.versions)}, got {version}", place._replace(byte_offset=4))
-        self.versions.add(version)
+        self.versions = tuple(sorted({*self.versions, version}))
         if not self._has_sound_points(size, point_version, point_size, points, version, len(payload), place, log):
             return None
         header = read_stdv_header(payload)

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.cepton.conformance.stretch import Stretch
-from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 CYCLE = Rule(id="lasers.cycle", severity=Severity.WARNING, packets=4)
 STEP = Rule(id="lasers.step", severity=Severity.WARNING, packets=4)
@@ -55,12 +55,8 @@ class LasersTopic:
             np.maximum.at(self._highest[:, axis], channel[stretch.is_return], seen[name].astype(np.int64))
         most = CHANNELS.get(model if model is not None else _UNKNOWN)
         if most is not None:
-            log.report_each(
-                COUNT,
-                np.flatnonzero(channel >= most).tolist(),
-                lambda row: f"laser must be 0 to {most - 1} for model {model}, got {channel[row]}",
-                lambda row: stretch.place(row, 8),
-            )
+            message = f"laser must be 0 to {most - 1} for model {model}, got"
+            log.report_each(COUNT, channel >= most, lambda row: f"{message} {channel[row]}", stretch.place, 8)
         self._look_at_order(stretch, channel, log)
 
     def _look_at_order(self, stretch: Stretch, channel: npt.NDArray[np.int64], log: FindingLog) -> None:
@@ -79,21 +75,18 @@ class LasersTopic:
             self._learn(here[adjoining], there[adjoining], step_us[adjoining])
         if self._next is None:
             return
-        expected = self._next[here]
-        wrong = np.flatnonzero(adjoining & (expected != there))
-        log.report_each(
-            CYCLE,
-            wrong.tolist(),
-            lambda row: f"laser {expected[row]} must fire behind laser {here[row]}, got {there[row]}",
-            lambda row: stretch.place(int(rows[row + 1]), 8),
-        )
-        off = np.abs(step_us - self._step_us[here]) > _STEP_TOLERANCE_US
-        log.report_each(
-            STEP,
-            np.flatnonzero(adjoining & (expected == there) & off).tolist(),
-            lambda row: f"laser {there[row]} must fire {self._step_us[here[row]]:g} us behind laser {here[row]}, got {step_us[row]}",
-            lambda row: stretch.place(int(rows[row + 1]), 7),
-        )
+        expected, expected_us = self._next[here], self._step_us[here]
+
+        def step_message(row: int) -> str:
+            return f"laser {there[row]} must fire {expected_us[row]:g} us behind laser {here[row]}, got {step_us[row]}"
+
+        def place(row: int, byte: int) -> Place:
+            return stretch.place(int(rows[row + 1]), byte)
+
+        is_wrong, is_off = expected != there, np.abs(step_us - expected_us) > _STEP_TOLERANCE_US
+        message = "laser {} must fire behind laser {}, got {}"
+        log.report_each(CYCLE, adjoining & is_wrong, lambda row: message.format(expected[row], here[row], there[row]), place, 8)
+        log.report_each(STEP, adjoining & ~is_wrong & is_off, step_message, place, 7)
 
     def _learn(self, here: npt.NDArray[np.int64], there: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64]) -> None:
         """Find the successor of each laser that has nearly always the same one."""

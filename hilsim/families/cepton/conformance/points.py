@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from hilsim.families.cepton.conformance.stretch import NO_RETURN, SECOND, Stretch
 from hilsim.families.cepton.protocol.stdv import FRAME_PARITY, POINT_UNIT_M
-from hilsim.read.analysis.conformance.findings import KEPT_PER_RULE, FindingLog, Rule, Severity
+from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 NO_RETURN_RULE = Rule(id="points.no_return", severity=Severity.WARNING)
 ZERO = Rule(id="points.zero", severity=Severity.ERROR)
@@ -39,6 +39,16 @@ class PointsTopic:
         self._highest = np.full(4, np.iinfo(np.int64).min)
         self._last_places = np.zeros((0, 3), dtype=np.int64)
 
+    @property
+    def return_ratio(self) -> float:
+        """Share of the firings' points that are returns; NaN before any."""
+        return (self.returns - self.second_returns) / (self.points - self.seconds) if self.points > self.seconds else float("nan")
+
+    @property
+    def second_ratio(self) -> float:
+        """Share of the points flagged as second returns that are returns; NaN before any."""
+        return self.second_returns / self.seconds if self.seconds else float("nan")
+
     def look(self, stretch: Stretch, log: FindingLog) -> None:
         """Judge a stretch."""
         points, is_return, is_second = stretch.points, stretch.is_return, stretch.is_second
@@ -47,18 +57,10 @@ class PointsTopic:
         self.seconds += int(is_second.sum())
         self.second_returns += int((is_second & is_return).sum())
         filled = (points["x"] != 0) | (points["y"] != 0) | (points["z"] != 0) | (points["reflectivity"] != 0)
-        log.report_each(
-            NO_RETURN_RULE,
-            np.flatnonzero(~is_return & filled).tolist(),
-            lambda row: "a point without a return must be 0, got x {}, y {}, z {}, reflectivity {}".format(*points[row].tolist()[:4]),
-            stretch.place,
-        )
-        log.report_each(
-            ZERO,
-            np.flatnonzero(is_return & (points["y"] == 0)).tolist(),
-            lambda row: f"a return must have y above 0, got x {points['x'][row]}, y 0, z {points['z'][row]}",
-            lambda row: stretch.place(row, _Y),
-        )
+        text = "a point without a return must be 0, got x {}, y {}, z {}, reflectivity {}"
+        log.report_each(NO_RETURN_RULE, ~is_return & filled, lambda row: text.format(*points[row].tolist()[:4]), stretch.place)
+        zero_text = "a return must have y above 0, got x {}, y {}, z {}"
+        log.report_each(ZERO, is_return & (points["y"] == 0), lambda row: zero_text.format(*points[row].tolist()[:3]), stretch.place, _Y)
         self._note_extent(stretch)
         self._look_at_copies(stretch, log)
         if is_second.any():
@@ -71,14 +73,9 @@ class PointsTopic:
         returns = np.add.reduceat(stretch.is_return, stretch.start, dtype=np.int64)
         before = [self._last_places, *packets[:-1]]  # before the first packet: no places, which equal none
         self._last_places = packets[-1]
-        rows = np.flatnonzero(returns >= _FEWEST_COPIED).tolist()
-        same = [row for row in rows if np.array_equal(before[row], packets[row])]
-        log.report_each(
-            COPIED,
-            same,
-            lambda _: "a packet must be measured, got the places of the packet before",
-            lambda row: stretch.place(int(stretch.start[row])),
-        )
+        for row in np.flatnonzero(returns >= _FEWEST_COPIED).tolist():
+            if np.array_equal(before[row], packets[row]):
+                log.report(COPIED, "a packet must be measured, got the places of the packet before", stretch.place(int(stretch.start[row])))
 
     def _note_extent(self, stretch: Stretch) -> None:
         seen = stretch.points[stretch.is_return]
@@ -92,38 +89,32 @@ class PointsTopic:
         points, first = stretch.points, stretch.previous_points()
         second = stretch.is_second
         known = second & stretch.has_previous
-        log.report_each(
-            SECOND_STEP,
-            np.flatnonzero(second & (points["step_us"] != 0)).tolist(),
-            lambda row: f"a second return's step must be 0 us, got {points['step_us'][row]}",
-            lambda row: stretch.place(row, _STEP),
-        )
-        log.report_each(
-            SECOND_FIRST,
-            np.flatnonzero(known & ((first["flags"] & SECOND) != 0)).tolist(),
-            lambda _: "a second return must follow a first, got one that follows a second",
-            lambda row: stretch.place(row, _FLAGS),
-        )
+        step_us, laser, laser_before = points["step_us"], points["channel"], first["channel"]
         paired = known & ((first["flags"] & SECOND) == 0)
-        log.report_each(
-            SECOND_LASER,
-            np.flatnonzero(paired & (points["channel"] != first["channel"])).tolist(),
-            lambda row: f"a second return must name laser {first['channel'][row]} as its first, got {points['channel'][row]}",
-            lambda row: stretch.place(row, _CHANNEL),
-        )
-        log.report_each(
-            SECOND_PARITY,
-            np.flatnonzero(paired & (((points["flags"] ^ first["flags"]) & FRAME_PARITY) != 0)).tolist(),
-            lambda _: "a second return must have its first's frame parity, got the other",
-            lambda row: stretch.place(row, _FLAGS),
-        )
         seen = paired & stretch.is_return
-        log.report_each(
-            SECOND_ALONE,
-            np.flatnonzero(seen & ((first["flags"] & NO_RETURN) != 0)).tolist(),
-            lambda _: "a second return must have a first one, got one behind a point without a return",
-            lambda row: stretch.place(row, _FLAGS),
-        )
+        for rule, wrong, byte, message in (
+            (SECOND_STEP, second & (step_us != 0), _STEP, lambda row: f"a second return's step must be 0 us, got {step_us[row]}"),
+            (SECOND_FIRST, known & ~paired, _FLAGS, lambda _: "a second return must follow a first, got one that follows a second"),
+            (
+                SECOND_LASER,
+                paired & (laser != laser_before),
+                _CHANNEL,
+                lambda row: f"a second return must name laser {laser_before[row]} as its first, got {laser[row]}",
+            ),
+            (
+                SECOND_PARITY,
+                paired & (((points["flags"] ^ first["flags"]) & FRAME_PARITY) != 0),
+                _FLAGS,
+                lambda _: "a second return must have its first's frame parity, got the other",
+            ),
+            (
+                SECOND_ALONE,
+                seen & ((first["flags"] & NO_RETURN) != 0),
+                _FLAGS,
+                lambda _: "a second return must have a first one, got one behind a point without a return",
+            ),
+        ):
+            log.report_each(rule, wrong, message, stretch.place, byte)
         self._look_at_both(stretch, np.flatnonzero(seen & ((first["flags"] & NO_RETURN) == 0)), log)
 
     def _look_at_both(self, stretch: Stretch, rows: npt.NDArray[np.int64], log: FindingLog) -> None:
@@ -131,22 +122,19 @@ class PointsTopic:
         previous = np.stack([stretch.previous_points()[rows][axis].astype(np.float64) for axis in "xyz"])
         current = np.stack([stretch.points[rows][axis].astype(np.float64) for axis in "xyz"])
         apart_m = np.linalg.norm(previous - current, axis=0) * POINT_UNIT_M
-        for rule, chosen in ((SECOND_SAME, apart_m == 0.0), (SECOND_GAP, (apart_m > 0.0) & (apart_m < _CLOSEST_M))):
-            log.report_each(
-                rule,
-                np.flatnonzero(chosen).tolist(),
-                lambda row: f"two returns must be {_CLOSEST_M} m apart or more, got {apart_m[row]:.3f} m",
-                lambda row: stretch.place(int(rows[row])),
-            )
+
+        def place(row: int) -> Place:
+            return stretch.place(int(rows[row]))
+
+        for rule, wrong in ((SECOND_SAME, apart_m == 0.0), (SECOND_GAP, (apart_m > 0.0) & (apart_m < _CLOSEST_M))):
+            log.report_each(rule, wrong, lambda row: f"two returns must be {_CLOSEST_M} m apart or more, got {apart_m[row]:.3f} m", place)
         nearest_y = np.maximum(np.minimum(previous[1], current[1]), 1.0)
-        for axis in (0, 2):
-            slope, slope_other = (each[axis] / np.maximum(each[1], 1.0) for each in (previous, current))
-            allowed = 2.0 * _ROUNDING * (1.0 + np.abs(slope)) / nearest_y
-            off = np.flatnonzero(np.abs(slope - slope_other) > allowed)
-            said = {
-                int(row): f"two returns must have one {'xyz'[axis]}/y, got {slope[row]:.4f} and {slope_other[row]:.4f}" for row in off[:KEPT_PER_RULE]
-            }
-            log.report_each(SECOND_DIRECTION, off.tolist(), said.__getitem__, lambda row: stretch.place(int(rows[row])))
+        for axis, name in ((0, "x"), (2, "z")):
+            slope, other = (each[axis] / np.maximum(each[1], 1.0) for each in (previous, current))
+            text = f"two returns must have one {name}/y, got {{:.4f}} and {{:.4f}}"
+            message = lambda row, text=text, slope=slope, other=other: text.format(slope[row], other[row])  # noqa: E731
+            is_off = np.abs(slope - other) > 2.0 * _ROUNDING * (1.0 + np.abs(slope)) / nearest_y
+            log.report_each(SECOND_DIRECTION, is_off, message, place)
 
     def conclude(self, packets: int, log: FindingLog) -> None:
         """Judge the whole stream."""

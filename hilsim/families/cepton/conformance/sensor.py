@@ -29,41 +29,41 @@ class CeptonCheck(SensorCheck):
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
-        self._older = 0
-        self._others = 0
+        self.older_packets = 0
+        self.other_datagrams = 0
         self._waiting: list[PointPacket] = []
         self._follows: list[bool] = []
         self._before: Before | None = None
         self._stamp_us: int | None = None
-        self._headers = HeadersTopic()
-        self._sequence = SequenceTopic()
-        self._stamps = StampsTopic()
-        self._points = PointsTopic()
-        self._lasers = LasersTopic()
-        self._frames = FramesTopic()
-        self._info = InfoTopic()
+        self.headers = HeadersTopic()
+        self.sequence = SequenceTopic()
+        self.stamps = StampsTopic()
+        self.points = PointsTopic()
+        self.lasers = LasersTopic()
+        self.frames = FramesTopic()
+        self.info = InfoTopic()
 
     def add(self, datagram: CapturedDatagram) -> None:
         """Add one datagram of this sensor."""
         signature = datagram.payload[:4]
         if signature == STDV_SIGNATURE:
-            packet = self._headers.read(datagram, self.log)
+            packet = self.headers.read(datagram, self.log)
             if packet is not None:
                 self._add_points(packet)
         elif signature == INFO_SIGNATURE:
-            self._info.look(datagram, self._stamp_us, self.log)
+            self.info.look(datagram, self._stamp_us, self.log)
         elif signature in OLDER_SIGNATURES:
-            self._older += 1
+            self.older_packets += 1
         else:
-            self._others += 1
+            self.other_datagrams += 1
 
     def _add_points(self, packet: PointPacket) -> None:
-        follows = self._sequence.take(packet, self.log)
+        follows = self.sequence.take(packet, self.log)
         if follows is None:
             return
         if not follows and self._stamp_us is not None and packet.stamp_us < self._stamp_us:
             self.flush()
-            self._stamps.restart()
+            self.stamps.restart()
         self._stamp_us = packet.stamp_us
         self._waiting.append(packet)
         self._follows.append(follows)
@@ -82,52 +82,28 @@ class CeptonCheck(SensorCheck):
         stretch = form_stretch(self._waiting, self._follows, self._before)
         self._waiting, self._follows = [], []
         self._before = stretch.end()
-        self._stamps.look(stretch, self.log)
-        self._points.look(stretch, self.log)
-        self._lasers.look(stretch, self._info.model, self.log)
-        self._frames.look(stretch, self.log)
+        self.stamps.look(stretch, self.log)
+        self.points.look(stretch, self.log)
+        self.lasers.look(stretch, self.info.model, self.log)
+        self.frames.look(stretch, self.log)
 
     def conclude(self, log: FindingLog, _host_waited_ns: int) -> None:
         """Judge the rules about the whole stream so far."""
-        packets = self._stamps.packets
-        self._sequence.conclude(log)
-        self._stamps.conclude(log)
-        self._points.conclude(packets, log)
-        self._lasers.conclude(packets, log)
-        self._frames.conclude(log)
-        self._info.conclude(packets, self._points.seconds, log)
-        if self._older:
+        packets = self.stamps.packets
+        self.sequence.conclude(log)
+        self.stamps.conclude(log)
+        self.points.conclude(packets, log)
+        self.lasers.conclude(packets, log)
+        self.frames.conclude(log)
+        self.info.conclude(packets, self.points.seconds, log)
+        if self.older_packets:
             log.report(
-                OLDER, f"{self._older} packets are of the older STDT generation (read by the vendor's SDK 1), whose format is not public: not checked"
+                OLDER,
+                f"{self.older_packets} packets are of the older STDT generation (read by the vendor's SDK 1), whose format is not public: not checked",
             )
-        if self._others:
-            log.report(OTHER, f"{self._others} datagrams are neither points nor information")
+        if self.other_datagrams:
+            log.report(OTHER, f"{self.other_datagrams} datagrams are neither points nor information")
 
     def summary(self) -> CeptonSummary:
         """Figures of the packets judged so far."""
-        info, points = self._info.latest, self._points
-        firsts = points.points - points.seconds
-        return CeptonSummary(
-            point_packets=self._headers.packets,
-            info_packets=self._info.packets,
-            older_packets=self._older,
-            other_datagrams=self._others,
-            model=info.model_name if info else None,
-            model_code=info.model if info else None,
-            serial=info.serial if info else None,
-            returns=info.returns if info else None,
-            header_versions=tuple(sorted(self._headers.versions)),
-            points=points.points,
-            return_ratio=(points.returns - points.second_returns) / firsts if firsts else float("nan"),
-            second_ratio=points.second_returns / points.seconds if points.seconds else float("nan"),
-            lasers=self._lasers.count,
-            cycle_us=self._lasers.cycle_us,
-            frames=self._frames.whole,
-            frame_s=self._frames.duration_us / 1e6,
-            frame_points=self._frames.points,
-            lost_packets=self._sequence.lost,
-            stamps="UTC" if self._stamps.is_utc else "power-up",
-            rate_ratio=self._stamps.rate_ratio,
-            info_period_s=self._info.period_s,
-            sync_offset_us=info.sync_offset_us if info else None,
-        )
+        return CeptonSummary.of(self)

@@ -43,23 +43,25 @@ class StampsTopic:
         before_us = stretch.before.time_us if stretch.before is not None else int(stamps[0])
         ends = np.concatenate(([before_us], stretch.time_us[stretch.start[1:] - 1]))
         broken = stretch.follows & (stamps != ends)
-        log.report_each(
-            CHAIN,
-            np.flatnonzero(broken).tolist(),
-            lambda row: f"the header's stamp must be {int(ends[row])} us, when the last point before was fired, got {int(stamps[row])}",
-            lambda row: Place(stretch.packets[row].number, stretch.packets[row].frame, STAMP_OFFSET),
-        )
-        log.report_each(
-            RANGE,
-            np.flatnonzero(stamps < 0).tolist(),
-            lambda row: f"stamp must be 0 us or more, got {int(stamps[row])}",
-            lambda row: Place(stretch.packets[row].number, stretch.packets[row].frame, STAMP_OFFSET),
-        )
+
+        def place(row: int) -> Place:
+            return Place(stretch.packets[row].number, stretch.packets[row].frame, STAMP_OFFSET)
+
+        def message(row: int) -> str:
+            return f"the header's stamp must be {ends[row]} us, when the last point before was fired, got {stamps[row]}"
+
+        log.report_each(CHAIN, broken, message, place)
+        log.report_each(RANGE, stamps < 0, lambda row: f"stamp must be 0 us or more, got {stamps[row]}", place)
 
     @property
     def is_utc(self) -> bool:
         """Whether stamps count from 1970."""
         return bool(self._last) and self._last[-1].stamp_us >= UTC_FROM_US
+
+    @property
+    def zero(self) -> str:
+        """Zero of the stamps: ``power-up`` or ``UTC``."""
+        return "UTC" if self.is_utc else "power-up"
 
     @property
     def ahead_of_host_s(self) -> float:

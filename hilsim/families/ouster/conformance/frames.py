@@ -55,23 +55,16 @@ class FramesTopic:
         wraps = (falls == 1) & (np.diff(ids, axis=1) % columns == 1).all(axis=1)
         if block.kind is HeaderKind.NONE:
             wraps |= self._has_two_frames(block)
-        log.report_each(
-            STRADDLE,
-            np.flatnonzero(wraps).tolist(),
-            lambda row: f"columns of a packet must be of one frame, got measurement ids {ids[row, 0]} to {ids[row, -1]}",
-            lambda row: block.place(row, block.column_byte(0, _ID_OFFSET)),
-        )
-        wrong = (ids != first + np.arange(COLUMNS_PER_PACKET)) | (ids >= columns)
+        wrong = ((ids != first + np.arange(COLUMNS_PER_PACKET)) | (ids >= columns)) & ~wraps[:, np.newaxis]
 
-        def column(row: int) -> int:
-            return int(np.flatnonzero(wrong[row])[0])
+        def straddle_message(row: int) -> str:
+            return f"columns of a packet must be of one frame, got measurement ids {ids[row, 0]} to {ids[row, -1]}"
 
-        log.report_each(
-            MEASUREMENT_ID,
-            np.flatnonzero(wrong.any(axis=1) & ~wraps).tolist(),
-            lambda row: f"measurement ids must be 16k to 16k + 15 below {columns}, got {ids[row, column(row)]} in column {column(row)}",
-            lambda row: block.place(row, block.column_byte(column(row), _ID_OFFSET)),
-        )
+        def message(row: int, column: int) -> str:
+            return f"measurement ids must be 16k to 16k + 15 below {columns}, got {ids[row, column]} in column {column}"
+
+        log.report_each(STRADDLE, wraps, straddle_message, block.place, block.column_byte(0, _ID_OFFSET))
+        log.report_each(MEASUREMENT_ID, wrong, message, block.place, lambda column: block.column_byte(column, _ID_OFFSET))
         if block.kind is HeaderKind.NONE:
             self._look_at_encoder(block, log)
 
@@ -88,17 +81,11 @@ class FramesTopic:
     def _look_at_encoder(block: LidarBlock, log: FindingLog) -> None:
         counts = block.heads.columns["encoder_count"].astype(np.int64)
         expected = block.ids * (ENCODER_COUNTS // block.columns_per_frame)
-        wrong = counts != expected
 
-        def column(row: int) -> int:
-            return int(np.flatnonzero(wrong[row])[0])
+        def message(row: int, column: int) -> str:
+            return f"the encoder count must be {expected[row, column]}, got {counts[row, column]} in column {column}"
 
-        log.report_each(
-            ENCODER,
-            np.flatnonzero(wrong.any(axis=1)).tolist(),
-            lambda row: f"the encoder count must be {expected[row, column(row)]}, got {counts[row, column(row)]} in column {column(row)}",
-            lambda row: block.place(row, block.column_byte(column(row), 12)),
-        )
+        log.report_each(ENCODER, counts != expected, message, block.place, lambda column: block.column_byte(column, 12))
 
     def _look_at_steps(self, block: LidarBlock, log: FindingLog) -> None:
         """Compare the steps of ids with those of stamps: a turn has one frame id, and the next turn the next one."""
@@ -126,18 +113,14 @@ class FramesTopic:
         place = HEADERS[block.kind].get(HeaderField.FRAME_ID) or COLUMNS[block.kind].frame_id
         offset = 0 if place is None else place.offset
         frame_ids = block.heads.headers["frame_id"].astype(np.int64)
-        log.report_each(
-            FRAME_ID,
-            np.flatnonzero(is_turn).tolist(),
-            lambda row: f"the frame id must be {(int(frame_ids[row]) - int(turns[row])) % count} by the columns' stamps, got {frame_ids[row]}",
-            lambda row: block.place(row, offset),
-        )
-        log.report_each(
-            PLACE,
-            np.flatnonzero(is_off & ~is_turn).tolist(),
-            lambda row: f"measurement ids must advance by {elapsed[row]:.0f} columns as the stamps do, got {step[row]}",
-            lambda row: block.place(row, block.column_byte(0, _ID_OFFSET)),
-        )
+        due_ids = (frame_ids - turns.astype(np.int64)) % count
+        text = "the frame id must be {} by the columns' stamps, got {}"
+        log.report_each(FRAME_ID, is_turn, lambda row: text.format(due_ids[row], frame_ids[row]), block.place, offset)
+
+        def message(row: int) -> str:
+            return f"measurement ids must advance by {elapsed[row]:.0f} columns as the stamps do, got {step[row]}"
+
+        log.report_each(PLACE, is_off & ~is_turn, message, block.place, block.column_byte(0, _ID_OFFSET))
         self._count(ORDER, block, block.run.is_late)
         self._count(DUPLICATE, block, block.run.is_repeated & (step_ns == 0))
         self._count(RESTART, block, is_new)
@@ -161,46 +144,26 @@ class FramesTopic:
         inside = (block.ids >= first) & (block.ids <= last) if first <= last else (block.ids >= first) | (block.ids <= last)
         is_in_turn = block.ids < block.columns_per_frame
         sent = window_packets(block.metadata.window, block.columns_per_frame)
-        log.report_each(
-            WINDOW,
-            np.flatnonzero(~np.isin(block.run.packet, sent)).tolist(),
-            lambda row: (
-                f"packets outside the window of columns {first} to {last} must not be sent, got columns {block.ids[row, 0]} to {block.ids[row, -1]}"
-            ),
-            block.place,
-        )
-        outside, absent = is_valid & ~inside & is_in_turn, ~is_valid & inside
-        log.report_each(
-            BORDER,
-            np.flatnonzero(outside.any(axis=1) & inside.any(axis=1)).tolist(),
-            lambda row: (
-                f"columns outside the window of {first} to {last} must have status 0, got a valid column {block.ids[row, np.flatnonzero(outside[row])[0]]}"
-            ),
-            block.place,
-        )
-        log.report_each(
-            INVALID,
-            np.flatnonzero(absent.any(axis=1)).tolist(),
-            lambda row: f"columns inside the window must be valid, got status 0 in column {block.ids[row, np.flatnonzero(absent[row])[0]]}",
-            block.place,
-        )
+        ids = block.ids
+        outside = is_valid & ~inside & is_in_turn & inside.any(axis=1, keepdims=True)
+        sent_text = f"packets outside the window of columns {first} to {last} must not be sent, got columns {{}} to {{}}"
+        log.report_each(WINDOW, ~np.isin(block.run.packet, sent), lambda row: sent_text.format(ids[row, 0], ids[row, -1]), block.place)
+        text = f"columns outside the window of {first} to {last} must have status 0, got a valid column"
+        log.report_each(BORDER, outside, lambda row, column: f"{text} {ids[row, column]}", block.place)
+        absent_text = "columns inside the window must be valid, got status 0 in column"
+        log.report_each(INVALID, ~is_valid & inside, lambda row, column: f"{absent_text} {ids[row, column]}", block.place)
 
     @staticmethod
     def _look_at_blanks(block: LidarBlock, log: FindingLog) -> None:
         """Report columns that are not valid and have pixels."""
         layout = COLUMNS[block.kind]
-        form, found = block.form, []
+        form = block.form
         for row, column in zip(*np.nonzero(~block.is_valid), strict=True):
             start = form.first_column + int(column) * form.column_size
             pixels = block.payloads[row, start + layout.header_size : start + form.column_size - layout.footer_size]
             if pixels.any():
-                found.append((int(row), start + layout.header_size + int(np.flatnonzero(pixels)[0])))
-        log.report_each(
-            BLANK,
-            range(len(found)),
-            lambda _: "pixels of a column with status 0 must be 0, got others",
-            lambda number: block.place(*found[number]),
-        )
+                place = block.place(int(row), start + layout.header_size + int(np.flatnonzero(pixels)[0]))
+                log.report(BLANK, "pixels of a column with status 0 must be 0, got others", place)
 
     def conclude(self, packets: int, lost: Lost, log: FindingLog) -> None:
         """Judge the whole stream."""

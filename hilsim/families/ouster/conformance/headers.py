@@ -47,52 +47,37 @@ def look_at_headers(block: LidarBlock, log: FindingLog) -> None:
     _look_at_footers(block, log)
 
 
-def _offset(block: LidarBlock, field: HeaderField) -> int:
-    return HEADERS[block.kind][field].offset
+def _report_field(block: LidarBlock, log: FindingLog, rule: Rule, field: HeaderField, wrong: npt.NDArray[np.bool_], text: str) -> None:
+    """Report wrong values of a field of the packet headers."""
+    values = block.heads.headers[field.name.lower()]
+    log.report_each(rule, wrong, lambda row: f"{text}, got {values[row]}", block.place, HEADERS[block.kind][field].offset)
 
 
 def _look_at_identity(block: LidarBlock, log: FindingLog) -> None:
     headers = block.heads.headers
-    log.report_each(
-        TYPE,
-        np.flatnonzero(headers["packet_type"] != LIDAR_PACKET).tolist(),
-        lambda row: f"packet type must be {LIDAR_PACKET}, got {headers['packet_type'][row]}",
-        lambda row: block.place(row, 0),
-    )
-    if block.metadata is None:
-        return
-    serial, init_id = int(block.metadata.serial), block.metadata.initialization_id
-    log.report_each(
-        SERIAL,
-        np.flatnonzero(headers["serial"] != serial).tolist(),
-        lambda row: f"serial number must be {serial} as in the metadata, got {headers['serial'][row]}",
-        lambda row: block.place(row, _offset(block, _H.SERIAL)),
-    )
-    log.report_each(
-        INIT_ID,
-        np.flatnonzero(headers["init_id"] != init_id).tolist(),
-        lambda row: f"initialisation id must be {init_id} as in the metadata, got {headers['init_id'][row]}",
-        lambda row: block.place(row, _offset(block, _H.INIT_ID)),
-    )
+    expected = [(TYPE, _H.PACKET_TYPE, LIDAR_PACKET, f"packet type must be {LIDAR_PACKET}")]
+    if block.metadata is not None:
+        serial, init_id = int(block.metadata.serial), block.metadata.initialization_id
+        expected.append((SERIAL, _H.SERIAL, serial, f"serial number must be {serial} as in the metadata"))
+        expected.append((INIT_ID, _H.INIT_ID, init_id, f"initialisation id must be {init_id} as in the metadata"))
+    for rule, field, value, text in expected:
+        _report_field(block, log, rule, field, headers[field.name.lower()] != value, text)
 
 
 def _look_at_reserved(block: LidarBlock, log: FindingLog) -> None:
     set_bits = block.payloads[:, :PACKET_HEADER_SIZE] & _RESERVED[block.kind]
-    rows = np.flatnonzero(set_bits.any(axis=1))
 
-    def message(row: int) -> str:
-        byte = int(np.flatnonzero(set_bits[row])[0])
+    def message(row: int, byte: int) -> str:
         return f"bits of the packet header without a field must be 0, got 0x{set_bits[row, byte]:02x} in byte {byte}"
 
-    log.report_each(RESERVED, rows.tolist(), message, lambda row: block.place(row, int(np.flatnonzero(set_bits[row])[0])))
+    log.report_each(RESERVED, set_bits != 0, message, block.place, lambda byte: byte)
     start = block.payloads.shape[1] - FOOTER_SIZE
     padding = block.payloads[:, start:-CRC_SIZE]
-    log.report_each(
-        RESERVED,
-        np.flatnonzero(padding.any(axis=1)).tolist(),
-        lambda row: f"the footer must begin with 24 zero bytes, got 0x{padding[row].max():02x} among them",
-        lambda row: block.place(row, start + int(np.flatnonzero(padding[row])[0])),
-    )
+
+    def padding_message(row: int, _byte: int) -> str:
+        return f"the footer must begin with 24 zero bytes, got 0x{padding[row].max():02x} among them"
+
+    log.report_each(RESERVED, padding != 0, padding_message, block.place, lambda byte: start + byte)
 
 
 def _look_at_states(block: LidarBlock, log: FindingLog) -> None:
@@ -103,14 +88,7 @@ def _look_at_states(block: LidarBlock, log: FindingLog) -> None:
         ("thermal_shutdown", _MOST_SHUTDOWN),
         ("shot_limiting", _MOST_LIMITING),
     ):
-        values = headers[name]
-        offset = _offset(block, HeaderField[name.upper()])
-        log.report_each(
-            STATES,
-            np.flatnonzero(values > most).tolist(),
-            lambda row, name=name, most=most, values=values: f"{name} must be 0 to {most}, got {values[row]}",  # type: ignore[misc]
-            lambda row, offset=offset: block.place(row, offset),  # type: ignore[misc]
-        )
+        _report_field(block, log, STATES, HeaderField[name.upper()], headers[name] > most, f"{name} must be 0 to {most}")
 
 
 def _look_at_status(block: LidarBlock, log: FindingLog) -> None:
@@ -119,15 +97,10 @@ def _look_at_status(block: LidarBlock, log: FindingLog) -> None:
     wrong = (status != 0) & (status != layout.valid_status)
     offset = layout.fields[ColumnField.STATUS].offset % block.form.column_size
 
-    def first(row: int) -> int:
-        return int(np.flatnonzero(wrong[row])[0])
+    def message(row: int, column: int) -> str:
+        return f"a column's status must be 0x{layout.valid_status:x} or 0, got 0x{status[row, column]:x} in column {column}"
 
-    log.report_each(
-        STATUS,
-        np.flatnonzero(wrong.any(axis=1)).tolist(),
-        lambda row: f"a column's status must be 0x{layout.valid_status:x} or 0, got 0x{status[row, first(row)]:x} in column {first(row)}",
-        lambda row: block.place(row, block.column_byte(first(row), offset)),
-    )
+    log.report_each(STATUS, wrong, message, block.place, lambda column: block.column_byte(column, offset))
 
 
 def _look_at_footers(block: LidarBlock, log: FindingLog) -> None:
@@ -137,12 +110,11 @@ def _look_at_footers(block: LidarBlock, log: FindingLog) -> None:
     footer = block.metadata.footer
     expected, found = footers_of(block.payloads, footer), read_bits(block.payloads[:, -CRC_SIZE:], 0, 64)
     name = {Footer.CRC: "the CRC-64 of the packet", Footer.CONSTANT: "the constant of firmware 2.3 and 2.4", Footer.ZERO: "zero"}[footer]
-    log.report_each(
-        FOOTER,
-        np.flatnonzero(expected != found).tolist(),
-        lambda row: f"the last eight bytes must be {name}, 0x{int(expected[row]):016x}, got 0x{int(found[row]):016x}",
-        lambda row: block.place(row, block.payloads.shape[1] - CRC_SIZE),
-    )
+
+    def message(row: int) -> str:
+        return f"the last eight bytes must be {name}, 0x{expected[row]:016x}, got 0x{found[row]:016x}"
+
+    log.report_each(FOOTER, expected != found, message, block.place, block.payloads.shape[1] - CRC_SIZE)
 
 
 def report_lidar_type(log: FindingLog, payload: bytes, place: Place) -> None:

@@ -99,9 +99,7 @@ class LinkTopic:
                 log.report(SOURCE_PORT, f"{kind} packets of one sensor must come from one port, got {_named(map(str, ports))}")
         if not self._own:
             return
-        if self._steps + 1 < IDENTIFICATION.packets:
-            log.skip(IDENTIFICATION, self._steps + 1, IDENTIFICATION.packets, "packets with headers")
-        elif self._counted < 0.9 * self._steps:
+        if log.applies(IDENTIFICATION, self._steps + 1, of="packets with headers") and self._counted < 0.9 * self._steps:
             log.report(
                 IDENTIFICATION,
                 f"one IPv4 identification must count the datagrams of both streams, got {self._counted} of {self._steps} steps upwards",

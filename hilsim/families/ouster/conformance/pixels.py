@@ -1,7 +1,6 @@
 """Rules for pixels: unused bits, pixels without a return, pairs of returns, and ranges."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +30,6 @@ _EARLY_BIT = 28
 """Bit of LEGACY's flags that an OS2 with firmware 2.3.0 sets in RNG19_RFL8_SIG16_NIR16 too, of pixels without a range."""
 _STRONGEST, _NEAREST, _FARTHEST = "STRONGEST_TO_WEAKEST", "NEAREST_TO_FARTHEST", "FARTHEST_TO_NEAREST"
 _MOST_HASHES = 100_000
-
-
-class _Spot(NamedTuple):
-    """Packet, column and beam of a pixel."""
-
-    row: int
-    column: int
-    beam: int
-
-
-_Message = Callable[[_Spot], str]
-_NumberedMessage = Callable[[_Spot, int], str]
 
 
 def _unused_bits(metadata: SensorMetadata) -> npt.NDArray[np.uint32]:
@@ -122,16 +109,10 @@ class PixelsTopic:
         threshold_cm = metadata.settings.get("min_range_threshold_cm")
         if not isinstance(threshold_cm, int):
             return
-        range_mm = found.pixels.range_mm
-        self._report_pixels(
-            RANGE_LEAST,
-            (range_mm > 0) & (range_mm < 10 * threshold_cm),
-            lambda spot, number: (
-                f"ranges must be {10 * threshold_cm} mm or more by min_range_threshold_cm, got {range_mm[spot.row, number, spot.column, spot.beam]}"
-            ),
-            block,
-            log,
-        )
+        text = f"ranges must be {10 * threshold_cm} mm or more by min_range_threshold_cm, got"
+        for range_mm in np.moveaxis(found.pixels.range_mm, 1, 0):
+            is_near = (range_mm > 0) & (range_mm < 10 * threshold_cm)
+            self._report(RANGE_LEAST, is_near, lambda *spot, range_mm=range_mm: f"{text} {range_mm[spot]}", block, log)
 
     def _look_at_pairs(self, block: LidarBlock, found: LidarPackets, metadata: SensorMetadata, log: FindingLog) -> None:
         pixels = found.pixels
@@ -141,7 +122,7 @@ class PixelsTopic:
         self._report(
             SECOND_COPY,
             both & (first == second),
-            lambda spot: f"a second return must be another echo or 0, got the range of the first, {first[spot]} mm",
+            lambda *spot: f"a second return must be another echo or 0, got the range of the first, {first[spot]} mm",
             block,
             log,
         )
@@ -149,7 +130,7 @@ class PixelsTopic:
             self._report(
                 SECOND_ALONE,
                 (first == 0) & (second > 0),
-                lambda spot: f"a second return must have a first one, got {second[spot]} mm alone",
+                lambda *spot: f"a second return must have a first one, got {second[spot]} mm alone",
                 block,
                 log,
             )
@@ -157,7 +138,7 @@ class PixelsTopic:
             self._report(
                 SECOND_ZERO,
                 (second == 0) & (values > 0),
-                lambda spot: (
+                lambda *spot: (
                     "a second return without a range must be 0 in all its fields, got "
                     f"reflectivity {pixels.reflectivity[:, 1][spot]}, signal {pixels.signal[:, 1][spot]}"
                 ),
@@ -169,7 +150,7 @@ class PixelsTopic:
         self._report(
             RETURN_ORDER,
             both & wrong,
-            lambda spot: (
+            lambda *spot: (
                 f"returns must be in the order {order}, got {first[spot]} mm with signal {pixels.signal[:, 0][spot]}"
                 f" before {second[spot]} mm with {pixels.signal[:, 1][spot]}"
             ),
@@ -178,25 +159,13 @@ class PixelsTopic:
         )
 
     @staticmethod
-    def _report(rule: Rule, wrong: npt.NDArray[np.bool_], message: _Message, block: LidarBlock, log: FindingLog) -> None:
+    def _report(rule: Rule, wrong: npt.NDArray[np.bool_], message: Callable[[int, int, int], str], block: LidarBlock, log: FindingLog) -> None:
         """Report the first pixel of each packet with one: ``wrong`` is ``bool[n, 16, beams]``."""
-        rows = np.flatnonzero(wrong.any(axis=(1, 2))).tolist()
 
-        def spot(row: int) -> _Spot:
-            column, beam = (int(axis[0]) for axis in np.nonzero(wrong[row]))
-            return _Spot(row, column, beam)
+        def whole(row: int, column: int, beam: int) -> str:
+            return f"{message(row, column, beam)} (column {column}, beam {beam}; {wrong[row].sum()} pixels)"
 
-        log.report_each(
-            rule,
-            rows,
-            lambda row: f"{message(spot(row))} (column {spot(row).column}, beam {spot(row).beam}; {int(wrong[row].sum())} pixels)",
-            lambda row: block.place(row, block.pixel_byte(spot(row).column, spot(row).beam)),
-        )
-
-    def _report_pixels(self, rule: Rule, wrong: npt.NDArray[np.bool_], message: _NumberedMessage, block: LidarBlock, log: FindingLog) -> None:
-        """As ``_report``, for each return: ``wrong`` is ``bool[n, returns, 16, beams]``."""
-        for number in range(wrong.shape[1]):
-            self._report(rule, wrong[:, number], lambda spot, number=number: message(spot, number), block, log)  # type: ignore[misc]
+        log.report_each(rule, wrong, whole, block.place, block.pixel_byte)
 
     def _look_for_copies(self, block: LidarBlock) -> None:
         """Count packets whose pixels came before."""

@@ -12,6 +12,7 @@ from hilsim.families.ouster.conformance.stamps import StampsTopic
 from hilsim.families.ouster.conformance.summary import OusterSummary
 from hilsim.families.ouster.metadata_files import Identity, OusterMetadata, packet_size
 from hilsim.families.ouster.protocol.lidar import LidarLayout, lidar_layout
+from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.protocol.recognition import FORMS, describe_fits
 from hilsim.families.ouster.recognition import OusterKind
@@ -36,9 +37,9 @@ class OusterCheck(SensorCheck):
 
     def __init__(self, source: str, metadata: OusterMetadata) -> None:
         super().__init__(source)
-        self._metadata = metadata
+        self._given = metadata
         self.lidar_packets = 0
-        self._others = 0
+        self.other_datagrams = 0
         self._identity: Identity | None = None
         self._layout: LidarLayout | None = None
         self._size = 0
@@ -47,12 +48,12 @@ class OusterCheck(SensorCheck):
         self._waiting: list[CapturedDatagram] = []
         self._order = PacketOrder(HeaderKind.STANDARD)
         self._before: LastPacket | None = None
-        self._frames = FramesTopic()
-        self._stamps = StampsTopic()
-        self._pixels = PixelsTopic()
-        self._imu = ImuTopic()
-        self._link = LinkTopic()
-        self._spacing = SpacingTopic()
+        self.frames = FramesTopic()
+        self.stamps = StampsTopic()
+        self.pixels = PixelsTopic()
+        self.imu = ImuTopic()
+        self.link = LinkTopic()
+        self.spacing = SpacingTopic()
 
     @property
     def waiting(self) -> int:
@@ -75,14 +76,14 @@ class OusterCheck(SensorCheck):
 
     def _add_lidar(self, datagram: CapturedDatagram) -> None:
         if self._identity is None:
-            self._begin(datagram, self._metadata.identify(datagram.payload))
+            self._begin(datagram, self._given.identify(datagram.payload))
         ports = datagram.source_port, datagram.destination_port
         self._lidar_ports = self._lidar_ports or ports
         place = Place(self.lidar_packets + len(self._waiting), datagram.frame)
         if len(datagram.payload) != self._size:
             self._report_size(len(datagram.payload), place)
             return
-        self._link.look(datagram, "lidar", place, self.log)
+        self.link.look(datagram, "lidar", place, self.log)
         self._waiting.append(datagram)
         if len(self._waiting) >= BLOCK_PACKETS:
             self.flush()
@@ -97,15 +98,15 @@ class OusterCheck(SensorCheck):
             self._layout = lidar_layout(metadata.profile, metadata.beams.channels, metadata.footer)
 
     def _report_size(self, size: int, place: Place) -> None:
-        known = self._identity.metadata if self._identity is not None else None
+        known = self.metadata
         of = f" ({known.lidar_profile} with {known.beams.channels} channels)" if known is not None else ""
         self.log.report(SIZE, f"a lidar packet must be {self._size} bytes{of}, got {size}", place)
 
     def _add_imu(self, datagram: CapturedDatagram) -> None:
         self._imu_ports = self._imu_ports or (datagram.source_port, datagram.destination_port)
-        self._link.look(datagram, "IMU", Place(self._imu.packets, datagram.frame), self.log)
+        self.link.look(datagram, "IMU", Place(self.imu.packets, datagram.frame), self.log)
         header = HeaderKind.STANDARD if self._identity is None else self._identity.header
-        self._imu.look(datagram, None if self._identity is None else self._identity.metadata, header, self.log)
+        self.imu.look(datagram, self.metadata, header, self.log)
 
     def _add_other(self, datagram: CapturedDatagram) -> None:
         """Add a datagram that is not recognised: wrong in one of the sensor's flows, else only counted."""
@@ -119,7 +120,7 @@ class OusterCheck(SensorCheck):
         elif ports == self._imu_ports and ports != self._lidar_ports:
             self.log.report(FORM, f"an IMU packet must be 48 bytes of possible values, or of type 2, got {len(payload)} bytes", place)
         else:
-            self._others += 1
+            self.other_datagrams += 1
 
     def flush(self) -> None:
         """Judge the waiting packets."""
@@ -131,57 +132,44 @@ class OusterCheck(SensorCheck):
         block = form_block(datagrams, identity.header, metadata, self._layout, self._order, self.lidar_packets, self._before)
         self.lidar_packets += len(datagrams)
         look_at_headers(block, self.log)
-        self._frames.look(block, self.log)
-        self._stamps.look(block, self.log)
-        self._pixels.look(block, self.log)
-        self._spacing.look(block)
+        self.frames.look(block, self.log)
+        self.stamps.look(block, self.log)
+        self.pixels.look(block, self.log)
+        self.spacing.look(block)
         self._before = last_packet(block)
 
-    def _lost(self) -> Lost:
-        return self._order.lost(sent_packets(None if self._identity is None else self._identity.metadata))
+    @property
+    def metadata(self) -> SensorMetadata | None:
+        """Metadata of the sensor; None where they are not known."""
+        return None if self._identity is None else self._identity.metadata
+
+    @property
+    def serial(self) -> int:
+        """Serial number in the packets; 0 before a lidar packet."""
+        return 0 if self._identity is None else self._identity.serial
+
+    @property
+    def lost(self) -> Lost:
+        """Lidar packets that are missing."""
+        return self._order.lost(sent_packets(self.metadata))
 
     def conclude(self, log: FindingLog, host_waited_ns: int) -> None:
         """Judge the rules about the whole stream so far."""
-        identity, lost = self._identity, self._lost()
+        identity = self._identity
         if identity is None:
-            log.report(NO_LIDAR, f"lidar packets must come beside IMU packets, got none beside {self._imu.packets}")
+            log.report(NO_LIDAR, f"lidar packets must come beside IMU packets, got none beside {self.imu.packets}")
         elif identity.metadata is None:
             log.report(METADATA, f"{describe_fits(self._size, identity.header)}; rules that need them are not applied")
-        self._frames.conclude(self.lidar_packets, lost, log)
-        self._stamps.conclude(log)
-        self._pixels.conclude(log)
-        self._imu.conclude(log)
-        self._link.conclude(log)
+        self.frames.conclude(self.lidar_packets, self.lost, log)
+        self.stamps.conclude(log)
+        self.pixels.conclude(log)
+        self.imu.conclude(log)
+        self.link.conclude(log)
         if self.lidar_packets:
-            self._spacing.conclude(log, host_waited_ns=host_waited_ns)
-        if self._others:
-            log.report(OTHER, f"{self._others} datagrams are neither lidar nor IMU packets")
+            self.spacing.conclude(log, host_waited_ns=host_waited_ns)
+        if self.other_datagrams:
+            log.report(OTHER, f"{self.other_datagrams} datagrams are neither lidar nor IMU packets")
 
     def summary(self) -> OusterSummary:
         """Figures of the packets judged so far."""
-        identity = self._identity
-        metadata = None if identity is None else identity.metadata
-        spread = self._spacing.arrival.spread
-        return OusterSummary(
-            lidar_packets=self.lidar_packets,
-            imu_packets=self._imu.packets,
-            other_datagrams=self._others,
-            model=None if metadata is None else metadata.prod_line,
-            firmware=None if metadata is None else str(metadata.firmware),
-            profile=None if metadata is None else metadata.lidar_profile,
-            lidar_mode=None if metadata is None else metadata.lidar_mode,
-            serial=0 if identity is None else identity.serial,
-            frames=self._frames.frames,
-            lost_packets=self._lost().packets,
-            invalid_columns=self._frames.invalid_columns,
-            return_ratio=self._pixels.return_ratio,
-            pairs=self._pixels.pairs,
-            column_period_us=self._stamps.steps.mean / 1000.0,
-            column_spread_us=self._stamps.steps.sd / 1000.0,
-            stamp_grid_ns=self._stamps.grid_ns,
-            gap_p1_us=spread.percentile_us(0.01),
-            gap_p50_us=spread.percentile_us(0.5),
-            gap_p99_us=spread.percentile_us(0.99),
-            host_drift_ppm=self._spacing.arrival.drift_ppm()[0],
-            headers=self._link.origin,
-        )
+        return OusterSummary.of(self)

@@ -38,7 +38,7 @@ class StampsTopic:
         self.grid_ns = 0
         self._double_ns = 0
         self._packets = 0
-        self.steps = Scatter()  # of the steps within packets, ns
+        self.steps_us = Scatter()  # of the steps within packets
         self._nominal_ns = float("nan")
         self._expected_grid_ns = 1
 
@@ -49,68 +49,58 @@ class StampsTopic:
         self._double_ns = int(np.spacing(float(stamp_ns.max())))
         self.grid_ns = int(np.gcd.reduce(np.append(stamp_ns.ravel(), self.grid_ns)))
         step = np.diff(stamp_ns, axis=1)
-        self.steps.add(step.ravel(), np.ones(step.size, np.bool_))
+        self.steps_us.add(step.ravel() / 1000.0, np.ones(step.size, np.bool_))
         self._look_at_order(block, log)
         expected = self._expected_grid_ns = grid_ns(metadata)
         off = stamp_ns % expected != 0
-        log.report_each(
-            STAMP_GRID,
-            np.flatnonzero(off.any(axis=1)).tolist(),
-            lambda row: f"stamps must be multiples of {expected} ns, got {stamp_ns[row][off[row]][0]} ns",
-            lambda row: block.place(row, block.column_byte(int(np.flatnonzero(off[row])[0]))),
-        )
+        grid_text = f"stamps must be multiples of {expected} ns, got"
+        log.report_each(STAMP_GRID, off, lambda row, column: f"{grid_text} {stamp_ns[row, column]} ns", block.place, block.column_byte)
         if metadata is None:
             return
         nominal_ns = self._nominal_ns = 1e9 / (metadata.columns_per_frame * metadata.rate_hz)
         wrong = (np.abs(step - nominal_ns) > _MOST_STEP_NS) & (step > 0)
+        text = f"columns must come each {nominal_ns / 1000:.3f} us within {_MOST_STEP_NS / 1000:.0f}, got"
         log.report_each(
             COLUMN_STEP,
-            np.flatnonzero(wrong.any(axis=1)).tolist(),
-            lambda row: (
-                f"columns must come each {nominal_ns / 1000:.3f} us within {_MOST_STEP_NS / 1000:.0f}, got {step[row][wrong[row]][0] / 1000:.3f} us"
-            ),
-            lambda row: block.place(row, block.column_byte(1 + int(np.flatnonzero(wrong[row])[0]))),
+            wrong,
+            lambda row, number: f"{text} {step[row, number] / 1000:.3f} us",
+            block.place,
+            lambda number: block.column_byte(number + 1),
         )
 
     @staticmethod
     def _look_at_order(block: LidarBlock, log: FindingLog) -> None:
         stamp_ns, run = block.stamp_ns, block.run
-        falls = np.diff(stamp_ns, axis=1) <= 0
+        step = np.diff(stamp_ns, axis=1)
         log.report_each(
             STAMP_ORDER,
-            np.flatnonzero(falls.any(axis=1)).tolist(),
-            lambda row: f"stamps must rise from column to column, got {np.diff(stamp_ns[row])[falls[row]][0]} ns",
-            lambda row: block.place(row, block.column_byte(1 + int(np.flatnonzero(falls[row])[0]))),
+            step <= 0,
+            lambda row, number: f"stamps must rise from column to column, got {step[row, number]} ns",
+            block.place,
+            lambda number: block.column_byte(number + 1),
         )
         before_ns = stamp_ns[0, 0] - 1 if block.before is None else block.before.stamp_ns
-        last_ns = np.concatenate((np.array([before_ns]), stamp_ns[:-1, -1]))
-        follows = ~(run.is_late | run.is_repeated | run.is_break)
-        log.report_each(
-            STAMP_ORDER,
-            np.flatnonzero(follows & (stamp_ns[:, 0] <= last_ns)).tolist(),
-            lambda row: f"stamps must rise from packet to packet, got {stamp_ns[row, 0] - last_ns[row]} ns",
-            lambda row: block.place(row, block.column_byte(0)),
-        )
+        step_ns = stamp_ns[:, 0] - np.concatenate((np.array([before_ns]), stamp_ns[:-1, -1]))
+        falls = ~(run.is_late | run.is_repeated | run.is_break) & (step_ns <= 0)
+        text = "stamps must rise from packet to packet, got"
+        log.report_each(STAMP_ORDER, falls, lambda row: f"{text} {step_ns[row]} ns", block.place, block.column_byte(0))
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole stream."""
         if not self._packets:
             return
-        if self._packets < STAMP_COARSE.packets:
-            log.skip(STAMP_COARSE, self._packets, STAMP_COARSE.packets, "lidar packets")
-            log.skip(COLUMN_CONSTANT, self._packets, COLUMN_CONSTANT.packets, "lidar packets")
-        else:
+        if log.applies((STAMP_COARSE, COLUMN_CONSTANT), self._packets, of="lidar packets"):
             most = max(self._expected_grid_ns, _REV_6_NS)
             if self.grid_ns > most and self.grid_ns != self._double_ns:  # some firmware passes PTP time through a double
                 log.report(STAMP_COARSE, f"stamps must use a grid of {most} ns at most, got multiples of {self.grid_ns} ns only")
-            if self.steps.sd < _LEAST_SPREAD_NS:
-                log.report(COLUMN_CONSTANT, f"the time between columns must scatter by {_LEAST_SPREAD_NS:.0f} ns or more, got {self.steps.sd:.0f} ns")
-        if np.isnan(self._nominal_ns):
+            sd_ns = 1000.0 * self.steps_us.sd
+            if sd_ns < _LEAST_SPREAD_NS:
+                log.report(COLUMN_CONSTANT, f"the time between columns must scatter by {_LEAST_SPREAD_NS:.0f} ns or more, got {sd_ns:.0f} ns")
+        if np.isnan(self._nominal_ns) or not log.applies(COLUMN_PERIOD, self._packets, of="lidar packets"):
             return
-        if self._packets < COLUMN_PERIOD.packets:
-            log.skip(COLUMN_PERIOD, self._packets, COLUMN_PERIOD.packets, "lidar packets")
-        elif abs(self.steps.mean / self._nominal_ns - 1.0) > _MOST_PERIOD_RATIO:
+        mean_us, nominal_us = self.steps_us.mean, self._nominal_ns / 1000.0
+        if abs(mean_us / nominal_us - 1.0) > _MOST_PERIOD_RATIO:
             log.report(
                 COLUMN_PERIOD,
-                f"columns must come each {self._nominal_ns / 1000:.3f} us within {100 * _MOST_PERIOD_RATIO:g} %, got {self.steps.mean / 1000:.3f} us in the mean",
+                f"columns must come each {nominal_us:.3f} us within {100 * _MOST_PERIOD_RATIO:g} %, got {mean_us:.3f} us in the mean",
             )

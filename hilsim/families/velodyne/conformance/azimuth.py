@@ -62,14 +62,11 @@ class AzimuthTopic:
 
     def _check_range(self, block: DataBlock, log: FindingLog) -> None:
         raw = block.run.packets["blocks"]["azimuth"]
-        rows = np.flatnonzero((raw > TURN_CDEG).any(axis=1))
-        first = (raw > TURN_CDEG).argmax(axis=1)
-        log.report_each(
-            RANGE,
-            rows.tolist(),
-            lambda row: f"the azimuth of block {first[row]} must be 0 to 35999, got {raw[row, first[row]]}",
-            lambda row: block.place(row, 100 * int(first[row]) + 2),
-        )
+
+        def message(row: int, number: int) -> str:
+            return f"the azimuth of block {number} must be 0 to 35999, got {raw[row, number]}"
+
+        log.report_each(RANGE, raw > TURN_CDEG, message, block.place, lambda number: 100 * number + 2)
         exact = np.argwhere(raw == TURN_CDEG)
         if len(exact):
             count, place = self._early_firmware or (0, block.place(int(exact[0, 0]), 100 * int(exact[0, 1]) + 2))
@@ -117,30 +114,22 @@ class AzimuthTopic:
         if self._early_firmware is not None:
             count, place = self._early_firmware
             log.report(RANGE, f"azimuth 36000 occurs {count} times, as in firmware of 2012-2014", place, severity=Severity.WARNING)
-        if self.packets < CONSTANT.packets:
-            log.skip(CONSTANT, self.packets, CONSTANT.packets)
-        elif self._equal > 0.5 * self._steps:
+        if log.applies(CONSTANT, self.packets) and self._equal > 0.5 * self._steps:
             log.report(CONSTANT, f"azimuth must grow, got the same as in the block before {self._equal} times")
             return
-        if self.packets < GRID.packets:
-            log.skip(GRID, self.packets, GRID.packets)
-        elif self._divisor > 1:
+        if log.applies(GRID, self.packets) and self._divisor > 1:
             log.report(GRID, f"azimuth must use every hundredth of a degree, got multiples of {self._divisor} only")
-        if self._groups < _FEWEST_GROUPS:
-            pass  # two steps a packet do not show whether their noise is white
-        elif self.packets >= RAMP.packets and self.increments >= _FEWEST_INCREMENTS:
+        # two steps a packet do not show whether their noise is white
+        if self._groups >= _FEWEST_GROUPS and log.applies((RAMP, NOISE), self.packets):
             self._conclude_noise(log)
-        else:
-            log.skip(RAMP, self.packets, RAMP.packets)
-            log.skip(NOISE, self.packets, NOISE.packets)
         self._conclude_wraps(log, first_pass)
         rate_rpm = self.rate_rpm
-        if self.packets < RATE.packets:
-            log.skip(RATE, self.packets, RATE.packets)
-        elif rate_rpm < 294.0 or rate_rpm > 1206.0:
+        if log.applies(RATE, self.packets) and (rate_rpm < 294.0 or rate_rpm > 1206.0):
             log.report(RATE, f"the head must turn 300 to 1200 times a minute, got {rate_rpm:.1f}")
 
     def _conclude_noise(self, log: FindingLog) -> None:
+        if not log.applies((RAMP, NOISE), self.increments, _FEWEST_INCREMENTS, "increments of azimuth"):
+            return
         outside = self._outside / self.increments
         if outside < 0.003:
             log.report(
@@ -155,14 +144,10 @@ class AzimuthTopic:
         wraps = [(column, value) for index, column, value in self._wraps if first_pass is None or index < first_pass]
         of = "turns" if first_pass is None else "turns before the recording repeats"
         first = {value for _, value in wraps}
-        if len(wraps) < _FEWEST_WRAPS_FOR_START:
-            log.skip(START, len(wraps), _FEWEST_WRAPS_FOR_START, of)
-        elif len(first) == 1:
+        if log.applies(START, len(wraps), _FEWEST_WRAPS_FOR_START, of) and len(first) == 1:
             log.report(START, f"the first azimuth of a turn must vary, got {first.pop()} in all of {len(wraps)} turns")
         columns = {column for column, _ in wraps}
-        if len(wraps) < _FEWEST_WRAPS_FOR_TURN:
-            log.skip(TURN, len(wraps), _FEWEST_WRAPS_FOR_TURN, of)
-        elif len(columns) == 1 and self._groups > 1:
+        if log.applies(TURN, len(wraps), _FEWEST_WRAPS_FOR_TURN, of) and len(columns) == 1 and self._groups > 1:
             log.report(TURN, f"a turn's end must drift through the packet, got block {columns.pop()} in all of {len(wraps)} turns")
 
 

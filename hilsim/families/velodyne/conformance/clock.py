@@ -59,13 +59,8 @@ class ClockTopic:
         """Judge the steps of one block."""
         self.packets += len(block.run.stamp_us)
         self._cycle_us, self._scatter_us = block.cycle_us, block.model.stamp_scatter_us
-        wrong = np.flatnonzero(block.run.stamp_us >= HOUR_US)
-        log.report_each(
-            RANGE,
-            wrong.tolist(),
-            lambda row: f"the stamp must be below {HOUR_US:,}, got {block.run.stamp_us[row]:,}",
-            lambda row: block.place(row, 1200),
-        )
+        stamp_us = block.run.stamp_us
+        log.report_each(RANGE, stamp_us >= HOUR_US, lambda row: f"the stamp must be below {HOUR_US:,}, got {stamp_us[row]:,}", block.place, 1200)
         step = block.run.step_us[block.run.knows_step]
         if not len(step):
             return
@@ -167,21 +162,15 @@ class ClockTopic:
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole stream."""
-        if self.steps == 0:
-            for rule in (STEP, ORDER, LOST):
-                log.skip(rule, self.packets, 2)
+        if not log.applies((STEP, ORDER, LOST), self.packets):
             return
         if self.duplicates > 0.5 * self.steps and self.steps >= _FEWEST_STEPS:
             log.report(CONSTANT, f"stamps must advance, got the same stamp as before in {self.duplicates} of {self.steps} packets")
             return
         self._conclude_steps(log)
-        if self.steps < CYCLE.packets - 1:
-            log.skip(CYCLE, self.steps + 1, CYCLE.packets)
-        if self.fitted_packets >= ROUNDING.packets:
+        log.applies(CYCLE, self.steps + 1)
+        if log.applies((ROUNDING, RESIDUAL, DRIFT), self.fitted_packets, of="packets of unbroken time"):
             self._conclude_fit(log)
-        else:
-            for rule in (ROUNDING, RESIDUAL, DRIFT):
-                log.skip(rule, self.fitted_packets, rule.packets, "packets of unbroken time")
 
     def _conclude_steps(self, log: FindingLog) -> None:
         if self.wrong_cycle_us is not None:

@@ -44,12 +44,10 @@ class ContentsTopic:
         before = records[:1] if self._last is None or self._last.shape[1] != records.shape[1] else self._last
         same = (np.concatenate((before, records[:-1])) == records).all(axis=1)
         is_judged = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
-        rows = np.flatnonzero(same & is_judged & block.run.knows_step & (block.run.step_us != 0))
+        is_copy = same & is_judged & block.run.knows_step & (block.run.step_us != 0)
         self._check_block_copies(block, records, before[-1:], log)
         self._last = records[-1:].copy()
-        log.report_each(
-            COPIED, rows.tolist(), lambda _: "a packet must be measured, got the records of the packet before", lambda row: block.place(row, 4)
-        )
+        log.report_each(COPIED, is_copy, lambda _: "a packet must be measured, got the records of the packet before", block.place, 4)
 
     @staticmethod
     def _check_block_copies(block: DataBlock, records: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], log: FindingLog) -> None:
@@ -60,13 +58,11 @@ class ContentsTopic:
         is_judged = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _FEWEST_OF_BLOCK * pair
         same = ((groups == previous).all(axis=1) & is_judged).reshape(len(records), -1)
         same[~block.run.knows_step | (block.run.step_us == 0), 0] = False
-        at = same.argmax(axis=1) * pair
-        log.report_each(
-            COPIED,
-            np.flatnonzero(same.any(axis=1)).tolist(),
-            lambda row: f"block {at[row]} must be measured, got the records of the block before",
-            lambda row: block.place(row, 100 * int(at[row]) + 4),
-        )
+
+        def message(_row: int, group: int) -> str:
+            return f"block {group * pair} must be measured, got the records of the block before"
+
+        log.report_each(COPIED, same, message, block.place, lambda group: 100 * group * pair + 4)
 
 
 def _report(rows: npt.NDArray[np.float64], log: FindingLog) -> None:

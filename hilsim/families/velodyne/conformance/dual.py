@@ -1,7 +1,5 @@
 """Rules for dual return packets: even blocks have the last return, odd blocks the strongest, or the second strongest if that is the last."""
 
-import numpy as np
-
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.pairs import RANGE_BIN_MM, PairCounts
 from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
@@ -30,17 +28,11 @@ class DualTopic:
             return
         self._is_dual = True
         raw = block.run.packets["blocks"]["azimuth"]
-        unequal = raw[:, ::2] != raw[:, 1::2]
-        first = unequal.argmax(axis=1)
-        log.report_each(
-            AZIMUTH,
-            np.flatnonzero(unequal.any(axis=1)).tolist(),
-            lambda row: (
-                f"blocks {2 * first[row]} and {2 * first[row] + 1} must have one azimuth,"
-                f" got {raw[row, 2 * first[row]]} and {raw[row, 2 * first[row] + 1]}"
-            ),
-            lambda row: block.place(row, 100 * (2 * int(first[row]) + 1) + 2),
-        )
+
+        def message(row: int, pair: int) -> str:
+            return f"blocks {2 * pair} and {2 * pair + 1} must have one azimuth, got {raw[row, 2 * pair]} and {raw[row, 2 * pair + 1]}"
+
+        log.report_each(AZIMUTH, raw[:, ::2] != raw[:, 1::2], message, block.place, lambda pair: 100 * (2 * pair + 1) + 2)
         self._pairs.look(block.records, block.model.distance_unit_mm)
 
     def conclude(self, log: FindingLog) -> None:
@@ -50,9 +42,7 @@ class DualTopic:
         pairs = self._pairs
         one_empty, odd_farther = pairs.only_even + pairs.only_odd, pairs.different - pairs.even_farther
         close, unequal = int(pairs.separations_m.counts[: _CLOSEST_MM // RANGE_BIN_MM].sum()), pairs.empty - pairs.empty_equal
-        if pairs.with_return < _FEWEST_PAIRS:
-            for rule in (ORDER, COPY, SECOND, SEPARATION, NO_RETURN):
-                log.skip(rule, pairs.with_return, _FEWEST_PAIRS, "pairs with a return")
+        if not log.applies((ORDER, COPY, SECOND, SEPARATION, NO_RETURN), pairs.with_return, _FEWEST_PAIRS, "pairs with a return"):
             return
         if odd_farther > 0.01 * pairs.different:
             log.report(
@@ -61,20 +51,13 @@ class DualTopic:
             )
         if one_empty > 0.05 * pairs.with_return:
             log.report(COPY, f"both blocks must carry a single return, got {one_empty} of {pairs.with_return} pairs with one block empty")
-        self._conclude_strength(log)
+        of_unequal = pairs.even_stronger + pairs.odd_stronger
+        if log.applies(SECOND, of_unequal, _FEWEST_UNEQUAL, "pairs of unequal strength") and pairs.even_stronger < 0.02 * of_unequal:
+            log.report(SECOND, f"the last return must be the stronger one of some pairs, got {pairs.even_stronger} of {of_unequal}")
         if close > 0.01 * pairs.different:
             log.report(
                 SEPARATION,
                 f"two returns must be 1 m apart, got {close} of {pairs.different} differing pairs closer, down to {pairs.separations_m.smallest:.3f} m",
             )
-        if pairs.empty < _FEWEST_EMPTY:
-            log.skip(NO_RETURN, pairs.empty, _FEWEST_EMPTY, "empty pairs")
-        elif unequal > 0.05 * pairs.empty:
+        if log.applies(NO_RETURN, pairs.empty, _FEWEST_EMPTY, "empty pairs") and unequal > 0.05 * pairs.empty:
             log.report(NO_RETURN, f"empty pairs must carry equal bytes, got {unequal} of {pairs.empty} that differ")
-
-    def _conclude_strength(self, log: FindingLog) -> None:
-        unequal = self._pairs.even_stronger + self._pairs.odd_stronger
-        if unequal < _FEWEST_UNEQUAL:
-            log.skip(SECOND, unequal, _FEWEST_UNEQUAL, "pairs of unequal strength")
-        elif self._pairs.even_stronger < 0.02 * unequal:
-            log.report(SECOND, f"the last return must be the stronger one of some pairs, got {self._pairs.even_stronger} of {unequal}")

@@ -213,9 +213,9 @@ class HeadersTopic:
         if self.is_data and self._valid_checksums:
             message = f"the UDP checksum must be 0, got a valid one ({self._valid_checksums} of {self.packets} data packets)"
             log.report(UDP_CHECKSUM, message, severity=Severity.WARNING)
-        if not self.is_data and self.origin is Origin.SENSOR and self._steps < _FEWEST_STEPS:
-            log.skip(IDENTIFICATION, self._steps + 1, _FEWEST_STEPS + 1, "position packets")
-        elif self._counting < 0.9 * self._steps:
+        if self.is_data or self.origin is not Origin.SENSOR:
+            return
+        if log.applies(IDENTIFICATION, self._steps + 1, _FEWEST_STEPS + 1, "position packets") and self._counting < 0.9 * self._steps:
             log.report(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
 
 

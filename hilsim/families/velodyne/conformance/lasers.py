@@ -131,23 +131,16 @@ class LasersTopic:
         model = self._model
         if model is None:
             return
-        known = self._returns >= _FEWEST_RETURNS
-        if not known.any():
-            log.skip(CONSTANT, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
-            log.skip(REFLECTIVITY, int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
-        arrangement = arrangement_of(model)
+        known, arrangement = self._returns >= _FEWEST_RETURNS, arrangement_of(model)
+        log.applies((CONSTANT, REFLECTIVITY), int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
         for laser in np.flatnonzero(known).tolist():
             self._conclude_constant(laser, model, log)
             self._conclude_reflectivity(laser, arrangement, log)
         if arrangement is None:
             return
-        if self._firings < _FEWEST_FIRINGS:
-            log.skip(DEAD, self._firings, _FEWEST_FIRINGS, "firings of a laser")
-        else:
+        if log.applies(DEAD, self._firings, _FEWEST_FIRINGS, "firings of a laser"):
             self._conclude_dead(np.array(arrangement.order), log)
-        if self._firings < 24 * ORDER.packets:
-            log.skip(ORDER, self._firings, 24 * ORDER.packets, "firings of a laser")
-        else:
+        if log.applies(ORDER, self._firings, 24 * ORDER.packets, "firings of a laser"):
             self._conclude_order(np.array(arrangement.order), log)
 
     def _conclude_constant(self, laser: int, model: Model, log: FindingLog) -> None:
@@ -200,8 +193,7 @@ class LasersTopic:
         known = counts >= _FEWEST_PAIRS
         np.fill_diagonal(known, val=False)
         lasers = np.flatnonzero(known.any(axis=1))
-        if len(lasers) < _FEWEST_LASERS:
-            log.skip(ORDER, len(lasers), _FEWEST_LASERS, "lasers that return often enough")
+        if not log.applies(ORDER, len(lasers), _FEWEST_LASERS, "lasers that return often enough"):
             return
         unlike = np.where(known, sums / np.maximum(counts, 1), np.nan)
         usual, smoothest = float(np.nanmean(unlike)), _smoothest(unlike, lasers)

@@ -82,10 +82,10 @@ class MotionTopic:
 
     def conclude(self, log: FindingLog, repeats: RepeatsTopic) -> None:
         """Report leaps, except at the seam of a loop, where they are reported with the loop."""
-        leaps = [leap for leap in self.leaps if not repeats.is_seam(leap.packet)]
-        log.report_each(MOTION, range(len(leaps)), lambda number: leaps[number].message, lambda number: leaps[number].place)
-        if self.uncounted:
-            log.counts[MOTION.id] = log.counts.get(MOTION.id, 0) + self.uncounted
+        for leap in self.leaps:
+            if not repeats.is_seam(leap.packet):
+                log.report(MOTION, leap.message, leap.place)
+        log.add(MOTION, self.uncounted)
         if self._borders < _FEWEST_BORDERS:
             return
         mean, usual = self._border_sum / self._borders, self._step_sum / self._borders

@@ -36,7 +36,7 @@ class PositionTopic:
 
     def __init__(self) -> None:
         self.packets = 0
-        self.pps_states: set[int] = set()
+        self.pps_states: tuple[int, ...] = ()
         self.rate_hz = float("nan")
         self._model: Model | None = None
         self._is_dual = False
@@ -66,51 +66,30 @@ class PositionTopic:
         if block.model is not None and block.model.has_imu:
             self._imu += int(head[:, _IMU].any(axis=1).sum())
             head[:, _IMU] = 0
-        self._check_zero(head, 0, block, log)
-        self._check_zero(block.packets["reserved_1"], 334, block, log)
+        for start, area in ((0, head), (334, block.packets["reserved_1"])):
+            self._check_zero(area, start, block, log)
         pps = block.packets["pps"]
-        self.pps_states |= set(np.unique(pps).tolist())
-        log.report_each(
-            PPS, np.flatnonzero(pps > 3).tolist(), lambda row: f"the PPS byte must be 0 to 3, got {pps[row]}", lambda row: block.place(row, 202)
-        )
+        self.pps_states = tuple(sorted({*self.pps_states, *np.unique(pps).tolist()}))
+        log.report_each(PPS, pps > 3, lambda row: f"the PPS byte must be 0 to 3, got {pps[row]}", block.place, 202)
         thermal = block.packets["thermal_status"]
-        log.report_each(
-            THERMAL,
-            np.flatnonzero(thermal > 1).tolist(),
-            lambda row: f"the thermal status must be 0 or 1, got {thermal[row]}",
-            lambda row: block.place(row, 203),
-        )
+        log.report_each(THERMAL, thermal > 1, lambda row: f"the thermal status must be 0 or 1, got {thermal[row]}", block.place, 203)
         self._shut_down += int((thermal == 1).sum())
         self._locked_silent += int(((pps == 2) & (block.packets["nmea"][:, 0] == 0)).sum())
         self._telemetry += int((block.packets["temperature_top"] != 0).sum())
 
     def _check_zero(self, area: npt.NDArray[np.uint8], start: int, block: PositionBlock, log: FindingLog) -> None:
-        first = (area != 0).argmax(axis=1)
-        log.report_each(
-            ZERO,
-            np.flatnonzero(area.any(axis=1)).tolist(),
-            lambda row: f"byte {start + first[row]} must be 0, got {area[row, first[row]]}",
-            lambda row: block.place(row, start + int(first[row])),
-        )
+        log.report_each(ZERO, area != 0, lambda row, at: f"byte {start + at} must be 0, got {area[row, at]}", block.place, lambda at: start + at)
 
     def _check_stamps(self, block: PositionBlock, log: FindingLog) -> None:
         stamps = block.stamp_us
-        log.report_each(
-            RANGE,
-            np.flatnonzero(stamps >= HOUR_US).tolist(),
-            lambda row: f"the stamp must be below {HOUR_US:,}, got {stamps[row]:,}",
-            lambda row: block.place(row, 198),
-        )
+        log.report_each(RANGE, stamps >= HOUR_US, lambda row: f"the stamp must be below {HOUR_US:,}, got {stamps[row]:,}", block.place, 198)
         step = stamp_steps_us(stamps, self._last_us)
         if self._last_us is None:
             step[0] = 1
         else:
             self._span_us += int(step[0])
         log.report_each(
-            ORDER,
-            np.flatnonzero(step < 0).tolist(),
-            lambda row: f"the stamp must not be earlier than the one before, got a step of {step[row]} us",
-            lambda row: block.place(row, 198),
+            ORDER, step < 0, lambda row: f"the stamp must not be earlier than the one before, got a step of {step[row]} us", block.place, 198
         )
         self._span_us += int(step[1:].sum())
         self._same += int((step == 0).sum())
@@ -126,24 +105,13 @@ class PositionTopic:
             log.report(ORDER, f"stamps must grow, got the same stamp as before in {self._same} of {self.packets} packets")
         if self._locked_silent:
             log.report(PPS, f"PPS is locked without a sentence in {self._locked_silent} of {self.packets} packets", severity=Severity.WARNING)
-        self._conclude_imu(log)
-        if self.packets < RATE.packets:
-            log.skip(RATE, self.packets, RATE.packets, _POSITIONS)
-        elif self._model is not None and self._span_us > 0:
-            self._conclude_rate(self._model, log)
-        if len(self._leads) < CLOCK.packets:
-            for rule in (CLOCK, COPIED, LEAD, LOCKED):
-                log.skip(rule, len(self._leads), rule.packets, _POSITIONS)
-        elif self._model is not None:
-            self._conclude_leads(self._model, np.array(self._leads, dtype=np.int64), longest_pause_us, log)
-
-    def _conclude_imu(self, log: FindingLog) -> None:
-        if self._model is None or not self._model.has_imu:
-            return
-        if self.packets < IMU.packets:
-            log.skip(IMU, self.packets, IMU.packets, _POSITIONS)
-        elif not self._imu:
+        model = self._model
+        if model is not None and model.has_imu and log.applies(IMU, self.packets, of=_POSITIONS) and not self._imu:
             log.report(IMU, f"bytes 14 to 37 must carry gyro and accelerometer words, got zeros in all of {self.packets} packets")
+        if log.applies(RATE, self.packets, of=_POSITIONS) and model is not None and self._span_us > 0:
+            self._conclude_rate(model, log)
+        if log.applies((CLOCK, COPIED, LEAD, LOCKED), len(self._leads), of=_POSITIONS) and model is not None:
+            self._conclude_leads(model, np.array(self._leads, dtype=np.int64), longest_pause_us, log)
 
     def _conclude_rate(self, model: Model, log: FindingLog) -> None:
         self.rate_hz = (self.packets - 1) / self._span_us * 1e6
@@ -167,9 +135,7 @@ class PositionTopic:
             log.report(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
             return
         phase = np.exp(2j * np.pi * lead_us / cycle_us)
-        if len(lead_us) < LOCKED.packets:
-            log.skip(LOCKED, len(lead_us), LOCKED.packets, _POSITIONS)
-        if len(lead_us) >= LOCKED.packets and abs(phase.mean()) > 0.95:
+        if log.applies(LOCKED, len(lead_us), of=_POSITIONS) and abs(phase.mean()) > 0.95:
             log.report(LOCKED, f"position packets must not follow the data packets' beat, got all {len(lead_us)} at one phase")
         elif model.channels == 16 and median_us < cycle_us - _LATER_TO_WIRE_US:
             log.report(

@@ -90,18 +90,12 @@ class RepeatsTopic:
             log: Log of findings.
             seam_leap_cdeg: Size of the head's leap at the seam, or 0.
         """
-        if len(self._prints) < LOOP.packets:
-            log.skip(LOOP, len(self._prints), LOOP.packets, "packets")
-        if self._loop is not None:
+        if log.applies(LOOP, len(self._prints)) and self._loop is not None:
             leap = f", and its seam leaps by {seam_leap_cdeg / 100:.2f} degrees" if seam_leap_cdeg else ""
             log.report(LOOP, f"packets must not come again, got the same {self._loop.period} packets over and over: a recording in a loop{leap}")
-        again, earlier = self._measured_again()
-        log.report_each(
-            COPIED,
-            range(len(again)),
-            lambda number: f"a packet must be measured, got the records of packet {earlier[number]} under other azimuths",
-            lambda number: Place(int(again[number]), int(self._frames[again[number]]), 4),
-        )
+        for again, earlier in zip(*self._measured_again(), strict=True):
+            place = Place(int(again), int(self._frames[again]), 4)
+            log.report(COPIED, f"a packet must be measured, got the records of packet {earlier} under other azimuths", place)
 
     def _measured_again(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Packets with the records, but not the azimuths, of an earlier packet other than the former one, and that packet."""

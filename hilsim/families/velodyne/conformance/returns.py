@@ -85,21 +85,15 @@ class ReturnsTopic:
         counts = self._distances.copy()
         counts[0] = 0
         total = int(counts.sum())
-        if total >= _FEWEST:
+        if log.applies((EVEN, GRID, REPEATED, REFLECTIVITY), total, _FEWEST, "returns"):
             self._conclude_distances(counts, total, log)
             self._conclude_reflectivity(total, log)
-        else:
-            for rule in (EVEN, GRID, REPEATED, REFLECTIVITY):
-                log.skip(rule, total, _FEWEST, "returns")
         self._conclude_empty(log)
-        if self._blocks < _FEWEST_BLOCKS:
-            log.skip(BLANK, self._blocks, _FEWEST_BLOCKS, "blocks")
-        elif self._blank:
+        if log.applies(BLANK, self._blocks, _FEWEST_BLOCKS, "blocks") and self._blank:
             severity = Severity.ERROR if self._blank > 0.01 * self._blocks else Severity.WARNING
             log.report(BLANK, f"blocks must not be filled with zeros, got {self._blank} of {self._blocks}", severity=severity)
-        if self._model is not None and self._model.channels == 16 and self._sequences < _FEWEST_SEQUENCES:
-            log.skip(SECOND_FIRING, self._sequences, _FEWEST_SEQUENCES, "blocks with returns")
-        elif self._copied > 0.5 * self._sequences > 0:
+        has_two = self._model is not None and self._model.channels == 16
+        if has_two and log.applies(SECOND_FIRING, self._sequences, _FEWEST_SEQUENCES, "blocks with returns") and self._copied > 0.5 * self._sequences:
             log.report(
                 SECOND_FIRING, f"the second firing of a block must be measured, got a copy of the first in {self._copied} of {self._sequences} blocks"
             )
@@ -142,15 +136,13 @@ class ReturnsTopic:
 
     def _conclude_empty(self, log: FindingLog) -> None:
         empty = int(self._empty_bytes.sum())
-        if empty < _FEWEST_EMPTY:
-            for rule in (NO_RETURN, BASELINE):
-                log.skip(rule, empty, _FEWEST_EMPTY, "empty records")
+        if not log.applies((NO_RETURN, BASELINE), empty, _FEWEST_EMPTY, "empty records"):
             return
         zero = int(self._empty_bytes[:, 0].sum()) / empty
         if zero > 0.5:
             log.report(NO_RETURN, f"empty records must carry the laser's noise floor, got reflectivity 0 in {100 * zero:.0f} % of {empty}")
-        elif (floors := int((self._empty_bytes.sum(axis=1) >= _FEWEST_EMPTY // 50).sum())) < _FEWEST_FLOORS:
-            log.skip(BASELINE, floors, _FEWEST_FLOORS, "lasers with empty records")
-        elif int(self._empty_bytes.sum(axis=0).max()) == empty:
+            return
+        floors = int((self._empty_bytes.sum(axis=1) >= _FEWEST_EMPTY // 50).sum())
+        if log.applies(BASELINE, floors, _FEWEST_FLOORS, "lasers with empty records") and int(self._empty_bytes.sum(axis=0).max()) == empty:
             value = int(self._empty_bytes.sum(axis=0).argmax())
             log.report(BASELINE, f"the noise floor must differ between lasers, got {value} in all of {empty} empty records")

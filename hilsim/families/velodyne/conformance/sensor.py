@@ -41,26 +41,26 @@ class VelodyneCheck(SensorCheck):
         self.data_packets = 0
         self.other_datagrams = 0
         self._data: list[CapturedDatagram] = []
-        self._position: list[CapturedDatagram] = []
+        self._positions: list[CapturedDatagram] = []
         self._data_stamps_before: list[int] = []
         self._last_data_stamp_us = -1
         self._before: LastPacket | None = None
         self._head = Head()
-        self._factory = FactoryTopic()
-        self._structure = StructureTopic()
-        self._clock = ClockTopic(self._head.seen)
-        self._azimuth = AzimuthTopic()
-        self._motion = MotionTopic()
-        self._repeats = RepeatsTopic()
-        self._dual = DualTopic()
-        self._returns = ReturnsTopic()
-        self._contents = ContentsTopic()
-        self._lasers = LasersTopic()
-        self._position_topic = PositionTopic()
-        self._nmea = NmeaTopic()
-        self._spacing = SpacingTopic()
-        self._data_headers = HeadersTopic(is_data=True)
-        self._position_headers = HeadersTopic(is_data=False)
+        self.factory = FactoryTopic()
+        self.structure = StructureTopic()
+        self.clock = ClockTopic(self._head.seen)
+        self.azimuth = AzimuthTopic()
+        self.motion = MotionTopic()
+        self.repeats = RepeatsTopic()
+        self.dual = DualTopic()
+        self.returns = ReturnsTopic()
+        self.contents = ContentsTopic()
+        self.lasers = LasersTopic()
+        self.position = PositionTopic()
+        self.nmea = NmeaTopic()
+        self.spacing = SpacingTopic()
+        self.data_headers = HeadersTopic(is_data=True)
+        self.position_headers = HeadersTopic(is_data=False)
 
     def add(self, datagram: CapturedDatagram) -> None:
         """Add one datagram of this sensor."""
@@ -72,36 +72,36 @@ class VelodyneCheck(SensorCheck):
             if len(self._data) >= BLOCK_PACKETS:
                 self.flush()
         elif size == POSITION_PACKET_SIZE and DATA_PORT not in ports:
-            self._position.append(datagram)
+            self._positions.append(datagram)
             self._data_stamps_before.append(self._last_data_stamp_us)
-            if len(self._position) >= BLOCK_PACKETS:
+            if len(self._positions) >= BLOCK_PACKETS:
                 self.flush()
         elif DATA_PORT in ports:
             report_size(self.log, size, Place(self.data_packets + len(self._data), datagram.frame), is_data=True)
         elif POSITION_PORT in ports:
-            report_size(self.log, size, Place(self.position_packets + len(self._position), datagram.frame), is_data=False)
+            report_size(self.log, size, Place(self.position_packets + len(self._positions), datagram.frame), is_data=False)
         else:
             self.other_datagrams += 1
 
     @property
     def waiting(self) -> int:
         """Number of packets that have not been judged yet."""
-        return len(self._data) + len(self._position)
+        return len(self._data) + len(self._positions)
 
     def flush(self) -> None:
         """Judge the waiting packets."""
         if self._data:
             self._look_at_data(self._data)
             self._data = []
-        if self._position:
-            self._look_at_position(self._position, self._data_stamps_before)
-            self._position, self._data_stamps_before = [], []
+        if self._positions:
+            self._look_at_position(self._positions, self._data_stamps_before)
+            self._positions, self._data_stamps_before = [], []
 
     def _look_at_data(self, datagrams: list[CapturedDatagram]) -> None:
         packets = stacked_packets(datagram.payload for datagram in datagrams)
         factory = packets["return_mode"].astype(np.int64) * 256 + packets["product"]
         borders = [0, *(np.flatnonzero(np.diff(factory)) + 1).tolist(), len(packets)]
-        self._data_headers.look(datagrams, self.data_packets)
+        self.data_headers.look(datagrams, self.data_packets)
         for start, stop in pairwise(borders):
             self._look_at_run(datagrams[start:stop])
 
@@ -111,9 +111,9 @@ class VelodyneCheck(SensorCheck):
         if block is None:
             return
         self._before = block.run.last()
-        for topic in (self._structure, self._clock, self._azimuth, self._dual, self._returns, self._contents):
+        for topic in (self.structure, self.clock, self.azimuth, self.dual, self.returns, self.contents):
             topic.look(block, self.log)
-        for other in (self._motion, self._repeats, self._lasers, self._spacing):
+        for other in (self.motion, self.repeats, self.lasers, self.spacing):
             other.look(block)
 
     def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock | None:
@@ -124,18 +124,18 @@ class VelodyneCheck(SensorCheck):
         frames = frame_numbers(datagrams)
         place = Place(self.data_packets, int(frames[0]))
         mode, product = int(packets["return_mode"][0]), int(packets["product"][0])
-        if (mode, product) != (self._factory.mode, self._factory.product):
+        if (mode, product) != (self.factory.mode, self.factory.product):
             self._head.forget()
-        self._factory.identify(mode, product, run.azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
-        if self._factory.unchecked:
+        self.factory.identify(mode, product, run.azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
+        if self.factory.unchecked:
             return None
-        model = self._factory.model or VLP_16
-        cycle_us = model.cycle_us(is_dual=self._factory.is_dual)
-        group = model.group_blocks(is_dual=self._factory.is_dual)
-        azimuth = run.azimuth[:, : model.used_blocks(is_dual=self._factory.is_dual) : group]
+        model = self.factory.model or VLP_16
+        cycle_us = model.cycle_us(is_dual=self.factory.is_dual)
+        group = model.group_blocks(is_dual=self.factory.is_dual)
+        azimuth = run.azimuth[:, : model.used_blocks(is_dual=self.factory.is_dual) : group]
         return DataBlock(
             model=model,
-            is_dual=self._factory.is_dual,
+            is_dual=self.factory.is_dual,
             cycle_us=cycle_us,
             first_index=self.data_packets,
             frames=frames,
@@ -156,8 +156,8 @@ class VelodyneCheck(SensorCheck):
     def _look_at_position(self, datagrams: list[CapturedDatagram], data_stamps: list[int]) -> None:
         packets = stack_position(datagrams)
         block = PositionBlock(
-            model=self._factory.model,
-            is_dual=self._factory.is_dual,
+            model=self.factory.model,
+            is_dual=self.factory.is_dual,
             first_index=self.position_packets,
             frames=frame_numbers(datagrams),
             host_stamp_ns=host_stamps(datagrams),
@@ -165,10 +165,10 @@ class VelodyneCheck(SensorCheck):
             stamp_us=packets["timestamp"].astype(np.int64),
             data_stamp_us=np.array(data_stamps, dtype=np.int64),
         )
-        self._position_headers.look(datagrams, self.position_packets)
-        if not self._factory.unchecked:
-            self._position_topic.look(block, self.log)
-        self._nmea.look(block, self.log)
+        self.position_headers.look(datagrams, self.position_packets)
+        if not self.factory.unchecked:
+            self.position.look(block, self.log)
+        self.nmea.look(block, self.log)
         self.position_packets += len(datagrams)
 
     @property
@@ -178,51 +178,23 @@ class VelodyneCheck(SensorCheck):
 
     def conclude(self, log: FindingLog, host_waited_ns: int) -> None:
         """Judge the rules about the whole stream so far."""
-        if self._factory.unchecked:
-            self._factory.conclude(log)
+        if self.factory.unchecked:
+            self.factory.conclude(log)
         elif self.data_packets:
-            for topic in (self._factory, self._clock, self._dual, self._returns, self._lasers):
+            for topic in (self.factory, self.clock, self.dual, self.returns, self.lasers):
                 topic.conclude(log)
-            self._azimuth.conclude(log, self._repeats.first_pass)
-            self._motion.conclude(log, self._repeats)
-            self._repeats.conclude(log, self._motion.seam_leap_cdeg(self._repeats))
-        self._data_headers.conclude(log, self._factory.model)
+            self.azimuth.conclude(log, self.repeats.first_pass)
+            self.motion.conclude(log, self.repeats)
+            self.repeats.conclude(log, self.motion.seam_leap_cdeg(self.repeats))
+        self.data_headers.conclude(log, self.factory.model)
         if self.position_packets:
-            self._position_topic.conclude(log, self._azimuth.longest_pause_us)
-            self._nmea.conclude(log)
-            self._position_headers.conclude(log, self._factory.model)
-        self._spacing.conclude(log, is_real=self._data_headers.origin is not Origin.EXPORTER, host_waited_ns=host_waited_ns)
+            self.position.conclude(log, self.azimuth.longest_pause_us)
+            self.nmea.conclude(log)
+            self.position_headers.conclude(log, self.factory.model)
+        self.spacing.conclude(log, is_real=self.data_headers.origin is not Origin.EXPORTER, host_waited_ns=host_waited_ns)
         if self.other_datagrams:
             log.report(STREAM_OTHER, f"{self.other_datagrams} datagrams are neither data nor position packets")
 
     def summary(self) -> VelodyneSummary:
         """Figures of the packets judged so far."""
-        spread = self._spacing.arrival.spread
-        return VelodyneSummary(
-            data_packets=self.data_packets,
-            position_packets=self.position_packets,
-            other_datagrams=self.other_datagrams,
-            model=self._factory.model.name if self._factory.model else None,
-            return_mode=self._factory.mode,
-            product=self._factory.product,
-            is_dual=self._factory.is_dual,
-            rate_rpm=self._azimuth.rate_rpm,
-            cycle_us=self._clock.fitted_cycle_us,
-            cycle_drift_ppm=self._clock.drift_ppm,
-            stamp_residual_us=self._clock.residual_us,
-            lost_packets=self._clock.lost,
-            azimuth_increment_cdeg=self._azimuth.scatter.mean,
-            azimuth_increment_sd_cdeg=self._azimuth.scatter.sd,
-            azimuth_autocorrelation=self._azimuth.scatter.autocorrelation(),
-            field_of_view_gaps=self._azimuth.gaps,
-            no_return_ratio=self._returns.no_return_ratio,
-            position_rate_hz=self._position_topic.rate_hz,
-            nmea_sentences=self._nmea.sentences,
-            pps_states=tuple(sorted(self._position_topic.pps_states)),
-            headers=self._data_headers.origin.value,
-            gap_p1_us=spread.percentile_us(0.01),
-            gap_p50_us=spread.percentile_us(0.5),
-            gap_p99_us=spread.percentile_us(0.99),
-            gap_sd_us=spread.sd_us,
-            host_drift_ppm=self._spacing.drift_ppm,
-        )
+        return VelodyneSummary.of(self)

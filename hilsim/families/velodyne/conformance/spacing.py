@@ -4,7 +4,7 @@ import numpy as np
 
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.conformance.head_motion import is_whole
-from hilsim.read.analysis.conformance.arrival import MOST_BURSTS, Arrival
+from hilsim.read.analysis.conformance.arrival import GAPS, Arrival
 from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 REWRITTEN = Rule(id="spacing.rewritten", severity=Severity.NOTE)
@@ -45,13 +45,8 @@ class SpacingTopic:
         )
 
     @property
-    def drift_ppm(self) -> float:
-        """Rate by which the sensor's clock is slower than the host's; NaN before enough packets."""
-        return self.arrival.drift_ppm()[0]
-
-    @property
     def _doubt_ppm(self) -> float:
-        """Largest error of ``drift_ppm`` by the scatter of the stamps: six times the scatter over the time observed."""
+        """Largest error of the clocks' rates by the scatter of the stamps: six times the scatter over the time observed."""
         return 6e6 * self._scatter_us / self._elapsed_us if self._elapsed_us else 0.0
 
     def conclude(self, log: FindingLog, *, is_real: bool, host_waited_ns: int = 0) -> None:
@@ -60,33 +55,16 @@ class SpacingTopic:
         Args:
             log: Log of findings.
             is_real: Whether the headers are not an exporter's, so that the times are valid.
-            host_waited_ns: Time for which the listening host kept a program waiting for a processor during the stream; 0 for a capture. The packets
-                due in that time may have arrived in bursts because of the host, which delayed the sender or the receiver.
+            host_waited_ns: As for ``Arrival.judge``.
         """
-        arrival = self.arrival
-        if arrival.count < BURST.packets:
-            for rule in (BURST, TICK, JITTER, RATE):
-                log.skip(rule, arrival.count, rule.packets, "gaps between packets")
+        arrival, spread = self.arrival, self.arrival.spread
+        if not log.applies((BURST, TICK, JITTER, RATE), arrival.count, of=GAPS):
             return
-        spacing = arrival.spread.summary()
-        if spacing is None or not is_real or not arrival.has_fractions:
+        if not is_real or not arrival.has_fractions:
             why = "capture times are whole milliseconds" if is_real else "headers were rewritten"
-            log.report(REWRITTEN, f"{why}, so arrival (gaps {0.0 if spacing is None else spacing.sd_us:.0f} us sd) is not judged")
+            log.report(REWRITTEN, f"{why}, so arrival (gaps {spread.sd_us:.0f} us sd) is not judged")
             return
-        cycle_us, spread_us = arrival.cycle_us, spacing.p99_us - spacing.p1_us
-        if arrival.bursts > MOST_BURSTS:
-            message = f"packets must come one each {cycle_us:.0f} us, got {100 * arrival.bursts:.1f} % within a quarter of that after the one before"
-            if arrival.explains(host_waited_ns):
-                waited = f"this host is busy and kept a program waiting for {host_waited_ns / 1e9:.1f} s in all meanwhile, which may be the reason"
-                log.report(BURST, f"{message}; {waited}", severity=Severity.WARNING)
-            else:
-                log.report(BURST, message)
-        elif arrival.far > 0.5:
-            log.report(TICK, f"packets must come every {cycle_us:.0f} us, got {100 * arrival.far:.0f} % of the gaps more than 15 % off")
-        elif spread_us > max(0.5 * cycle_us, _USUAL_SPREAD_US):
+        is_even = arrival.judge(log, BURST, TICK, RATE, doubt_ppm=self._doubt_ppm, host_waited_ns=host_waited_ns)
+        cycle_us, spread_us = arrival.cycle_us, spread.p99_us - spread.p1_us
+        if is_even and spread_us > max(0.5 * cycle_us, _USUAL_SPREAD_US):
             log.report(JITTER, f"gaps must be within a quarter of {cycle_us:.0f} us, got a spread of {spread_us:.0f} us between 1 % and 99 %")
-        if arrival.count < RATE.packets:
-            log.skip(RATE, arrival.count, RATE.packets, "gaps between packets")
-        elif abs(self.drift_ppm) > 500 + self._doubt_ppm:
-            severity = Severity.ERROR if abs(self.drift_ppm) > 2000 + self._doubt_ppm else Severity.WARNING
-            log.report(RATE, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)

@@ -31,15 +31,12 @@ class StructureTopic:
         used = block.model.used_blocks(is_dual=block.is_dual)
         due[:used] = np.resize(np.repeat(block.model.flags, 2 if block.is_dual else 1), used)
         wrong = flags != due
-        rows = np.flatnonzero(wrong.any(axis=1))
-        first = wrong.argmax(axis=1)
 
-        def message(row: int) -> str:
-            count = int(wrong[row].sum())
-            flag = int(flags[row, first[row]])
-            return f"data block {first[row]} must start with flag 0x{due[first[row]]:04x}, got 0x{flag:04x} ({count} of {BLOCKS} blocks)"
+        def message(row: int, number: int) -> str:
+            got = f"got 0x{flags[row, number]:04x} ({wrong[row].sum()} of {BLOCKS} blocks)"
+            return f"data block {number} must start with flag 0x{due[number]:04x}, {got}"
 
-        log.report_each(DATA_FLAG, rows.tolist(), message, lambda row: block.place(row, 100 * int(first[row])))
+        log.report_each(DATA_FLAG, wrong, message, block.place, lambda number: 100 * number)
 
     def conclude(self, log: FindingLog) -> None:
         """Do nothing: no rule needs the whole stream."""

@@ -3,11 +3,16 @@
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.read.analysis.inspection.statistics import ClockLine, Spread
 
 BURST_RATIO = 0.25
 """A packet comes in a burst if it comes within this share of a cycle after the one before."""
-MOST_BURSTS = 0.02
+_MOST_BURSTS = 0.02
+_MOST_FAR = 0.5
+_WARNING_PPM, _ERROR_PPM = 500.0, 2000.0
+GAPS = "gaps between packets"
+"""Name of the samples of rules of arrival."""
 
 
 class Arrival:
@@ -71,10 +76,40 @@ class Arrival:
         """Share of the far gaps."""
         return self._far / self.count
 
-    def explains(self, host_waited_ns: int) -> bool:
-        """Whether the time for which the listening host kept a program waiting may be the reason of the bursts: packets due in it come together."""
-        return self.bursts - host_waited_ns / (1000.0 * self.cycle_us * self.count) <= MOST_BURSTS
+    @property
+    def drift_ppm(self) -> float:
+        """Rate by which the sensor's clock is slower than the host's; NaN before enough packets."""
+        return self._line.drift_ppm()[0]
 
-    def drift_ppm(self) -> tuple[float, float]:
-        """Rate by which the sensor's clock is slower than the host's, and its standard error; NaN before enough packets."""
-        return self._line.drift_ppm()
+    @property
+    def drift_error_ppm(self) -> float:
+        """Standard error of that rate."""
+        return self._line.drift_ppm()[1]
+
+    def judge(self, log: FindingLog, burst: Rule, tick: Rule, rate: Rule, *, doubt_ppm: float, host_waited_ns: int) -> bool:
+        """Judge a stream with gaps enough for all but the rule of the rate; returns whether packets come one by one.
+
+        Args:
+            log: Log of findings.
+            burst: Rule that packets do not come together.
+            tick: Rule that they come in the cycle of their stamps.
+            rate: Rule that both clocks have one pace.
+            doubt_ppm: Largest error of ``drift_ppm``.
+            host_waited_ns: Time for which the listening host kept a program waiting for a processor during the stream; 0 for a capture. The packets
+                due in that time may have arrived in bursts because of the host, which delayed the sender or the receiver.
+        """
+        cycle_us = self.cycle_us
+        if self.bursts > _MOST_BURSTS:
+            message = f"packets must come one each {cycle_us:.0f} us, got {100 * self.bursts:.1f} % within a quarter of that after the one before"
+            if self.bursts - host_waited_ns / (1000.0 * cycle_us * self.count) <= _MOST_BURSTS:
+                waited = f"this host is busy and kept a program waiting for {host_waited_ns / 1e9:.1f} s in all meanwhile, which may be the reason"
+                log.report(burst, f"{message}; {waited}", severity=Severity.WARNING)
+            else:
+                log.report(burst, message)
+        elif self.far > _MOST_FAR:
+            off = f"got {100 * self.far:.0f} % of the gaps more than {100 * self._far_ratio:.0f} % off"
+            log.report(tick, f"packets must come every {cycle_us:.0f} us, {off}")
+        if log.applies(rate, self.count, of=GAPS) and abs(self.drift_ppm) > _WARNING_PPM + doubt_ppm:
+            severity = Severity.ERROR if abs(self.drift_ppm) > _ERROR_PPM + doubt_ppm else Severity.WARNING
+            log.report(rate, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)
+        return self.bursts <= _MOST_BURSTS and self.far <= _MOST_FAR

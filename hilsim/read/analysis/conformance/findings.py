@@ -1,9 +1,12 @@
 """Rules, findings, and a log that stores only the first findings of each rule."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 KEPT_PER_RULE = 5
 
@@ -70,9 +73,20 @@ class FindingLog:
         self.counts: dict[str, int] = {}
         self.not_applied: list[NotApplied] = []
 
-    def skip(self, rule: Rule, got: int, needs: int, of: str = "packets") -> None:
-        """Record that a rule, or a part of it, was not judged for lack of samples."""
-        self.not_applied.append(NotApplied(rule=rule.id, got=got, needs=needs, of=of))
+    def applies(self, rules: Rule | tuple[Rule, ...], got: int, needs: int = 0, of: str = "packets") -> bool:
+        """Whether there are samples enough for rules, or a part of them; else record that they were not judged.
+
+        Args:
+            rules: The rules.
+            got: Actual number of samples.
+            needs: Required number of samples; 0 for the rules' own numbers, of which the first one's decides.
+            of: Name of the samples.
+        """
+        of_all = (rules,) if isinstance(rules, Rule) else rules
+        if got >= (needs or of_all[0].packets):
+            return True
+        self.not_applied += [NotApplied(rule=rule.id, got=got, needs=needs or rule.packets, of=of) for rule in of_all]
+        return False
 
     def report(self, rule: Rule, message: str, place: Place | None = None, *, severity: Severity | None = None) -> None:
         """Record one finding; ``severity`` overrides the rule's in the cases that the reference names."""
@@ -80,12 +94,32 @@ class FindingLog:
         if self.counts[rule.id] <= KEPT_PER_RULE:
             self.findings.append(Finding(rule=rule.id, severity=severity or rule.severity, message=message, place=place))
 
-    def report_each(self, rule: Rule, indices: Iterable[int], message: Callable[[int], str], place: Callable[[int], Place]) -> None:
-        """Record a finding for each index; messages are made only for the first few."""
-        waiting = list(indices)
+    def report_each(
+        self,
+        rule: Rule,
+        wrong: npt.NDArray[np.bool_],
+        message: Callable[..., str],
+        place: Callable[..., Place],
+        byte: int | Callable[..., int] | None = None,
+    ) -> None:
+        """Record a finding for each row with a True value; messages are made only for the first few.
+
+        Args:
+            rule: The rule.
+            wrong: ``bool[n, ...]`` by row, and by the parts of a row, of which the first True one counts.
+            message: Function of the row and the indices of that part.
+            place: Function of the row, and of the byte if there is one.
+            byte: Byte offset, or a function of the indices of the part.
+        """
+        rows = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim)))).tolist()
         room = max(0, KEPT_PER_RULE - self.counts.get(rule.id, 0))
-        for index in waiting[:room]:
-            self.report(rule, message(index), place(index))
-        self.counts[rule.id] = self.counts.get(rule.id, 0) + max(0, len(waiting) - room)
-        if not self.counts[rule.id]:
-            del self.counts[rule.id]
+        for row in rows[:room]:
+            part = np.argwhere(wrong[row])[0].tolist()
+            at = byte(*part) if callable(byte) else byte
+            self.report(rule, message(row, *part), place(row) if at is None else place(row, at))
+        self.add(rule, len(rows[room:]))
+
+    def add(self, rule: Rule, count: int) -> None:
+        """Count findings without their messages."""
+        if count:
+            self.counts[rule.id] = self.counts.get(rule.id, 0) + count

@@ -2,8 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Annotated, Any, Self, get_type_hints
 
 from hilsim.read.analysis.conformance.findings import Finding, NotApplied, Severity
 
@@ -11,6 +11,16 @@ from hilsim.read.analysis.conformance.findings import Finding, NotApplied, Sever
 @dataclass(frozen=True, kw_only=True)
 class SensorSummary(ABC):
     """Figures of one sensor's stream; NaN or None for those that are not known."""
+
+    @classmethod
+    def of(cls, check: Any) -> Self:
+        """Figures of a check: each at the path of attributes or methods that is the second word of its annotation, else at its name.
+
+        A figure is None where an object on its path is.
+        """
+        hints = get_type_hints(cls, include_extras=True)
+        paths = {figure.name: (*hints[figure.name].__metadata__[1:], figure.name)[0] for figure in fields(cls) if figure.default is MISSING}
+        return cls(**{name: _figure_at(check, path) for name, path in paths.items()})
 
     @abstractmethod
     def lines(self) -> list[str]:
@@ -46,6 +56,13 @@ class CheckResult:
     def passed(self) -> bool:
         """Whether no error was found."""
         return self.count(Severity.ERROR) == 0
+
+
+def _figure_at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = None if value is None else getattr(value, name)
+        value = value() if callable(value) else value
+    return value
 
 
 def known(value: float, form: str) -> str:

@@ -62,9 +62,20 @@ class Spread:
         chosen = int(np.searchsorted(np.cumsum(self._counts), ratio * count))
         return float(self._sums_ns[chosen] / self._counts[chosen])
 
-    def percentile_us(self, ratio: float) -> float:
-        """Quantile ``ratio`` in microseconds."""
-        return self.percentile_ns(ratio) / 1000.0
+    @property
+    def p1_us(self) -> float:
+        """1st percentile in microseconds; NaN before any interval."""
+        return self.percentile_ns(0.01) / 1000.0
+
+    @property
+    def p50_us(self) -> float:
+        """Median in microseconds; NaN before any interval."""
+        return self.percentile_ns(0.5) / 1000.0
+
+    @property
+    def p99_us(self) -> float:
+        """99th percentile in microseconds; NaN before any interval."""
+        return self.percentile_ns(0.99) / 1000.0
 
     @property
     def mean_us(self) -> float:
@@ -85,9 +96,9 @@ class Spread:
             mean_us=self.mean_us,
             sd_us=self.sd_us,
             min_us=self._smallest_ns / 1000.0,
-            p1_us=self.percentile_us(0.01),
-            p50_us=self.percentile_us(0.5),
-            p99_us=self.percentile_us(0.99),
+            p1_us=self.p1_us,
+            p50_us=self.p50_us,
+            p99_us=self.p99_us,
             max_us=self._largest_ns / 1000.0,
             whole_millisecond_ratio=self._whole_milliseconds / self.count,
         )
