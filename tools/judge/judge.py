@@ -254,9 +254,12 @@ def _scalars(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample]) -
         tolerance = TOLERANCES.get(statistic.name)
         if tolerance is None or statistic.name.split(".")[0] not in _SCALAR_GROUPS or statistic.name in _NO_SCALARS or statistic.depends_on:
             continue
-        values = [
-            tuple(statistic.value(capture.statistics) for capture in captures if statistic.samples(capture.statistics) >= max(tolerance.fewest, 1))
+        streams = [
+            [capture.statistics for capture in captures if capture.statistics.dual is not None or not statistic.is_of_pairs]
             for captures in (real, emulated)
+        ]
+        values = [
+            tuple(statistic.value(stream) for stream in of_kind if statistic.samples(stream) >= max(tolerance.fewest, 1)) for of_kind in streams
         ]
         if values[0] and values[1]:
             results.append(ScalarResult(name=statistic.name, unit=statistic.unit, real=values[0], emulated=values[1]))

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hilsim.families.velodyne.comparison.edges import EdgeStatistics
-from hilsim.families.velodyne.comparison.firings import Firings, packet_firings
+from hilsim.families.velodyne.comparison.signal import EdgeStatistics, Firings, packet_firings
 from tools.judge.capture_sample import CaptureSample
 from tools.judge.feature_table import FeatureTable, table_of_rows
 

@@ -1,4 +1,4 @@
-"""Features of patches: 12 neighbouring firings of one laser on a smooth surface (``hilsim.families.velodyne.comparison.patches``).
+"""Features of patches: 12 neighbouring firings of one laser on a smooth surface (``hilsim.families.velodyne.comparison.signal``).
 
 ===========  ====================================================================================================================
 topic        features
@@ -16,8 +16,7 @@ Patches of two captures are compared only within cells of equal range (octaves) 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.velodyne.comparison.firings import packet_firings
-from hilsim.families.velodyne.comparison.patches import Patches, autocorrelations, find_patches
+from hilsim.families.velodyne.comparison.signal import Patches, autocorrelations, find_patches, packet_firings
 from tools.judge.capture_sample import CaptureSample
 from tools.judge.feature_table import FeatureTable, join_tables
 

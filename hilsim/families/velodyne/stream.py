@@ -7,6 +7,7 @@ gap lies between two packets, only the sensor's other turns distinguish it from 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,17 +17,18 @@ from hilsim.errors import CaptureError
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE, Product, ReturnMode
 from hilsim.families.velodyne.protocol.models import MODELS, STEP_TOLERANCE_US, VLS_128, Model, identify_model, vls_128_variant
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG, wrapped_cdeg, wrapped_us
+from hilsim.read.analysis.comparison.histogram import Histogram
 from hilsim.units import TURN_CDEG
 
 CLOCK_DOUBT_RATIO = 3e-4
 """Largest relative error of a sensor's cycle: twice that of the worst clock in public captures (141 ppm)."""
-
 
 _DEG_CDEG = 100
 _DEGREES = TURN_CDEG // _DEG_CDEG
 _FEWEST_TURNS = 2
 _NARROW_GAP = 1.5  # steps of a block
 _NARROW_GAP_CDEG = 20
+_SHORTEST_STRETCH = 32
 
 
 def stacked_packets(payloads: Iterable[bytes]) -> npt.NDArray[Any]:
@@ -222,3 +224,61 @@ def packet_run(packets: npt.NDArray[Any], before: LastPacket | None) -> PacketRu
         knows_step=knows_step,
         before=before,
     )
+
+
+class StampLines:
+    """Straight lines through the stamps of every unbroken stretch of a block: real stamps are an exactly regular clock, truncated to whole microseconds.
+
+    Attributes:
+        fitted: Number of packets in fitted stretches.
+        residuals: Residuals of the stamps about their line, us.
+    """
+
+    def __init__(self) -> None:
+        self.fitted = 0
+        self.residuals = Histogram(first=-4.0, width=0.02, bins=401)
+        self._nominal_us = float("nan")
+        self._square_sum = self._spread = self._weighted_ppm = 0.0
+
+    def add(self, cycles: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], goes_on: npt.NDArray[np.bool_], nominal_us: float) -> None:
+        """Add a block.
+
+        Args:
+            cycles: ``int64[n]``, whole cycles since the former packet.
+            step_us: ``int64[n]``, step of the stamp since the former packet.
+            goes_on: ``bool[n]``, whether a packet continues the stretch of the former one.
+            nominal_us: Cycle of the model.
+        """
+        self._nominal_us = nominal_us
+        for start, stop in pairwise([0, *(np.flatnonzero(~goes_on[1:]) + 1).tolist(), len(cycles)]):
+            if stop - start >= _SHORTEST_STRETCH:
+                self._fit(np.cumsum(cycles[start + 1 : stop]), np.cumsum(step_us[start + 1 : stop]))
+
+    def _fit(self, cycles: npt.NDArray[np.int64], elapsed_us: npt.NDArray[np.int64]) -> None:
+        """Fit a line to a stretch, given without its first packet, which is at 0."""
+        x = np.concatenate(([0.0], cycles))
+        y = np.concatenate(([0.0], elapsed_us - cycles * self._nominal_us))
+        x -= x.mean()
+        y -= y.mean()
+        spread, product = float(x @ x), float(x @ y)
+        residual = y - product / spread * x
+        self.residuals.add(residual)
+        self.fitted += len(x)
+        self._square_sum += float(residual @ residual)
+        self._spread += spread
+        self._weighted_ppm += 1e6 * product / self._nominal_us
+
+    @property
+    def residual_us(self) -> float:
+        """Root mean square of the residuals; NaN before a fit. A clock truncated to microseconds has 1/sqrt(12)."""
+        return float(np.sqrt(self._square_sum / self.fitted)) if self.fitted else float("nan")
+
+    @property
+    def drift_ppm(self) -> float:
+        """Relative excess of the fitted cycle over the model's; NaN before a fit."""
+        return self._weighted_ppm / self._spread if self._spread else float("nan")
+
+    @property
+    def cycle_us(self) -> float:
+        """Fitted time between packets of the latest mode; NaN before a fit."""
+        return self._nominal_us * (1.0 + 1e-6 * self.drift_ppm)

@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 
-from hilsim.families.velodyne.comparison.edges import EdgeStatistics
-from hilsim.families.velodyne.comparison.firings import Firings
-from hilsim.families.velodyne.comparison.grid import GridStatistics
-from hilsim.families.velodyne.comparison.patches import CLASSES, WHITE_AUTOCORRELATION, PatchStatistics, autocorrelations, find_patches
+from hilsim.families.velodyne.comparison.signal import (
+    CLASSES,
+    WHITE_AUTOCORRELATION,
+    EdgeStatistics,
+    Firings,
+    GridStatistics,
+    PatchStatistics,
+    autocorrelations,
+    find_patches,
+)
 from hilsim.read.analysis.comparison.streams import gather
 from tests.unit.conformance.streams import BASELINE, vlp16
 
@@ -23,27 +29,26 @@ def looked_at(statistics, distance, byte=50):
 
 
 def test_steps_are_counted_by_parity_and_by_equality_of_bytes():
-    grid = looked_at(GridStatistics(1), [1000, 1003, 1003, 0, 1004, 1030, 1031, 1033], [50, 50, 51, 0, 51, 51, 51, 99])
+    grid = looked_at(GridStatistics(channels=1), [1000, 1003, 1003, 0, 1004, 1030, 1031, 1033], [50, 50, 51, 0, 51, 51, 51, 99])
     # 1000-1003 odd equal, 1003-1003 even, 1030-1031 odd equal, 1031-1033 even; 1004-1030 is 26 codes
     assert (grid.steps, grid.odd, grid.equal, grid.odd_equal) == (4, 2, 2, 2)
-    assert (grid.odd_share, grid.odd_share_of_equal) == (0.5, 1.0)
-    assert (grid.diffuse, grid.equal_share) == (4, 0.5)
+    assert (grid.diffuse, grid.diffuse_equal) == (4, 2)
 
 
 def test_white_ranges_have_half_of_odd_steps_and_no_parity_to_predict():
     generator = np.random.default_rng(3)
-    grid = looked_at(GridStatistics(1), 1000 + generator.integers(0, 12, (400, 24)), generator.integers(20, 90, (400, 24)))
-    assert grid.odd_share == pytest.approx(0.5, abs=0.02)
-    assert grid.odd_share_of_equal == pytest.approx(0.5, abs=0.1)
+    grid = looked_at(GridStatistics(channels=1), 1000 + generator.integers(0, 12, (400, 24)), generator.integers(20, 90, (400, 24)))
+    assert grid.odd / grid.steps == pytest.approx(0.5, abs=0.02)
+    assert grid.odd_equal / grid.equal == pytest.approx(0.5, abs=0.1)
     assert grid.predicted_share == pytest.approx(0.5, abs=0.03)
 
 
 def test_a_grid_of_two_codes_that_the_byte_shifts_is_found():
     generator = np.random.default_rng(4)
     byte = generator.integers(20, 24, (400, 24))
-    grid = looked_at(GridStatistics(1), 1000 + 2 * generator.integers(0, 6, (400, 24)) + byte % 2, byte)
-    assert grid.odd_share == pytest.approx(0.5, abs=0.02)
-    assert grid.odd_share_of_equal == 0.0
+    grid = looked_at(GridStatistics(channels=1), 1000 + 2 * generator.integers(0, 6, (400, 24)) + byte % 2, byte)
+    assert grid.odd / grid.steps == pytest.approx(0.5, abs=0.02)
+    assert grid.odd_equal / grid.equal == 0.0
     assert grid.predicted_share == 1.0
 
 
@@ -55,7 +60,7 @@ def test_parity_is_predicted_by_the_other_returns_only():
         others = [distance[0, k] % 2 for k in range(24) if k != place and byte[0, k] == byte[0, place]]
         mean = np.mean(others) if others else 0.5
         hits += 0.5 if mean == 0.5 else float((mean > 0.5) == distance[0, place] % 2)
-    assert looked_at(GridStatistics(1), distance, byte).predicted_share == pytest.approx(hits / 24)
+    assert looked_at(GridStatistics(channels=1), distance, byte).predicted_share == pytest.approx(hits / 24)
 
 
 def test_white_noise_has_the_autocorrelation_that_the_parabola_leaves_it():
@@ -167,7 +172,10 @@ def test_encoder_readings_have_lags_and_classes():
         assert found.scatter.autocorrelation(lag) == pytest.approx((step[lag:] * step[:-lag]).mean() / step.var(), abs=1e-3)
     assert found.scatter.autocorrelation(2) > 0.4
     shares = np.bincount(azimuth % 36_000 % 5, minlength=5) / len(azimuth)
-    assert (found.rarest_class_share, found.commonest_class_share) == (pytest.approx(shares.min()), pytest.approx(shares.max()))
+    assert (found.of_class.min() / found.of_class.sum(), found.of_class.max() / found.of_class.sum()) == (
+        pytest.approx(shares.min()),
+        pytest.approx(shares.max()),
+    )
 
 
 def test_bytes_of_split_pairs_are_those_of_the_nearer_and_the_farther_return():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hilsim.families.velodyne.comparison.firings import Firings
-from hilsim.families.velodyne.comparison.patches import find_patches
+from hilsim.families.velodyne.comparison.signal import Firings, find_patches
 from tests.unit.conformance.streams import BASELINE, vlp16
 from tools.judge.capture_sample import STRETCH_PACKETS, sample_capture
 from tools.judge.clock_features import clock_features

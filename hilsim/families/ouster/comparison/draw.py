@@ -7,7 +7,7 @@ import numpy as np
 
 from hilsim.families.ouster.comparison.stream import OusterStatistics
 from hilsim.read.analysis.comparison.comparison import Row
-from hilsim.read.analysis.comparison.draw import draw_noise, draw_outline, draw_ranges, draw_separations, draw_spacing, draw_title
+from hilsim.read.analysis.comparison.draw import draw_outline, draw_shared_panels, draw_title
 from hilsim.read.analysis.comparison.histogram import Histogram
 
 _BINS = 60
@@ -19,21 +19,11 @@ def draw_panels(axes: Any, streams: Sequence[OusterStatistics], rows: Mapping[st
     draw_title(axes[0, 0], "steps between columns", rows["columns.sd"], "us")
     _draw_middle(axes[0, 1], [stream.frames.durations for stream in streams])
     draw_title(axes[0, 1], "time from turn to turn", rows["frames.mean"], "us")
-    draw_spacing(axes[0, 2], streams)
-    draw_title(axes[0, 2], "spacing at the host", rows["spacing.wasserstein"], "us", "cumulated share")
-    draw_outline(axes[1, 0], [stream.returns.reflectivity for stream in streams], np.arange(-0.5, 256))
-    axes[1, 0].set_yscale("log")
-    draw_title(axes[1, 0], "reflectivity of returns", rows["reflectivity.total_variation"], "byte (to 100 diffuse)")
     _draw_middle(axes[1, 1], [stream.returns.signal[-1] for stream in streams])
     draw_title(axes[1, 1], "far photons by range and reflectivity", rows["signal.from_40_m"], "log10 of photons m2 / %")
     _draw_middle(axes[1, 2], [stream.returns.near_ir for stream in streams])
     draw_title(axes[1, 2], "photons of ambient light", rows["near_ir.p50"], "photons")
-    draw_ranges(axes[2, 0], streams)
-    draw_title(axes[2, 0], "ranges", rows["ranges.wasserstein"], "m")
-    draw_noise(axes[2, 1], streams)
-    draw_title(axes[2, 1], "range noise", None, "reflectivity byte", "mm")
-    draw_separations(axes[2, 2], streams)
-    draw_title(axes[2, 2], "separation of two returns", rows.get("dual.separation_p50"), "m")
+    draw_shared_panels(axes, streams, rows, "dual.separation_p50")
 
 
 def _draw_middle(axes: Any, histograms: Sequence[Histogram]) -> None:

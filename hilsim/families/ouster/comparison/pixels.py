@@ -30,6 +30,8 @@ class PixelStatistics:
         empty_signal: Photons of pixels without a return and without a reflectivity.
         near_ir: Photons of ambient light, of all pixels.
         empty_near_ir: Photons of ambient light, of pixels without a return.
+        odd: Number of ranges of odd millimetres.
+        of_three: Number of ranges that are multiples of 3 mm, a third of them if none is preferred.
         pixels: Number of pixels of columns that have some.
         empty: Number of those without a return.
         suppressed: Number of those without a return, but with a reflectivity: a return was suppressed.
@@ -41,7 +43,7 @@ class PixelStatistics:
         self.signal = tuple(Histogram(first=-1.0, width=0.002, bins=4500) for _ in RANGE_CLASSES_M)
         self.empty_signal, self.near_ir, self.empty_near_ir = _photons(), _photons(), _photons()
         self.pixels = self.empty = self.suppressed = 0
-        self._odd = self._of_three = 0
+        self.odd = self.of_three = 0
         self._has_signal, self._has_near_ir = profile.carries(FieldKind.SIGNAL), profile.carries(FieldKind.NEAR_IR)
 
     def look(self, block: LidarBlock) -> None:
@@ -51,8 +53,8 @@ class PixelStatistics:
         range_mm, reflectivity = pixels.range_mm[is_return].astype(np.int64), pixels.reflectivity[is_return].astype(np.int64)
         self.reflectivity.add_places(reflectivity)
         self.ranges_m.add(range_mm / 1000.0)
-        self._odd += int((range_mm % 2).sum())
-        self._of_three += int((range_mm % 3 == 0).sum())
+        self.odd += int((range_mm % 2).sum())
+        self.of_three += int((range_mm % 3 == 0).sum())
         is_empty = is_valid[:, :, np.newaxis] & ~is_return.any(axis=1)
         self.pixels += int(is_valid.sum()) * is_return.shape[-1]
         self.empty += int(is_empty.sum())
@@ -69,16 +71,6 @@ class PixelStatistics:
         for (near_m, far_m), histogram in zip(RANGE_CLASSES_M, self.signal, strict=True):
             chosen = is_fit & (range_m >= near_m) & (range_m < far_m)
             histogram.add(np.log10(signal[chosen] * range_m[chosen] ** 2 / reflectivity[chosen]))
-
-    @property
-    def odd_share(self) -> float:
-        """Share of ranges of odd millimetres; NaN before any return."""
-        return self._odd / self.ranges_m.total if self.ranges_m.total else float("nan")
-
-    @property
-    def of_three_share(self) -> float:
-        """Share of ranges that are multiples of 3 mm, a third if none is preferred; NaN before any return."""
-        return self._of_three / self.ranges_m.total if self.ranges_m.total else float("nan")
 
 
 class PairStatistics:

@@ -70,15 +70,3 @@ class AzimuthStatistics:
     def fastest_rpm(self) -> float:
         """Rotation rate of the fastest turn; 0 before any."""
         return self.fastest / TURN_CDEG / self._group_us * 60e6
-
-    @property
-    def rarest_class_share(self) -> float:
-        """Share of groups in the rarest class of azimuths modulo 5; NaN before any group."""
-        total = int(self.of_class.sum())
-        return int(self.of_class.min()) / total if total else float("nan")
-
-    @property
-    def commonest_class_share(self) -> float:
-        """Share of groups in the commonest class of azimuths modulo 5; NaN before any group."""
-        total = int(self.of_class.sum())
-        return int(self.of_class.max()) / total if total else float("nan")

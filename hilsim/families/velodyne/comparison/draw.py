@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
 from hilsim.read.analysis.comparison.comparison import Row
-from hilsim.read.analysis.comparison.draw import COLOURS, draw_bars, draw_noise, draw_outline, draw_ranges, draw_separations, draw_spacing, draw_title
+from hilsim.read.analysis.comparison.draw import COLOURS, draw_bars, draw_outline, draw_shared_panels, draw_title
 
 
 def draw_panels(axes: Any, streams: Sequence[StreamStatistics], rows: Mapping[str, Row]) -> None:
@@ -17,21 +17,11 @@ def draw_panels(axes: Any, streams: Sequence[StreamStatistics], rows: Mapping[st
     draw_title(axes[0, 0], "azimuth increments", rows["azimuth.total_variation"], "0.01 deg")
     _residuals(axes[0, 1], streams)
     draw_title(axes[0, 1], "stamps about straight lines", rows["stamps.residual_sd"], "us")
-    draw_spacing(axes[0, 2], streams)
-    draw_title(axes[0, 2], "spacing at the host", rows["spacing.wasserstein"], "us", "cumulated share")
-    draw_outline(axes[1, 0], [stream.returns.reflectivity for stream in streams], np.arange(-0.5, 256))
-    axes[1, 0].set_yscale("log")
-    draw_title(axes[1, 0], "reflectivity of returns", rows["reflectivity.total_variation"], "byte (to 100 diffuse)")
     _lasers(axes[1, 1], [100.0 * stream.returns.empty_shares for stream in streams])
     draw_title(axes[1, 1], "firings without a return, largest difference", rows["empty.by_laser"], "laser", "%")
     _lasers(axes[1, 2], [stream.returns.baseline for stream in streams])
     draw_title(axes[1, 2], "byte of empty records, mean difference", rows["empty.baseline"], "laser", "byte")
-    draw_ranges(axes[2, 0], streams)
-    draw_title(axes[2, 0], "ranges", rows["ranges.wasserstein"], "m")
-    draw_noise(axes[2, 1], streams)
-    draw_title(axes[2, 1], "range noise", None, "reflectivity byte", "mm")
-    draw_separations(axes[2, 2], streams)
-    draw_title(axes[2, 2], "separation of dual returns", rows.get("dual.separation_wasserstein"), "m")
+    draw_shared_panels(axes, streams, rows, "dual.separation_wasserstein")
 
 
 def _residuals(axes: Any, streams: Sequence[StreamStatistics]) -> None:

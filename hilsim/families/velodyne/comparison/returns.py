@@ -23,6 +23,7 @@ class ReturnStatistics:
         ranges_m: Ranges of the returns, in bins of 2 mm.
         firings: ``int64[channels]``, number of firings by laser.
         empty_bytes: ``int64[channels, 256]``, counts of the bytes of firings without a return, by laser.
+        odd: Number of returns with an odd distance code, half of them if all codes are used.
         below_floor: Number of returns nearer than the smallest distance that the model's firmware reports.
     """
 
@@ -32,7 +33,7 @@ class ReturnStatistics:
         self.firings = np.zeros(channels, dtype=np.int64)
         self.empty_bytes = np.zeros((channels, 256), dtype=np.int64)
         self.below_floor = 0
-        self._odd_codes = 0
+        self.odd = 0
         self._channels = channels
 
     def look(self, block: PacketBlock) -> None:
@@ -53,7 +54,7 @@ class ReturnStatistics:
         distance = found["distance"].astype(np.int64)
         self.reflectivity.add_places(found["reflectivity"])
         self.ranges_m.add_places(distance * (block.model.distance_unit_mm // RANGE_BIN_MM))
-        self._odd_codes += int((distance % 2).sum())
+        self.odd += int((distance % 2).sum())
         self.below_floor += int((distance < block.model.floor_raw).sum())
 
     def _add_empty(self, reflectivity: npt.NDArray[np.uint8], is_empty: npt.NDArray[np.bool_]) -> None:
@@ -69,19 +70,9 @@ class ReturnStatistics:
         return int(self.empty_bytes.sum())
 
     @property
-    def odd_share(self) -> float:
-        """Share of odd distance codes, a half if all codes are used; NaN before any return."""
-        return self._odd_codes / self.ranges_m.total if self.ranges_m.total else float("nan")
-
-    @property
-    def below_floor_share(self) -> float:
-        """Share of returns nearer than the model's floor; NaN before any return."""
-        return self.below_floor / self.ranges_m.total if self.ranges_m.total else float("nan")
-
-    @property
-    def empty_share(self) -> float:
-        """Share of firings without a return; NaN before any firing."""
-        return self.empty / int(self.firings.sum()) if self.firings.any() else float("nan")
+    def fired(self) -> int:
+        """Number of firings."""
+        return int(self.firings.sum())
 
     @property
     def empty_shares(self) -> npt.NDArray[np.float64]:

@@ -1,68 +1,30 @@
-"""The compared statistics of a stream's pace, clock, returns and pairs; those of the signal are in ``signal_statistics``."""
+"""The compared statistics of a stream: pace, clock, returns, signal and pairs."""
 
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
-from hilsim.families.velodyne.comparison.signal_statistics import SIGNAL
+from hilsim.families.velodyne.comparison.signal import CLASSES, PATCH_FIRINGS
 from hilsim.families.velodyne.comparison.stream import StreamStatistics
-from hilsim.families.velodyne.pairs import PairCounts
-from hilsim.read.analysis.comparison.statistic import Count, Distribution, Statistic, number, percent, text, total_variation, wasserstein
+from hilsim.read.analysis.comparison.statistic import Statistic, figure, number, percent, relative, share, text, total_variation, wasserstein
 from hilsim.read.analysis.comparison.statistics import NOISE, RANGES, RATE, REFLECTIVITY, SPACING
-
-_increments: Distribution = attrgetter("azimuth.increments")
-_increment_count: Count = attrgetter("azimuth.increments.total")
-_fitted: Count = attrgetter("stamps.fitted")
-_return_count: Count = attrgetter("returns.ranges_m.total")
-_empty_count: Count = attrgetter("returns.empty")
-
-
-def _firing_count(stream: StreamStatistics) -> int:
-    return int(stream.returns.firings.sum())
-
-
-def _pairs(stream: StreamStatistics) -> PairCounts:
-    return stream.dual or PairCounts()
-
-
-def _of_pairs(name: str) -> Callable[[StreamStatistics], Any]:
-    """Make a function that gives a figure of dual returns, for a stream without them that of no pairs."""
-    read = attrgetter(name)
-    return lambda stream: read(_pairs(stream))
-
-
-_pairs_with_return: Count = _of_pairs("with_return")
-_different_pairs: Count = _of_pairs("different")
-_empty_pairs: Count = _of_pairs("empty")
-_separations: Distribution = _of_pairs("separations_m")
-
 
 _STREAM = (
     RATE,
-    Statistic(
-        name="stream.rotation",
-        unit="%",
-        value=lambda s: s.azimuth.rate_rpm,
-        shown=lambda s: f"{text(s.azimuth.rate_rpm, '.2f')} rpm",
-        distance=lambda a, b: 200.0 * abs(a.azimuth.rate_rpm - b.azimuth.rate_rpm) / (a.azimuth.rate_rpm + b.azimuth.rate_rpm),
-        depends_on="unit",
-        samples=_increment_count,
-    ),
+    relative("stream.rotation", "azimuth.rate_rpm", "rpm", ".2f", "azimuth.increments.total", depends_on="unit"),
 )
 _AZIMUTH = (
-    number("azimuth.mean", lambda s: s.azimuth.increments.mean, "", ".3f", _increment_count, depends_on="unit"),
-    number("azimuth.sd", lambda s: s.azimuth.increments.sd, "", ".3f", _increment_count),
-    number("azimuth.autocorrelation", lambda s: s.azimuth.scatter.autocorrelation(), "", "+.3f", _increment_count),
-    number("azimuth.autocorrelation_2", lambda s: s.azimuth.scatter.autocorrelation(2), "", "+.3f", _increment_count),
-    number("azimuth.autocorrelation_3", lambda s: s.azimuth.scatter.autocorrelation(3), "", "+.3f", _increment_count),
-    number("azimuth.mod_5_rarest", lambda s: 100 * s.azimuth.rarest_class_share, "%", ".2f", _increment_count),
-    number("azimuth.mod_5_commonest", lambda s: 100 * s.azimuth.commonest_class_share, "%", ".2f", _increment_count),
-    total_variation("azimuth.total_variation", _increments),
+    number("azimuth.mean", "azimuth.increments.mean", "", ".3f", "azimuth.increments.total", depends_on="unit"),
+    number("azimuth.sd", "azimuth.increments.sd", "", ".3f", "azimuth.increments.total"),
+    number("azimuth.autocorrelation", lambda s: s.azimuth.scatter.autocorrelation(), "", "+.3f", "azimuth.increments.total"),
+    number("azimuth.autocorrelation_2", lambda s: s.azimuth.scatter.autocorrelation(2), "", "+.3f", "azimuth.increments.total"),
+    number("azimuth.autocorrelation_3", lambda s: s.azimuth.scatter.autocorrelation(3), "", "+.3f", "azimuth.increments.total"),
+    number("azimuth.mod_5_rarest", lambda s: percent(s.azimuth.of_class.min(), s.azimuth.of_class.sum()), "%", ".2f", "azimuth.increments.total"),
+    number("azimuth.mod_5_commonest", lambda s: percent(s.azimuth.of_class.max(), s.azimuth.of_class.sum()), "%", ".2f", "azimuth.increments.total"),
+    total_variation("azimuth.total_variation", "azimuth.increments"),
 )
 _STAMPS = (
-    number("stamps.residual_sd", lambda s: s.stamps.residual_sd_us, "us", ".4f", _fitted),
+    number("stamps.residual_sd", "stamps.residual_us", "us", ".4f", "stamps.fitted"),
     Statistic(
         name="stamps.cycle",
         unit="ppm",
@@ -70,9 +32,9 @@ _STAMPS = (
         shown=lambda s: f"{text(s.stamps.cycle_us, '.4f')} us",
         distance=lambda a, b: abs(a.stamps.drift_ppm - b.stamps.drift_ppm),
         depends_on="unit",
-        samples=_fitted,
+        samples=figure("stamps.fitted"),
     ),
-    total_variation("stamps.total_variation", lambda s: s.stamps.steps, depends_on="unit"),
+    total_variation("stamps.total_variation", "stamps.steps", depends_on="unit"),
 )
 
 
@@ -102,10 +64,12 @@ def _empty_shares_text(stream: StreamStatistics) -> str:
     return f"{shares.min():.1f} to {shares.max():.1f}"
 
 
-_AT_100 = number("reflectivity.at_100", lambda s: 100 * s.returns.reflectivity.share(100, 101), "%", ".2f", _return_count, depends_on="scene")
-_BELOW_FLOOR = number("ranges.below_floor", lambda s: 100 * s.returns.below_floor_share, "%", ".3f", _return_count)
+_AT_100 = number(
+    "reflectivity.at_100", lambda s: 100 * s.returns.reflectivity.share(100, 101), "%", ".2f", "returns.ranges_m.total", depends_on="scene"
+)
+_BELOW_FLOOR = share("ranges.below_floor", "returns.below_floor", "returns.ranges_m.total", ".3f")
 _EMPTY = (
-    number("empty.share", lambda s: 100 * s.returns.empty_share, "%", ".2f", _firing_count, depends_on="scene"),
+    share("empty.share", "returns.empty", "returns.fired", depends_on="scene"),
     Statistic(
         name="empty.by_laser",
         unit="%",
@@ -113,7 +77,7 @@ _EMPTY = (
         shown=_empty_shares_text,
         distance=_largest_laser_difference,
         depends_on="scene",
-        samples=_firing_count,
+        samples=figure("returns.fired"),
     ),
     Statistic(
         name="empty.baseline",
@@ -122,28 +86,66 @@ _EMPTY = (
         shown=_baseline_text,
         distance=_baseline_difference,
         depends_on="unit",
-        samples=_empty_count,
+        samples=figure("returns.empty"),
     ),
-    number("empty.at_baseline", lambda s: 100 * s.returns.baseline_share, "%", ".2f", _empty_count),
-    number("empty.byte_kinds", lambda s: s.returns.byte_kinds, "", ".1f", _empty_count),
-    number("empty.multiples", lambda s: 100 * s.returns.multiple_share, "%", ".1f", _empty_count, depends_on="unit"),
-    number("empty.zero_bytes", lambda s: 100 * s.returns.zero_byte_share, "%", ".2f", _empty_count),
+    number("empty.at_baseline", lambda s: 100 * s.returns.baseline_share, "%", ".2f", "returns.empty"),
+    number("empty.byte_kinds", "returns.byte_kinds", "", ".1f", "returns.empty"),
+    number("empty.multiples", lambda s: 100 * s.returns.multiple_share, "%", ".1f", "returns.empty", depends_on="unit"),
+    number("empty.zero_bytes", lambda s: 100 * s.returns.zero_byte_share, "%", ".2f", "returns.empty"),
 )
+
+
+def _of_class(place: int, name: str, value: Callable[[StreamStatistics], float], unit: str, form: str) -> Statistic:
+    """Make a statistic of the patches of a class of bytes."""
+    start, stop = CLASSES[place]
+    return number(f"{name}_{start}_{stop - 1}", value, unit, form, lambda stream: stream.patches.count(place))
+
+
+def _byte_sd(place: int) -> Statistic:
+    return _of_class(place, "bytes.sd", lambda s: s.patches.byte_sd[place].quantile(0.5), "", ".2f")
+
+
+def _constant(place: int) -> Statistic:
+    return _of_class(place, "bytes.constant", lambda s: 100.0 * s.patches.constant_share(place), "%", ".2f")
+
+
+def _autocorrelation(place: int) -> Statistic:
+    return _of_class(place, "correlation.byte", lambda s: s.patches.autocorrelation(place), "", "+.3f")
+
+
+_SIGNAL = (
+    share("grid.odd", "grid.odd", "grid.steps"),
+    share("grid.odd_equal_bytes", "grid.odd_equal", "grid.equal"),
+    number("grid.parity", lambda s: 100.0 * s.grid.predicted_share, "%", ".1f", "edges.returns"),
+    share("bytes.equal", "grid.diffuse_equal", "grid.diffuse"),
+    *(_byte_sd(place) for place in range(len(CLASSES))),
+    *(_constant(place) for place in range(len(CLASSES))),
+    *(_autocorrelation(place) for place in range(len(CLASSES))),
+    share("edges.with_empty", "edges.with_empty", "edges.edges", ".1f"),
+    share("edges.near_mixed", "edges.near_mixed", "edges.near", ".1f"),
+    share("edges.far_mixed", "edges.far_mixed", "edges.far", ".1f"),
+    share("edges.single_empty", "edges.single", "edges.returns", ".3f"),
+    share("edges.isolated", "edges.isolated", "edges.returns", ".3f"),
+)
+"""Statistics of neighbouring firings of one laser; those of bytes and correlation are of patches of 12 firings."""
+if PATCH_FIRINGS != 12:
+    raise AssertionError("the reports say that a patch has 12 firings")
+_PAIRS, _DIFFERENT = "dual.with_return", "dual.different"
 _DUAL = (
-    number("dual.empty", lambda s: percent(_pairs(s).empty, _pairs(s).pairs), "%", ".2f", lambda s: _pairs(s).pairs, depends_on="scene"),
-    number("dual.identical", lambda s: percent(_pairs(s).identical, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.different", lambda s: percent(_pairs(s).different, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.only_even", lambda s: percent(_pairs(s).only_even, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.only_odd", lambda s: percent(_pairs(s).only_odd, _pairs(s).with_return), "%", ".2f", _pairs_with_return),
-    number("dual.even_farther", lambda s: percent(_pairs(s).even_farther, _pairs(s).different), "%", ".2f", _different_pairs),
-    number("dual.near_byte", lambda s: _pairs(s).near_bytes.quantile(0.5), "", ".1f", _different_pairs),
-    number("dual.far_byte", lambda s: _pairs(s).far_bytes.quantile(0.5), "", ".1f", _different_pairs),
-    number("dual.even_stronger", lambda s: percent(_pairs(s).even_stronger, _pairs(s).different), "%", ".1f", _different_pairs, depends_on="scene"),
-    number("dual.odd_stronger", lambda s: percent(_pairs(s).odd_stronger, _pairs(s).different), "%", ".1f", _different_pairs, depends_on="scene"),
-    number("dual.separation_min", lambda s: _separations(s).smallest, "m", ".3f", _different_pairs),
-    number("dual.separation_p50", lambda s: _separations(s).quantile(0.5), "m", ".3f", _different_pairs, depends_on="scene"),
-    wasserstein("dual.separation_wasserstein", _separations, "m", ".2f", depends_on="scene"),
-    number("dual.empty_equal", lambda s: percent(_pairs(s).empty_equal, _pairs(s).empty), "%", ".2f", _empty_pairs),
+    share("dual.empty", "dual.empty", "dual.pairs", depends_on="scene"),
+    share("dual.identical", "dual.identical", _PAIRS),
+    share("dual.different", _DIFFERENT, _PAIRS),
+    share("dual.only_even", "dual.only_even", _PAIRS),
+    share("dual.only_odd", "dual.only_odd", _PAIRS),
+    share("dual.even_farther", "dual.even_farther", _DIFFERENT),
+    number("dual.near_byte", lambda s: s.dual.near_bytes.quantile(0.5), "", ".1f", _DIFFERENT),
+    number("dual.far_byte", lambda s: s.dual.far_bytes.quantile(0.5), "", ".1f", _DIFFERENT),
+    share("dual.even_stronger", "dual.even_stronger", _DIFFERENT, ".1f", depends_on="scene"),
+    share("dual.odd_stronger", "dual.odd_stronger", _DIFFERENT, ".1f", depends_on="scene"),
+    number("dual.separation_min", "dual.separations_m.smallest", "m", ".3f", _DIFFERENT),
+    number("dual.separation_p50", lambda s: s.dual.separations_m.quantile(0.5), "m", ".3f", _DIFFERENT, depends_on="scene"),
+    wasserstein("dual.separation_wasserstein", "dual.separations_m", "m", ".2f", depends_on="scene"),
+    share("dual.empty_equal", "dual.empty_equal", "dual.empty"),
 )
 STATISTICS = (
     *_STREAM,
@@ -158,6 +160,6 @@ STATISTICS = (
     _BELOW_FLOOR,
     *RANGES[2:],
     *NOISE,
-    *SIGNAL,
+    *_SIGNAL,
     *_DUAL,
 )

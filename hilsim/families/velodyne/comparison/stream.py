@@ -8,11 +8,8 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.comparison.azimuth import AzimuthStatistics
 from hilsim.families.velodyne.comparison.blocks import packet_block
-from hilsim.families.velodyne.comparison.edges import EdgeStatistics
-from hilsim.families.velodyne.comparison.firings import packet_firings
-from hilsim.families.velodyne.comparison.grid import GridStatistics
-from hilsim.families.velodyne.comparison.patches import PatchStatistics
 from hilsim.families.velodyne.comparison.returns import ReturnStatistics
+from hilsim.families.velodyne.comparison.signal import EdgeStatistics, GridStatistics, PatchStatistics, packet_firings
 from hilsim.families.velodyne.comparison.stamps import StampStatistics
 from hilsim.families.velodyne.pairs import PairCounts
 from hilsim.families.velodyne.protocol.data import ReturnMode
@@ -54,7 +51,7 @@ class StreamStatistics(SensorStatistics):
         self.stamps = StampStatistics()
         self.returns = ReturnStatistics(model.channels)
         self.noise = NoiseStatistics(model.channels, model.distance_unit_mm)
-        self.grid = GridStatistics(model.channels)
+        self.grid = GridStatistics(channels=model.channels)
         self.patches = PatchStatistics()
         self.edges = EdgeStatistics()
         self.dual = PairCounts() if return_mode.is_dual else None

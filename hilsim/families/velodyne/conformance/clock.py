@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.protocol.models import STEP_TOLERANCE_US
-from hilsim.families.velodyne.stream import CLOCK_DOUBT_RATIO, SeenTurn, UnsettledLoss, whole_cycles
+from hilsim.families.velodyne.stream import CLOCK_DOUBT_RATIO, SeenTurn, StampLines, UnsettledLoss, whole_cycles
 from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.units import HOUR_US
 
@@ -22,7 +22,6 @@ ROUNDING = Rule(id="time.rounding", severity=Severity.ERROR, packets=200)
 RESIDUAL = Rule(id="time.residual", severity=Severity.ERROR, packets=200)
 DRIFT = Rule(id="time.drift", severity=Severity.WARNING, packets=200)
 
-_SHORTEST_FIT = 32
 _FEWEST_STEPS = 15
 _FEWEST_SINGLE = 0.1
 _MOST_PULSE_US = 1000
@@ -49,11 +48,8 @@ class ClockTopic:
         self.duplicates = 0
         self.stray = 0
         self.wrong_cycle_us: float | None = None
-        self.fitted_packets = 0
+        self.lines = StampLines()
         self._cycle_us, self._scatter_us = 0.0, 0.0
-        self._residual_square_sum = 0.0
-        self._weight = 0.0
-        self._weighted_ppm = 0.0
 
     def look(self, block: DataBlock, log: FindingLog) -> None:
         """Judge the steps of one block."""
@@ -76,7 +72,8 @@ class ClockTopic:
         self._judge_bad(block, np.flatnonzero(is_bad), cycle_us, log)
         # the cycle of stamps that scatter is too uncertain to count the cycles of a pause
         is_countable = ~(is_pause | block.motion.may_be_pause) | (self._scatter_us == 0.0)
-        self._fit(block, cycles, block.run.knows_step & is_whole & (cycles >= 1) & is_countable, cycle_us)
+        goes_on = block.run.knows_step & is_whole & (cycles >= 1) & is_countable
+        self.lines.add(cycles, block.run.step_us, goes_on, block.cycle_us)
 
     def _count_lost(self, block: DataBlock, absent: npt.NDArray[np.int64]) -> None:
         """Add the numbers of packets missing before each, ``int64[n]``."""
@@ -127,39 +124,6 @@ class ClockTopic:
             else:
                 self.jumps += 1
 
-    def _fit(self, block: DataBlock, cycles: npt.NDArray[np.int64], good: npt.NDArray[np.bool_], cycle_us: float) -> None:
-        """Fit a straight line to every unbroken stretch of the block and combine the results."""
-        breaks = np.flatnonzero(~good)
-        for start, stop in zip([0, *breaks.tolist()], [*breaks.tolist(), len(good)], strict=True):
-            if stop - start < _SHORTEST_FIT:
-                continue
-            count = np.concatenate(([0], np.cumsum(cycles[start + 1 : stop]))).astype(np.float64)
-            excess = np.concatenate(([0], np.cumsum(block.run.step_us[start + 1 : stop]))) - count * cycle_us
-            count -= count.mean()
-            excess -= excess.mean()
-            spread = float(count @ count)
-            slope = float(count @ excess) / spread
-            residual = excess - slope * count
-            self.fitted_packets += len(count)
-            self._residual_square_sum += float(residual @ residual) * len(count) / (len(count) - 2)
-            self._weight += spread
-            self._weighted_ppm += spread * 1e6 * (slope + cycle_us - block.cycle_us) / block.cycle_us
-
-    @property
-    def drift_ppm(self) -> float:
-        """Relative excess of the packets' cycle over the model's; NaN before a fit."""
-        return self._weighted_ppm / self._weight if self._weight else float("nan")
-
-    @property
-    def fitted_cycle_us(self) -> float:
-        """Cycle of the packets for the latest mode; NaN before a fit."""
-        return self._cycle_us * (1.0 + 1e-6 * self.drift_ppm)
-
-    @property
-    def residual_us(self) -> float:
-        """Root mean square distance of the stamps from a regular clock; NaN before a fit."""
-        return float(np.sqrt(self._residual_square_sum / self.fitted_packets)) if self.fitted_packets else float("nan")
-
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole stream."""
         if not log.applies((STEP, ORDER, LOST), self.packets):
@@ -169,7 +133,7 @@ class ClockTopic:
             return
         self._conclude_steps(log)
         log.applies(CYCLE, self.steps + 1)
-        if log.applies((ROUNDING, RESIDUAL, DRIFT), self.fitted_packets, of="packets of unbroken time"):
+        if log.applies((ROUNDING, RESIDUAL, DRIFT), self.lines.fitted, of="packets of unbroken time"):
             self._conclude_fit(log)
 
     def _conclude_steps(self, log: FindingLog) -> None:
@@ -193,7 +157,7 @@ class ClockTopic:
             log.report(LOST, f"{self.lost} packets are missing between {self.steps + 1}")
 
     def _conclude_fit(self, log: FindingLog) -> None:
-        ppm, residual_us = self.drift_ppm, self.residual_us
+        ppm, residual_us, fitted_us = self.lines.drift_ppm, self.lines.residual_us, self.lines.cycle_us
         if self._scatter_us:
             if residual_us > 3.0 * self._scatter_us:
                 log.report(RESIDUAL, f"stamps must follow a regular clock within {self._scatter_us} us rms, got {residual_us:.2f} us")
@@ -201,14 +165,14 @@ class ClockTopic:
         if residual_us < 0.1:
             log.report(
                 ROUNDING,
-                f"stamps must be cut from an exact clock (residual about 0.29 us), got steps of {self.fitted_cycle_us:.3f} us with a residual"
+                f"stamps must be cut from an exact clock (residual about 0.29 us), got steps of {fitted_us:.3f} us with a residual"
                 f" of {residual_us:.3f} us: rounded steps were added up",
             )
         elif residual_us > 0.45:
             severity = Severity.ERROR if residual_us > 1.5 else Severity.WARNING
             log.report(RESIDUAL, f"stamps must follow a regular clock within 0.29 us rms, got {residual_us:.2f} us", severity=severity)
         if abs(ppm) > 500 and self.wrong_cycle_us is None:
-            log.report(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {self.fitted_cycle_us:.3f} us ({ppm:+.0f} ppm)")
+            log.report(CYCLE, f"packets must come every {self._cycle_us:.3f} us by their stamps, got {fitted_us:.3f} us ({ppm:+.0f} ppm)")
         elif 50 < abs(ppm) <= 500:
             log.report(DRIFT, f"the packets' cycle is {ppm:+.1f} ppm off its nominal {self._cycle_us:.3f} us")
 

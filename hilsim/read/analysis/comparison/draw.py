@@ -1,6 +1,6 @@
 """Draw the distributions of two streams."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,22 @@ def draw_outline(axes: Any, histograms: Sequence[Histogram], edges: npt.NDArray[
             axes.stairs(shares, edges, color=colour, linewidth=1.4)
 
 
-def draw_spacing(axes: Any, streams: Sequence[Any]) -> None:
+def draw_shared_panels(axes: Any, streams: Sequence[Any], rows: Mapping[str, Row], separation: str) -> None:
+    """Draw the panels that all families share to five of the axes ``[3, 3]``; ``separation`` is the row of the separations."""
+    _draw_spacing(axes[0, 2], streams)
+    draw_title(axes[0, 2], "spacing at the host", rows["spacing.wasserstein"], "us", "cumulated share")
+    draw_outline(axes[1, 0], [stream.returns.reflectivity for stream in streams], np.arange(-0.5, 256))
+    axes[1, 0].set_yscale("log")
+    draw_title(axes[1, 0], "reflectivity of returns", rows["reflectivity.total_variation"], "byte (to 100 diffuse)")
+    _draw_ranges(axes[2, 0], streams)
+    draw_title(axes[2, 0], "ranges", rows["ranges.wasserstein"], "m")
+    _draw_noise(axes[2, 1], streams)
+    draw_title(axes[2, 1], "range noise", None, "reflectivity byte", "mm")
+    _draw_separations(axes[2, 2], streams)
+    draw_title(axes[2, 2], "separation of two returns", rows.get(separation), "m")
+
+
+def _draw_spacing(axes: Any, streams: Sequence[Any]) -> None:
     """Draw cumulated shares, which show a pace without jitter beside one with jitter."""
     found = [stream.spacing.gaps for stream in streams if stream.spacing.gaps.total]
     for stream, colour in zip(streams, COLOURS, strict=True):
@@ -87,7 +102,7 @@ def draw_spacing(axes: Any, streams: Sequence[Any]) -> None:
         axes.set_xlim(low - room, high + room)
 
 
-def draw_ranges(axes: Any, streams: Sequence[Any]) -> None:
+def _draw_ranges(axes: Any, streams: Sequence[Any]) -> None:
     """Draw the distributions of ranges over a logarithmic axis."""
     histograms = [stream.returns.ranges_m for stream in streams]
     farthest = max((histogram.largest for histogram in histograms if histogram.total), default=262.0)
@@ -98,7 +113,7 @@ def draw_ranges(axes: Any, streams: Sequence[Any]) -> None:
     axes.minorticks_off()
 
 
-def draw_noise(axes: Any, streams: Sequence[Any]) -> None:
+def _draw_noise(axes: Any, streams: Sequence[Any]) -> None:
     """Draw range noise by class of reflectivity."""
     names = [f"{start}" if stop == start + 1 else f"{start}-{stop - 1}" for start, stop in CLASSES]
     for stream, colour in zip(streams, COLOURS, strict=True):
@@ -108,7 +123,7 @@ def draw_noise(axes: Any, streams: Sequence[Any]) -> None:
     axes.set_ylim(bottom=0.0)
 
 
-def draw_separations(axes: Any, streams: Sequence[Any]) -> None:
+def _draw_separations(axes: Any, streams: Sequence[Any]) -> None:
     """Draw the separations of two returns, if both streams have some."""
     histograms = [stream.dual.separations_m for stream in streams if stream.dual is not None]
     if len(histograms) < len(streams):

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from hilsim.read.analysis.comparison import histogram
 
-Number = Callable[[Any], float]
-"""Function of the statistics of a stream, of the type of the sensor's family."""
-Count = Callable[[Any], int]
-Distribution = Callable[[Any], histogram.Histogram]
+Figure = Callable[[Any], Any]
+"""Function of the statistics of a stream, of the type of the sensor's family; the path of an attribute gives one, as in ``"stamps.fitted"``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +29,11 @@ class Statistic:
 
     name: str
     unit: str
-    value: Number
+    value: Callable[[Any], float]
     shown: Callable[[Any], str]
     distance: Callable[[Any, Any], float]
     depends_on: str
-    samples: Count
+    samples: Callable[[Any], int]
 
     @property
     def is_of_pairs(self) -> bool:
@@ -47,42 +46,70 @@ def text(value: float, form: str) -> str:
     return "-" if np.isnan(value) else format(value, form)
 
 
-def number(name: str, value: Number, unit: str, form: str, samples: Count, *, depends_on: str = "") -> Statistic:
+def figure(given: Figure | str) -> Figure:
+    """A function, or that of a path."""
+    return attrgetter(given) if isinstance(given, str) else given
+
+
+def number(name: str, value: Figure | str, unit: str, form: str, samples: Figure | str, *, depends_on: str = "") -> Statistic:
     """Make a statistic of a number, whose distance is the difference."""
+    get = figure(value)
     return Statistic(
         name=name,
         unit=unit,
-        value=value,
-        shown=lambda stream: text(value(stream), form),
-        distance=lambda a, b: abs(value(a) - value(b)),
+        value=get,
+        shown=lambda stream: text(get(stream), form),
+        distance=lambda a, b: abs(get(a) - get(b)),
         depends_on=depends_on,
-        samples=samples,
+        samples=figure(samples),
     )
 
 
-def total_variation(name: str, distribution: Distribution, *, depends_on: str = "") -> Statistic:
+def share(name: str, part: str, whole: str, form: str = ".2f", *, depends_on: str = "") -> Statistic:
+    """Make a statistic of a share in percent, from the paths of two counts."""
+    get_part, get_whole = attrgetter(part), attrgetter(whole)
+    return number(name, lambda stream: percent(get_part(stream), get_whole(stream)), "%", form, get_whole, depends_on=depends_on)
+
+
+def relative(name: str, value: Figure | str, unit: str, form: str, samples: Figure | str, *, depends_on: str) -> Statistic:
+    """Make a statistic of a number with a unit, whose distance is the difference in percent of the mean."""
+    get = figure(value)
+    return Statistic(
+        name=name,
+        unit="%",
+        value=get,
+        shown=lambda stream: f"{text(get(stream), form)} {unit}".rstrip(),
+        distance=lambda a, b: 200.0 * abs(get(a) - get(b)) / (get(a) + get(b)),
+        depends_on=depends_on,
+        samples=figure(samples),
+    )
+
+
+def total_variation(name: str, distribution: str, *, depends_on: str = "") -> Statistic:
     """Make a statistic of a distribution, whose distance is that of the shares and whose text is the most frequent value."""
+    get = attrgetter(distribution)
     return Statistic(
         name=name,
         unit="TV",
-        value=lambda stream: distribution(stream).mode,
-        shown=lambda stream: _most_frequent(distribution(stream)),
-        distance=lambda a, b: histogram.total_variation(distribution(a), distribution(b)),
+        value=attrgetter(f"{distribution}.mode"),
+        shown=lambda stream: _most_frequent(get(stream)),
+        distance=lambda a, b: histogram.total_variation(get(a), get(b)),
         depends_on=depends_on,
-        samples=lambda stream: distribution(stream).total,
+        samples=attrgetter(f"{distribution}.total"),
     )
 
 
-def wasserstein(name: str, distribution: Distribution, unit: str, form: str, *, depends_on: str) -> Statistic:
+def wasserstein(name: str, distribution: str, unit: str, form: str, *, depends_on: str) -> Statistic:
     """Make a statistic of a distribution, whose distance is that by which values must be moved and whose text is the mean."""
+    get, mean = attrgetter(distribution), attrgetter(f"{distribution}.mean")
     return Statistic(
         name=name,
         unit=unit,
-        value=lambda stream: distribution(stream).mean,
-        shown=lambda stream: text(distribution(stream).mean, form),
-        distance=lambda a, b: histogram.wasserstein(distribution(a), distribution(b)),
+        value=mean,
+        shown=lambda stream: text(mean(stream), form),
+        distance=lambda a, b: histogram.wasserstein(get(a), get(b)),
         depends_on=depends_on,
-        samples=lambda stream: distribution(stream).total,
+        samples=attrgetter(f"{distribution}.total"),
     )
 
 

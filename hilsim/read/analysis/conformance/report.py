@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from hilsim.read.analysis.conformance.findings import Finding, Severity
+from hilsim.read.analysis.conformance.findings import Finding, Place, Severity
 from hilsim.read.analysis.conformance.result import CheckResult, SensorResult
 from hilsim.read.analysis.plain import plain
 
@@ -81,12 +81,5 @@ def to_json(result: CheckResult) -> dict[str, Any]:
 
 
 def _finding_json(finding: Finding) -> dict[str, Any]:
-    place = finding.place
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity.value,
-        "message": finding.message,
-        "packet_index": None if place is None else place.packet_index,
-        "frame": None if place is None else place.frame,
-        "byte_offset": None if place is None else place.byte_offset,
-    }
+    place = dict.fromkeys(Place._fields) if finding.place is None else finding.place._asdict()
+    return {"rule": finding.rule, "severity": finding.severity.value, "message": finding.message, **place}

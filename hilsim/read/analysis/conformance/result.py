@@ -19,7 +19,9 @@ class SensorSummary(ABC):
         A figure is None where an object on its path is.
         """
         hints = get_type_hints(cls, include_extras=True)
-        paths = {figure.name: (*hints[figure.name].__metadata__[1:], figure.name)[0] for figure in fields(cls) if figure.default is MISSING}
+        paths = {
+            figure.name: (*getattr(hints[figure.name], "__metadata__", ())[1:], figure.name)[0] for figure in fields(cls) if figure.default is MISSING
+        }
         return cls(**{name: _figure_at(check, path) for name, path in paths.items()})
 
     @abstractmethod
