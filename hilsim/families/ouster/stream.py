@@ -1,18 +1,22 @@
-"""Order of Ouster's lidar packets: headers and columns without pixels, frames, and packets that are missing between others."""
+"""Ouster's lidar packets as arrays: headers and columns without pixels, their order, packets that are missing between others, and blocks of whole packets."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.ouster.protocol.bits import read_bits
-from hilsim.families.ouster.protocol.headers import COLUMN_DTYPE, COLUMNS, HEADER_DTYPE, HEADERS, PACKET_HEADER_SIZE, HeaderField
+from hilsim.families.ouster.protocol.headers import COLUMN_DTYPE, COLUMNS, HEADER_DTYPE, HEADERS, PACKET_HEADER_SIZE, VALID_STATUS, HeaderField
+from hilsim.families.ouster.protocol.lidar import LidarLayout, LidarPackets, decode_lidar_packets
 from hilsim.families.ouster.protocol.metadata import LIDAR_MODES, SensorMetadata, mode_numbers
+from hilsim.families.ouster.protocol.pixels import Pixels
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, HeaderKind
-from hilsim.families.ouster.protocol.recognition import FORMS
+from hilsim.families.ouster.protocol.recognition import FORMS, Form
+from hilsim.read.analysis.conformance.findings import Place
 
 MOST_PACKETS = 256
 """Packets a turn of the largest mode."""
@@ -232,3 +236,178 @@ class PacketOrder:
 def sent_packets(metadata: SensorMetadata | None) -> npt.NDArray[np.int64] | None:
     """Numbers of the packets of a turn that a sensor sends, ``int64[n]``; None without metadata."""
     return None if metadata is None else window_packets(metadata.window, metadata.columns_per_frame)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LidarBlock:
+    """Consecutive lidar packets of one size and sensor."""
+
+    kind: Annotated[HeaderKind, "Kind of the packet header."]
+    metadata: Annotated[SensorMetadata | None, "Metadata of the sensor; None where pixels cannot be judged."]
+    layout: Annotated[LidarLayout | None, "Layout of the packets by the metadata, or None."]
+    first_index: Annotated[int, "Index of the first packet among the sensor's lidar packets."]
+    datagrams: Annotated[list[CapturedDatagram], "The packets."]
+    payloads: Annotated[npt.NDArray[np.uint8], "``uint8[n, size]``."]
+    heads: Annotated[Heads, "Packet and column headers."]
+    run: Annotated[Run, "Order of the packets."]
+    before: Annotated["LastPacket | None", "Last packet of the block before, or None."]
+    pixels: Annotated[LidarPackets | None, "Fields of the packets, or None without metadata."]
+
+    @property
+    def form(self) -> Form:
+        """Places of the columns."""
+        return FORMS[self.payloads.shape[1]]
+
+    @property
+    def stamp_ns(self) -> npt.NDArray[np.int64]:
+        """Stamps of the columns, ``int64[n, 16]``."""
+        return np.asarray(self.heads.columns["timestamp_ns"].astype(np.int64))
+
+    @property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """Measurement ids, ``int64[n, 16]``."""
+        return np.asarray(self.heads.columns["measurement_id"].astype(np.int64))
+
+    @property
+    def is_valid(self) -> npt.NDArray[np.bool_]:
+        """Whether columns are valid, ``bool[n, 16]``."""
+        return np.asarray(self.heads.columns["status"] & VALID_STATUS != 0)
+
+    @property
+    def has_pixels(self) -> npt.NDArray[np.bool_]:
+        """Whether columns are valid and within the turn, ``bool[n, 16]``."""
+        return np.asarray(self.is_valid & (self.ids < self.columns_per_frame))
+
+    @property
+    def measured(self) -> Pixels:
+        """Pixels of packets with metadata."""
+        if self.pixels is None:
+            raise AssertionError("pixels must have metadata")
+        return self.pixels.pixels
+
+    @property
+    def host_ns(self) -> npt.NDArray[np.int64]:
+        """Capture times, ``int64[n]``."""
+        return np.array([datagram.host_stamp_ns for datagram in self.datagrams], np.int64)
+
+    @property
+    def host_step_ns(self) -> npt.NDArray[np.int64]:
+        """Capture time minus that of the former packet, ``int64[n]``; 0 for the stream's first packet."""
+        host_ns = self.host_ns
+        return np.diff(host_ns, prepend=host_ns[0] if self.before is None else self.before.host_ns)
+
+    @property
+    def step_ns(self) -> npt.NDArray[np.int64]:
+        """Stamp of the last column minus that of the former packet, ``int64[n]``; 0 for the stream's first packet."""
+        last_ns = self.stamp_ns[:, -1]
+        return np.diff(last_ns, prepend=last_ns[0] if self.before is None else self.before.stamp_ns)
+
+    @property
+    def position(self) -> npt.NDArray[np.int64]:
+        """Number of each packet, counted through all frames, ``int64[n]``."""
+        return np.asarray(self.run.frame * (self.columns_per_frame // COLUMNS_PER_PACKET) + self.run.packet)
+
+    @property
+    def is_next(self) -> npt.NDArray[np.bool_]:
+        """Whether a packet directly follows the former one, also from frame to frame, ``bool[n]``."""
+        position = self.position
+        return np.asarray(np.diff(position, prepend=position[0] if self.before is None else self.before.columns // COLUMNS_PER_PACKET) == 1)
+
+    @property
+    def follows(self) -> npt.NDArray[np.bool_]:
+        """Whether a column directly follows the former one of the stream, ``bool[n, 16]``."""
+        follows = np.ones((len(self.datagrams), COLUMNS_PER_PACKET), np.bool_)
+        follows[:, 0] = self.is_next
+        return follows
+
+    @property
+    def column_ns(self) -> float:
+        """Nominal time between columns; NaN without metadata."""
+        return float("nan") if self.metadata is None else 1e9 / (self.metadata.columns_per_frame * self.metadata.rate_hz)
+
+    @property
+    def cycle_us(self) -> float:
+        """Nominal time between packets; NaN without metadata."""
+        return COLUMNS_PER_PACKET * self.column_ns / 1000.0
+
+    @property
+    def columns_per_frame(self) -> int:
+        """Columns a turn, by the metadata, else of the smallest mode with the ids of most packets."""
+        if self.metadata is not None:
+            return self.metadata.columns_per_frame
+        return columns_seen(int(np.percentile(self.ids, 99, method="lower")))
+
+    def column_byte(self, column: int, offset: int = 0) -> int:
+        """Byte of a column."""
+        return self.form.first_column + column * self.form.column_size + offset
+
+    def pixel_byte(self, column: int, beam: int) -> int:
+        """Byte of a pixel."""
+        size = 0 if self.layout is None else self.layout.pixel_size
+        return self.column_byte(column, COLUMNS[self.kind].header_size + beam * size)
+
+    def place(self, row: int, byte: int | None = None) -> Place:
+        """Place of a packet of this block; row -1 is the packet before it."""
+        if row < 0:
+            return Place(self.first_index - 1, self.datagrams[0].frame if self.before is None else self.before.frame, byte)
+        return Place(self.first_index + row, self.datagrams[row].frame, byte)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastPacket:
+    """The last packet of a block."""
+
+    frame: Annotated[int, "Number of its frame in the capture."]
+    stamp_ns: Annotated[int, "Stamp of its last column."]
+    host_ns: Annotated[int, "Capture time."]
+    columns: Annotated[int, "Number of its last column, counted over frames."]
+    init_id: Annotated[int, "Initialisation id."]
+
+
+def form_block(
+    datagrams: list[CapturedDatagram],
+    kind: HeaderKind,
+    metadata: SensorMetadata | None,
+    layout: LidarLayout | None,
+    order: PacketOrder,
+    first_index: int,
+    before: LastPacket | None,
+) -> LidarBlock:
+    """Convert consecutive packets of one size."""
+    payloads = np.frombuffer(b"".join(datagram.payload for datagram in datagrams), np.uint8).reshape(len(datagrams), -1)
+    heads = read_heads([cut_head(datagram.payload) for datagram in datagrams], kind)
+
+    return LidarBlock(
+        kind=kind,
+        metadata=metadata,
+        layout=layout,
+        first_index=first_index,
+        datagrams=datagrams,
+        payloads=payloads,
+        heads=heads,
+        run=order.look(heads, lambda row: Place(first_index + row, datagrams[max(row, 0)].frame)),
+        before=before,
+        pixels=_pixels(payloads, metadata, layout),
+    )
+
+
+def _pixels(payloads: npt.NDArray[np.uint8], metadata: SensorMetadata | None, layout: LidarLayout | None) -> LidarPackets | None:
+    """Fields of packets; the type is set to a lidar packet's, because a rule of its own judges it."""
+    if metadata is None or layout is None:
+        return None
+    typed = payloads.copy()
+    if metadata.profile.header is not HeaderKind.NONE:
+        typed[:, 0] = 1
+        typed[:, 1] = np.where(metadata.profile.header is HeaderKind.STANDARD, 0, typed[:, 1])
+    return decode_lidar_packets(typed, metadata.profile, layout, checks_footer=False)
+
+
+def last_packet(block: LidarBlock) -> LastPacket:
+    """The last packet of a block."""
+    return LastPacket(
+        frame=block.datagrams[-1].frame,
+        stamp_ns=int(block.stamp_ns[-1, -1]),
+        host_ns=block.datagrams[-1].host_stamp_ns,
+        columns=int(block.run.frame[-1]) * block.columns_per_frame + int(block.ids[-1, -1]),
+        init_id=int(block.heads.headers["init_id"][-1]),
+    )

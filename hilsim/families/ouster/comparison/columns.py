@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.ouster.comparison.blocks import LidarBlock
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
+from hilsim.families.ouster.stream import LidarBlock
 from hilsim.read.analysis.comparison.histogram import Histogram
 from hilsim.read.analysis.scatter import Scatter
 
@@ -39,17 +39,17 @@ class ColumnStatistics:
 
     def look(self, block: LidarBlock) -> None:
         """Add a block."""
-        stamps = block.stamp_ns.ravel()
-        step = np.diff(stamps, prepend=block.former_stamp_ns)
-        follows = block.follows.ravel() & (stamps > 0) & (np.concatenate((np.array([block.former_stamp_ns]), stamps[:-1])) > 0)
+        stamps, before_ns = block.stamp_ns.ravel(), 0 if block.before is None else block.before.stamp_ns
+        step = np.diff(stamps, prepend=before_ns)
+        follows = block.follows.ravel() & (stamps > 0) & (np.concatenate((np.array([before_ns]), stamps[:-1])) > 0)
         self.steps.add(step[follows] / 1000.0)
         self.scatter.add(step - block.column_ns, follows)
         known = stamps[stamps > 0]
         self.stamps += known.size
         self.on_grid += [np.count_nonzero(known % grid == 0) for grid in GRIDS_NS]
-        is_inside = self._is_inside(block.packets.columns["measurement_id"].astype(np.int64))
-        self.present += int((is_inside & block.is_valid).sum())
-        self.without_pixels += int((is_inside & ~block.is_valid).sum())
+        is_inside, has_pixels = self._is_inside(block.ids), block.has_pixels
+        self.present += int((is_inside & has_pixels).sum())
+        self.without_pixels += int((is_inside & ~has_pixels).sum())
 
     def _is_inside(self, column: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         after, before = column >= self._first, column <= self._last
@@ -71,7 +71,8 @@ class FrameStatistics:
 
     def look(self, block: LidarBlock) -> None:
         """Add a block of at most a frame's packets."""
-        places, stamps = block.position % self._packets, block.stamp_ns[:, -1]
-        is_known = (self._position[places] == block.position - self._packets) & (stamps > 0) & (self._stamp_ns[places] > 0)
+        position, stamps = block.position, block.stamp_ns[:, -1]
+        places = position % self._packets
+        is_known = (self._position[places] == position - self._packets) & (stamps > 0) & (self._stamp_ns[places] > 0)
         self.durations.add((stamps - self._stamp_ns[places])[is_known] / 1000.0)
-        self._position[places], self._stamp_ns[places] = block.position, stamps
+        self._position[places], self._stamp_ns[places] = position, stamps

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.ouster.comparison.blocks import LidarBlock
 from hilsim.families.ouster.protocol.profiles import FieldKind, Profile
+from hilsim.families.ouster.stream import LidarBlock
 from hilsim.read.analysis.comparison.histogram import Histogram
 
 RANGE_CLASSES_M = ((1, 5), (5, 10), (10, 20), (20, 40), (40, 600))
@@ -48,7 +48,7 @@ class PixelStatistics:
 
     def look(self, block: LidarBlock) -> None:
         """Add a block."""
-        pixels, is_valid = block.packets.pixels, block.is_valid
+        pixels, is_valid = block.measured, block.has_pixels
         is_return = (pixels.range_mm > 0) & is_valid[:, np.newaxis, :, np.newaxis]
         range_mm, reflectivity = pixels.range_mm[is_return].astype(np.int64), pixels.reflectivity[is_return].astype(np.int64)
         self.reflectivity.add_places(reflectivity)
@@ -90,8 +90,8 @@ class PairStatistics:
 
     def look(self, block: LidarBlock) -> None:
         """Add a block."""
-        range_mm = block.packets.pixels.range_mm.astype(np.int64)
-        first, second = (range_mm[:, number][block.is_valid] for number in range(2))
+        range_mm, has_pixels = block.measured.range_mm.astype(np.int64), block.has_pixels
+        first, second = (range_mm[:, number][has_pixels] for number in range(2))
         is_pair = (first > 0) & (second > 0)
         self.with_return += int(((first > 0) | (second > 0)).sum())
         self.both += int(is_pair.sum())

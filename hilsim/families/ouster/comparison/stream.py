@@ -3,22 +3,18 @@
 import re
 from typing import Any
 
-import numpy as np
-
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.ouster.comparison.blocks import LidarBlock
 from hilsim.families.ouster.comparison.columns import ColumnStatistics, FrameStatistics
 from hilsim.families.ouster.comparison.inertial import InertialStatistics
 from hilsim.families.ouster.comparison.pixels import PairStatistics, PixelStatistics
 from hilsim.families.ouster.metadata_files import OusterMetadata, required_metadata
-from hilsim.families.ouster.points import stacked_payloads
 from hilsim.families.ouster.protocol.headers import HeaderField
-from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
+from hilsim.families.ouster.protocol.lidar import lidar_layout
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET
 from hilsim.families.ouster.protocol.recognition import read_header_field
 from hilsim.families.ouster.recognition import OusterKind
-from hilsim.families.ouster.stream import Heads, PacketOrder, sent_packets
+from hilsim.families.ouster.stream import LastPacket, PacketOrder, form_block, last_packet, sent_packets
 from hilsim.protocols.recognise import recognise
 from hilsim.read.analysis.comparison.histogram import Histogram
 from hilsim.read.analysis.comparison.noise import NoiseStatistics
@@ -54,7 +50,7 @@ class OusterStatistics(SensorStatistics):
         self.dual = PairStatistics() if metadata.profile.returns > 1 else None
         self._layout = lidar_layout(metadata.profile, metadata.beams.channels, metadata.footer)
         self._order = PacketOrder(metadata.profile.header)
-        self._before: tuple[int, int, int] | None = None
+        self._before: LastPacket | None = None
 
     def __str__(self) -> str:
         kind = f"{self.kind}, {self.metadata.lidar_profile}, {self.metadata.lidar_mode}, firmware {self.metadata.firmware}"
@@ -85,39 +81,20 @@ class OusterStatistics(SensorStatistics):
             self.imu.look(datagram.payload)
 
     def look(self, datagrams: list[CapturedDatagram]) -> None:
-        """Add at most ``BLOCK_PACKETS`` lidar packets in the order of their arrival; those of another size or serial number are ignored.
-
-        Raises:
-            PacketError: a packet cannot be read.
-        """
+        """Add at most ``BLOCK_PACKETS`` lidar packets in the order of their arrival; those of another size or serial number are ignored."""
         received = len(datagrams)
         datagrams = [datagram for datagram in datagrams if self._takes(datagram.payload)]
         self.other_packets += received - len(datagrams)
         if not datagrams:
             return
-        packets = decode_lidar_packets(
-            stacked_payloads([datagram.payload for datagram in datagrams]), self.metadata.profile, self._layout, checks_footer=False
-        )
-        run = self._order.look(Heads(packets.headers, packets.columns), lambda row: row)
-        position = run.frame * (self.metadata.columns_per_frame // COLUMNS_PER_PACKET) + run.packet
-        host_ns = np.array([datagram.host_stamp_ns for datagram in datagrams], np.int64)
-        before = self._before or (int(position[0]), int(host_ns[0]), 0)
-        block = LidarBlock(
-            metadata=self.metadata,
-            packets=packets,
-            position=position,
-            host_ns=host_ns,
-            host_step_ns=np.diff(host_ns, prepend=before[1]),
-            is_next=np.diff(position, prepend=before[0]) == 1,
-            former_stamp_ns=before[2],
-        )
-        self._before = int(position[-1]), int(host_ns[-1]), int(block.stamp_ns[-1, -1])
+        block = form_block(datagrams, self.metadata.profile.header, self.metadata, self._layout, self._order, self.spacing.packets, self._before)
+        self._before = last_packet(block)
         for topic in (self.spacing, self.columns, self.frames, self.returns, self.dual):
             if topic is not None:
                 topic.look(block)
-        is_valid, channels = block.is_valid.ravel(), packets.pixels.range_mm.shape[-1]
-        ranges = packets.pixels.range_mm[:, 0].reshape(-1, channels) * is_valid[:, np.newaxis]
-        self.noise.add(ranges, packets.pixels.reflectivity[:, 0].reshape(-1, channels), block.follows.ravel())
+        pixels, channels = block.measured, self.metadata.beams.channels
+        ranges = pixels.range_mm[:, 0].reshape(-1, channels) * block.has_pixels.reshape(-1, 1)
+        self.noise.add(ranges, pixels.reflectivity[:, 0].reshape(-1, channels), block.follows.ravel())
 
     def facts(self) -> dict[str, Any]:
         """Profile, mode and firmware."""

@@ -3,10 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.headers import COLUMNS, ENCODER_COUNTS, HEADERS, HeaderField
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, HeaderKind
-from hilsim.families.ouster.stream import Lost, frame_id_count, window_packets
+from hilsim.families.ouster.stream import LidarBlock, Lost, frame_id_count, window_packets
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 MEASUREMENT_ID = Rule(id="ouster.measurement_id", severity=Severity.ERROR)
@@ -90,9 +89,7 @@ class FramesTopic:
     def _look_at_steps(self, block: LidarBlock, log: FindingLog) -> None:
         """Compare the steps of ids with those of stamps: a turn has one frame id, and the next turn the next one."""
         columns, metadata = block.columns_per_frame, block.metadata
-        last_ns, ids = block.stamp_ns[:, -1], block.run.frame * columns + block.ids[:, -1]
-        before = block.before
-        step_ns = np.diff(last_ns, prepend=last_ns[0] if before is None else before.stamp_ns)
+        before, step_ns, ids = block.before, block.step_ns, block.run.frame * columns + block.ids[:, -1]
         step = np.diff(ids, prepend=ids[0] if before is None else before.columns)
         rate_hz = 10.0 if metadata is None else float(metadata.rate_hz)
         elapsed = step_ns * columns * rate_hz / 1e9

@@ -3,12 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.bits import read_bits
 from hilsim.families.ouster.protocol.firmware import FOOTER_SIZE, Footer
 from hilsim.families.ouster.protocol.headers import COLUMNS, HEADERS, LIDAR_PACKET, PACKET_HEADER_SIZE, ColumnField, HeaderField
 from hilsim.families.ouster.protocol.lidar import footers_of
 from hilsim.families.ouster.protocol.profiles import HeaderKind
+from hilsim.families.ouster.stream import LidarBlock
 from hilsim.protocols.crc64 import CRC_SIZE
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.firmware import Firmware
 from hilsim.families.ouster.protocol.lidar import LidarPackets
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, WORD_BITS, WORD_SIZE, FieldKind
+from hilsim.families.ouster.stream import LidarBlock
 from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
 PIXEL_BITS = Rule(id="ouster.pixel_bits", severity=Severity.ERROR)

@@ -1,7 +1,6 @@
 """Check of one Ouster sensor, packet by packet."""
 
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.ouster.conformance.block import LastPacket, form_block, last_packet
 from hilsim.families.ouster.conformance.frames import FramesTopic
 from hilsim.families.ouster.conformance.headers import look_at_headers, report_lidar_type
 from hilsim.families.ouster.conformance.imu import FORM, ImuTopic
@@ -16,7 +15,7 @@ from hilsim.families.ouster.protocol.metadata import SensorMetadata
 from hilsim.families.ouster.protocol.profiles import HeaderKind
 from hilsim.families.ouster.protocol.recognition import FORMS, describe_fits
 from hilsim.families.ouster.recognition import OusterKind
-from hilsim.families.ouster.stream import Lost, PacketOrder, sent_packets
+from hilsim.families.ouster.stream import LastPacket, Lost, PacketOrder, form_block, last_packet, sent_packets
 from hilsim.protocols.recognise import recognise
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.read.analysis.conformance.part import SensorCheck

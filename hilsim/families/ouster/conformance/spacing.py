@@ -1,8 +1,6 @@
 """Rules for arrival: packets come one by one at the pace of their stamps, never in bursts."""
 
-import numpy as np
-
-from hilsim.families.ouster.conformance.block import LidarBlock
+from hilsim.families.ouster.stream import LidarBlock
 from hilsim.read.analysis.conformance.arrival import GAPS, Arrival
 from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 
@@ -21,15 +19,9 @@ class SpacingTopic:
 
     def look(self, block: LidarBlock) -> None:
         """Add a block."""
-        host_ns = np.array([datagram.host_stamp_ns for datagram in block.datagrams], np.int64)
-        stamp_ns = block.stamp_ns[:, -1]
-        before = block.before
-        gap_ns = np.diff(host_ns, prepend=host_ns[0] if before is None else before.host_ns)
-        step_ns = np.diff(stamp_ns, prepend=stamp_ns[0] if before is None else before.stamp_ns)
-        is_next = block.run.is_next & (step_ns > 0)
-        if before is None:
-            is_next[0] = False
-        self.arrival.add(host_ns, gap_ns, step_ns, is_continuous=(step_ns > 0) & ~block.run.is_break, is_near=is_next)
+        step_ns = block.step_ns
+        is_continuous, is_near = (step_ns > 0) & ~block.run.is_break, (step_ns > 0) & block.run.is_next
+        self.arrival.add(block.host_ns, block.host_step_ns, step_ns, is_continuous=is_continuous, is_near=is_near)
 
     def conclude(self, log: FindingLog, *, host_waited_ns: int) -> None:
         """Judge the whole stream; bursts within ``host_waited_ns``, in which the listening host kept a program waiting, are a warning."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hilsim.families.ouster.conformance.block import LidarBlock
 from hilsim.families.ouster.protocol.firmware import Firmware
 from hilsim.families.ouster.protocol.metadata import SensorMetadata
+from hilsim.families.ouster.stream import LidarBlock
 from hilsim.read.analysis.conformance.findings import FindingLog, Rule, Severity
 from hilsim.read.analysis.scatter import Scatter
 
@@ -57,7 +57,7 @@ class StampsTopic:
         log.report_each(STAMP_GRID, off, lambda row, column: f"{grid_text} {stamp_ns[row, column]} ns", block.place, block.column_byte)
         if metadata is None:
             return
-        nominal_ns = self._nominal_ns = 1e9 / (metadata.columns_per_frame * metadata.rate_hz)
+        nominal_ns = self._nominal_ns = block.column_ns
         wrong = (np.abs(step - nominal_ns) > _MOST_STEP_NS) & (step > 0)
         text = f"columns must come each {nominal_ns / 1000:.3f} us within {_MOST_STEP_NS / 1000:.0f}, got"
         log.report_each(
