@@ -66,6 +66,7 @@ class StdvFlow(FlowInspection):
     sample_bytes = 600_000  # as for a Velodyne
 
     def __init__(self) -> None:
+        super().__init__()
         self._headers: list[StdvHeader] = []
         self._flags: list[bytes] = []
         self._versions: set[int] = set()

@@ -152,9 +152,9 @@ class OusterLidarFlow(FlowInspection):
             first: Payload of the first packet.
             identity: Its sensor.
         """
+        super().__init__()
         self._size = len(first)
         self._identity = identity
-        self._cut: list[bytes] = []
         self._order = PacketOrder(identity.header)
         self._stamps = StampLog()
         self._init_ids: Counter[int] = Counter()
@@ -178,11 +178,11 @@ class OusterLidarFlow(FlowInspection):
 
     def take(self, payload: bytes) -> None:
         """Store the headers of a payload, which has the size of the first, until ``look``."""
-        self._cut.append(cut_head(payload))
+        super().take(cut_head(payload))
 
     def look(self, times: CaptureTimes) -> Steps:
         """Evaluate the packets taken since the last call."""
-        heads, self._cut = read_heads(self._cut, self._identity.header), []
+        heads = read_heads(self.taken(), self._identity.header)
         run = self._order.look(heads, times.place)
         self._note_headers(heads, run)
         self._note_columns(heads)
@@ -278,8 +278,8 @@ class OusterImuFlow(FlowInspection):
     """IMU packets from one address to another, of the size of the first."""
 
     def __init__(self, first: bytes) -> None:
+        super().__init__()
         self._size = len(first)
-        self._payloads: list[bytes] = []
         self._last_ns: int | None = None
         self._steps = 0
         self._steps_ns = 0
@@ -290,14 +290,9 @@ class OusterImuFlow(FlowInspection):
     def _is_legacy(self) -> bool:
         return self._size == IMU_PACKET_SIZE
 
-    def take(self, payload: bytes) -> None:
-        """Store a payload, which has the size of the first, until ``look``."""
-        self._payloads.append(payload)
-
     def look(self, times: CaptureTimes) -> Steps:
         """Evaluate the packets taken since the last call."""
-        payloads, self._payloads = self._payloads, []
-        stamp_ns, acceleration_g = self._read(payloads)
+        stamp_ns, acceleration_g = self._read(self.taken())
         step_ns = np.diff(stamp_ns, prepend=stamp_ns[0] if self._last_ns is None else self._last_ns)
         is_step = (step_ns > 0) & (step_ns < _LONGEST_STEP_NS)
         self._steps += int(is_step.sum())
@@ -305,8 +300,7 @@ class OusterImuFlow(FlowInspection):
         self._last_ns = int(stamp_ns[-1])
         self._norms_g += float(np.linalg.norm(acceleration_g.astype(np.float64), axis=1).sum())
         self._measurements += len(acceleration_g)
-        every = np.full(len(times.host_ns), fill_value=True)
-        return Steps(is_next=every, is_planned=~every)
+        return Steps.even(len(times.host_ns))
 
     def _read(self, payloads: list[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """Stamps and accelerations of all measurements."""

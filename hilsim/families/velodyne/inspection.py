@@ -138,7 +138,7 @@ class VelodyneDataFlow(FlowInspection):
     sample_bytes = 600_000  # 500 packets, with 192,000 points at most: the first 0.7 s of a VLP-16
 
     def __init__(self) -> None:
-        self._payloads: list[bytes] = []
+        super().__init__()
         self._products = np.zeros(256, dtype=np.int64)
         self._modes = np.zeros(256, dtype=np.int64)
         self._seen = SeenTurn()
@@ -156,15 +156,11 @@ class VelodyneDataFlow(FlowInspection):
         self._turned_cdeg = 0
         self._turned_us = 0
 
-    def take(self, payload: bytes) -> None:
-        """Store a payload until ``look``."""
-        self._payloads.append(payload)
-
     def look(self, times: CaptureTimes) -> Steps:
         """Evaluate the packets taken since the last call."""
-        run = packet_run(stacked_packets(self._payloads), self._before)
+        run = packet_run(stacked_packets(self.taken()), self._before)
         former = np.concatenate((run.azimuth[:1, :1] if self._before is None else self._before.azimuth[None, -1:], run.azimuth[:-1, -1:]))[:, 0]
-        self._payloads, self._before = [], run.last()
+        self._before = run.last()
         self._seen.note(run.azimuth)
         packets, knows, step_us = run.packets, run.knows_step, run.step_us
         is_dual = RETURNS_BY_MODE_BYTE[packets["return_mode"]] == 2
@@ -274,7 +270,7 @@ class VelodynePositionFlow(FlowInspection):
     """Position packets from one address to another."""
 
     def __init__(self) -> None:
-        self._payloads: list[bytes] = []
+        super().__init__()
         self._packets = 0
         self._span_us = 0
         self._last_us: int | None = None
@@ -283,14 +279,9 @@ class VelodynePositionFlow(FlowInspection):
         self._first_sentence = b""
         self._last_sentence = b""
 
-    def take(self, payload: bytes) -> None:
-        """Store a payload until ``look``."""
-        self._payloads.append(payload)
-
     def look(self, times: CaptureTimes) -> Steps:
         """Evaluate the packets taken since the last call."""
-        packets = np.frombuffer(b"".join(self._payloads), dtype=POSITION_PACKET_DTYPE)
-        self._payloads = []
+        packets = np.frombuffer(b"".join(self.taken()), dtype=POSITION_PACKET_DTYPE)
         self._packets += len(packets)
         stamps_us = packets["timestamp"].astype(np.int64)
         self._span_us += int(stamp_steps_us(stamps_us, self._last_us).sum())
@@ -304,8 +295,7 @@ class VelodynePositionFlow(FlowInspection):
                 self._sentences += 1
                 self._last_sentence = sentence
                 self._first_sentence = self._first_sentence or sentence
-        every = np.full(len(times.host_ns), fill_value=True)
-        return Steps(is_next=every, is_planned=~every)
+        return Steps.even(len(times.host_ns))
 
     def summary(self) -> VelodynePosition:
         """Figures of the flow, after at least one block."""

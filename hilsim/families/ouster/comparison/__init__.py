@@ -1,7 +1,6 @@
 """Comparison of the statistics of two streams of Ouster sensors of one product line, profile and mode."""
 
-from hilsim.families.ouster.comparison.comparison import compare
-from hilsim.families.ouster.comparison.draw import draw_panels
+from hilsim.families.ouster.comparison.comparison import compare, draw_panels
 from hilsim.families.ouster.comparison.statistics import STATISTICS
 from hilsim.families.ouster.comparison.stream import BLOCK_PACKETS, begin
 from hilsim.families.ouster.recognition import OusterKind

@@ -4,8 +4,7 @@ import re
 from typing import Any
 
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.ouster.comparison.columns import ColumnStatistics, FrameStatistics
-from hilsim.families.ouster.comparison.inertial import InertialStatistics
+from hilsim.families.ouster.comparison.columns import ColumnStatistics, FrameStatistics, InertialStatistics
 from hilsim.families.ouster.comparison.pixels import PairStatistics, PixelStatistics
 from hilsim.families.ouster.metadata_files import OusterMetadata, required_metadata
 from hilsim.families.ouster.protocol.headers import HeaderField

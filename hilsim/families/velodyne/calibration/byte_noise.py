@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.velodyne.calibration.cells import Visits
-from hilsim.families.velodyne.calibration.figures import Learned
+from hilsim.families.velodyne.calibration.figures import Learned, Rows
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -25,7 +25,7 @@ _LEAST_CLIP = 1.7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repeats:
+class Repeats(Rows):
     """Returns of directions that are visited again at the same range, in the order of laser, direction and time."""
 
     laser: Annotated[Ints, "``int64[n]``, number of the laser."]
@@ -45,10 +45,6 @@ class Repeats:
     def change(self) -> Doubles:
         """Change of the byte of each pair, ``float64[pairs]``."""
         return np.asarray(np.diff(self.byte, prepend=0)[self.follows], np.float64)
-
-    def chosen(self, returns: npt.NDArray[np.bool_]) -> "Repeats":
-        """The returns of some directions."""
-        return Repeats(**{name: getattr(self, name)[returns] for name in self.__dataclass_fields__})
 
     def of_laser(self, laser: int) -> "Repeats":
         """Returns of one laser."""
@@ -78,8 +74,7 @@ def repeats_of(visits: Sequence[Visits]) -> Repeats:
     The mean is that of the direction, not of the one pair, which would put large and small steps of one surface into different rows. Directions whose
     neighbours on either side have other bytes lie at the border of two surfaces, of which different turns meet different shares; they are left out.
     """
-    parts = [_repeats_of(part, number) for number, part in enumerate(visits)]
-    return Repeats(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in Repeats.__dataclass_fields__})
+    return Repeats.joined([_repeats_of(part, number) for number, part in enumerate(visits)])
 
 
 def _repeats_of(visits: Visits, number: int) -> Repeats:

@@ -1,7 +1,24 @@
-"""Figures that were learned, and those that were not."""
+"""Figures that were learned, and those that were not; and rows of arrays from which they are learned."""
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Rows:
+    """Arrays of one length, the fields of a dataclass."""
+
+    def chosen(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Self:
+        """Some of the rows."""
+        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})  # type: ignore[arg-type] # a dataclass
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Rows of several parts, one after the other."""
+        return cls(**{each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)})  # type: ignore[arg-type] # a dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +55,6 @@ class Learned:
         """Add a figure that was learned."""
         self.figures.append(Figure(name=name, text=text, samples=int(samples), note=note))
 
-    def lack(self, name: str, reason: str, samples: int = 0) -> None:
-        """Add a figure that was not learned."""
-        self.figures.append(Figure(name=name, reason=reason, samples=int(samples)))
+    def lack(self, names: str | tuple[str, ...], reason: str, samples: int = 0) -> None:
+        """Add figures that were not learned for one reason."""
+        self.figures += [Figure(name=name, reason=reason, samples=int(samples)) for name in ((names,) if isinstance(names, str) else names)]

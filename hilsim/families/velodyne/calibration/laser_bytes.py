@@ -149,21 +149,13 @@ def learn_laser_bytes(firings: Sequence[Firings], repeats: Repeats, learned: Lea
         repeats: Returns of all recordings that are parts of pairs.
         learned: The keys and figures of the unit, which get more.
     """
-    counts = [_returns_by_byte(firings, laser) for laser in range(firings[0].distance.shape[1])]
+    counts = np.sum([part.byte_counts(part.distance > 0) for part in firings], axis=0)
     of_lasers = [repeats.of_laser(laser) for laser in range(len(counts))]
     _learn_bytes(counts, learned)
     _learn_noise(of_lasers, learned)
 
 
-def _returns_by_byte(firings: Sequence[Firings], laser: int) -> Ints:
-    counts = np.zeros(BYTES, np.int64)
-    for part in firings:
-        is_return = (part.distance[:, laser] > 0) & part.is_single[:, laser]
-        counts += np.bincount(part.reflectivity[is_return, laser], minlength=BYTES)
-    return counts
-
-
-def _learn_bytes(counts: Sequence[Ints], learned: Learned) -> None:
+def _learn_bytes(counts: Ints, learned: Learned) -> None:
     known, reasons, absent = [], [], 0
     for laser, of_laser in enumerate(counts):
         reported, missing, reason = find_bytes(of_laser)
@@ -176,11 +168,11 @@ def _learn_bytes(counts: Sequence[Ints], learned: Learned) -> None:
         learned.lasers[laser]["missing_bytes"] = missing
     lacking = "; ".join(reasons)
     if not known:
-        learned.lack("laser.reported_bytes", f"by laser: {lacking}", int(sum(of_laser.sum() for of_laser in counts)))
+        learned.lack("laser.reported_bytes", f"by laser: {lacking}", int(counts.sum()))
         return
     text = f"{len(known)} lasers, {absent} bytes that they do not report between others"
     note = f"{len(reasons)} lasers not learned: {lacking}" if reasons else ""
-    learned.add("laser.reported_bytes", text, int(sum(counts[laser].sum() for laser in known)), note=note)
+    learned.add("laser.reported_bytes", text, int(counts[known].sum()), note=note)
 
 
 def _learn_noise(of_lasers: Sequence[Repeats], learned: Learned) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.velodyne.calibration.figures import Learned
-from hilsim.families.velodyne.calibration.surfaces import Rays, find_planes, joined
+from hilsim.families.velodyne.calibration.surfaces import Rays, find_planes
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ def fit_lasers(planes: Sequence[Rays], lasers: int) -> LaserErrors:
         lasers: Number of lasers.
     """
     plane = np.repeat(np.arange(len(planes)), [on.laser.size for on in planes])
-    on = joined(planes)
+    on = Rays.joined(planes)
     slope = np.stack(
         [np.linalg.lstsq(on.points_m()[plane == number], np.ones((plane == number).sum()), rcond=None)[0] for number in range(len(planes))]
     )
@@ -124,24 +124,16 @@ def learn_lasers(rays: Sequence[Rays], lasers: int, learned: Learned) -> list[li
     rows = [find_planes(part) for part in rays]
     planes = [part.chosen(on) for part, found in zip(rays, rows, strict=True) for on in found]
     if not planes:
-        reason = "no plane of 4 lasers and 150 directions was seen"
-        for name in ("range_bias_m", "elevation_error_deg", "azimuth_error_deg"):
-            learned.lack(f"laser.{name}", reason)
+        learned.lack(
+            ("laser.range_bias_m", "laser.elevation_error_deg", "laser.azimuth_error_deg"), "no plane of 4 lasers and 150 directions was seen"
+        )
         return rows
     found = fit_lasers(planes, lasers)
+    no_mean, per_rad = "the mean of all lasers is not observable and taken as 0", 180.0 / np.pi
     kinds = (
-        ("range_bias_m", found.bias_m, found.bias_sd_m, _BIAS_DOUBT_M, 1.0, "mm", 1e3, "the mean of all lasers is not observable and taken as 0"),
-        ("elevation_error_deg", found.elevation_rad, found.elevation_sd_rad, _ANGLE_DOUBT_RAD, 180.0 / np.pi, "deg", 180.0 / np.pi, ""),
-        (
-            "azimuth_error_deg",
-            found.azimuth_rad,
-            found.azimuth_sd_rad,
-            _ANGLE_DOUBT_RAD,
-            180.0 / np.pi,
-            "deg",
-            180.0 / np.pi,
-            "the mean of all lasers is not observable and taken as 0",
-        ),
+        ("range_bias_m", found.bias_m, found.bias_sd_m, _BIAS_DOUBT_M, 1.0, "mm", 1e3, no_mean),
+        ("elevation_error_deg", found.elevation_rad, found.elevation_sd_rad, _ANGLE_DOUBT_RAD, per_rad, "deg", per_rad, ""),
+        ("azimuth_error_deg", found.azimuth_rad, found.azimuth_sd_rad, _ANGLE_DOUBT_RAD, per_rad, "deg", per_rad, no_mean),
     )
     for name, value, sd, doubt, key_scale, unit, scale, note in kinds:
         known = np.flatnonzero((sd <= doubt) & (found.cells > 0))

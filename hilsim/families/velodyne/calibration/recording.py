@@ -95,6 +95,12 @@ class Firings:
         self.is_single = same.reshape(-1, lasers)
         self.azimuth_cdeg = _fired_cdeg(recording).reshape(-1, lasers)
 
+    def byte_counts(self, chosen: npt.NDArray[np.bool_]) -> Ints:
+        """Number of the chosen firings with one return or none by laser and byte, ``int64[c, 256]``."""
+        lasers = chosen.shape[1]
+        keyed = self.reflectivity + 256 * np.arange(lasers)
+        return np.bincount(keyed[chosen & self.is_single], minlength=256 * lasers).reshape(lasers, 256)
+
 
 def _fired_cdeg(recording: Recording) -> Doubles:
     """Azimuth of each record, ``float64[n, g, r]``; r is 32, or 128 of a VLS-128."""

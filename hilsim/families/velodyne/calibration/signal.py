@@ -25,16 +25,13 @@ _LEVEL_PRIOR, _GAIN_PRIOR, _RESPONSE_PRIOR = 10.0, 0.1, 0.3
 _GAIN_DOUBT = 0.04
 _CORRELATED = 10.0
 _BYTE_SPAN = (4.0, 97.0)
+_GAIN_AND_RESPONSE = ("laser.reflectivity_gain", "response")
 
 
 def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
     """Learn the bytes of firings without a return."""
     lasers = firings[0].distance.shape[1]
-    counts = np.zeros((lasers, 256), np.int64)
-    for part in firings:
-        for laser in range(lasers):
-            empty = (part.distance[:, laser] == 0) & part.is_single[:, laser]
-            counts[laser] += np.bincount(part.reflectivity[empty, laser], minlength=256)
+    counts = np.sum([part.byte_counts(part.distance == 0) for part in firings], axis=0)
     total = counts.sum(axis=1)
     known = np.flatnonzero(total >= _FEWEST_EMPTY)
     for laser in known.tolist():
@@ -67,18 +64,13 @@ def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:
         ``int64[c, 256]``, the corrections; 0 where they were not learned.
     """
     lasers = firings[0].distance.shape[1]
-    odd, count = np.zeros((lasers, 256)), np.zeros((lasers, 256))
-    for part in firings:
-        for laser in range(lasers):
-            is_return = (part.distance[:, laser] > 0) & part.is_single[:, laser]
-            byte = part.reflectivity[is_return, laser]
-            count[laser] += np.bincount(byte, minlength=256)
-            odd[laser] += np.bincount(byte, part.distance[is_return, laser] & 1, 256)
+    count = np.sum([part.byte_counts(part.distance > 0) for part in firings], axis=0)
+    odd = np.sum([part.byte_counts(part.distance & 1 > 0) for part in firings], axis=0)
     known = count >= _FEWEST_CODES
     if not known.any():
         learned.lack("laser.range_codes", f"no byte of a laser has {_FEWEST_CODES} returns", int(count.sum()))
         return np.zeros((lasers, 256), np.int64)
-    share = np.divide(odd, count, out=np.full_like(odd, 0.5), where=known)
+    share = np.divide(odd, count, out=np.full(odd.shape, 0.5), where=known)
     is_sided = known & ((share >= _PARITY_SHARE) | (share <= 1.0 - _PARITY_SHARE))
     sided = float(count[is_sided].sum() / count[known].sum())
     if sided < _GRID_SHARE:
@@ -110,19 +102,16 @@ def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int,
     total = sum(part.size for part in logs)
     if total < _FEWEST_RAYS:
         reason = f"at least {_FEWEST_RAYS} directions of planes with bytes of {_BYTE_SPAN[0]:.0f} to {_BYTE_SPAN[1]:.0f} are needed, got {total}"
-        learned.lack("laser.reflectivity_gain", reason, total)
-        learned.lack("response", reason, total)
+        learned.lack(_GAIN_AND_RESPONSE, reason, total)
         return
     gain, response, sd = _fit_gains(np.concatenate(logs), np.concatenate(laser), np.concatenate(surface), np.concatenate(ranges), lasers)
     if sd > _EVEN_SURFACE:
         reason = f"the surfaces are not of one reflectivity: bytes of a plane scatter by {100 * sd:.0f} %, at most {100 * _EVEN_SURFACE:.0f} % are permitted"
-        learned.lack("laser.reflectivity_gain", reason, total)
-        learned.lack("response", reason, total)
+        learned.lack(_GAIN_AND_RESPONSE, reason, total)
         return
     known = np.flatnonzero(np.isfinite(gain))
     if known.size == 0:
-        learned.lack("laser.reflectivity_gain", "no two lasers share planes at one distance", total)
-        learned.lack("response", "no two lasers share planes at one distance", total)
+        learned.lack(_GAIN_AND_RESPONSE, "no two lasers share planes at one distance", total)
         return
     for number in known.tolist():
         learned.lasers[number]["reflectivity_gain"] = round(float(np.exp(gain[number])), 4)

@@ -1,6 +1,5 @@
 """Planes in what a still sensor sees: walls, floor and ceiling that several lasers meet."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.velodyne.calibration.cells import Cells
+from hilsim.families.velodyne.calibration.figures import Rows
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 Doubles = npt.NDArray[np.float64]
@@ -20,7 +20,7 @@ _LEAST_COSINE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rays:
+class Rays(Rows):
     """Cells with a range, one each."""
 
     laser: Annotated[Ints, "``int64[n]``."]
@@ -40,15 +40,6 @@ class Rays:
     def points_m(self) -> Doubles:
         """Points by the model, ``float64[n, 3]``."""
         return np.asarray(self.origin_m + self.range_m[:, None] * self.directions())
-
-    def chosen(self, rows: npt.NDArray[np.bool_] | Ints) -> "Rays":
-        """Some of the rays."""
-        return Rays(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
-
-
-def joined(parts: Sequence[Rays]) -> Rays:
-    """Rays of several parts, one after the other."""
-    return Rays(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in Rays.__dataclass_fields__})
 
 
 def rays_of(cells: Cells, geometry: FiringGeometry) -> Rays:

@@ -1,7 +1,6 @@
 """Statistics of streams of Velodyne sensors, and their differences."""
 
-from hilsim.families.velodyne.comparison.comparison import compare
-from hilsim.families.velodyne.comparison.draw import draw_panels
+from hilsim.families.velodyne.comparison.comparison import compare, draw_panels
 from hilsim.families.velodyne.comparison.statistics import STATISTICS
 from hilsim.families.velodyne.comparison.stream import BLOCK_PACKETS, begin
 from hilsim.families.velodyne.recognition import VelodyneKind

@@ -6,11 +6,10 @@ import numpy as np
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
-from hilsim.families.velodyne.comparison.azimuth import AzimuthStatistics
+from hilsim.families.velodyne.comparison.azimuth import AzimuthStatistics, StampStatistics
 from hilsim.families.velodyne.comparison.blocks import packet_block
 from hilsim.families.velodyne.comparison.returns import ReturnStatistics
 from hilsim.families.velodyne.comparison.signal import EdgeStatistics, GridStatistics, PatchStatistics, packet_firings
-from hilsim.families.velodyne.comparison.stamps import StampStatistics
 from hilsim.families.velodyne.pairs import PairCounts
 from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.families.velodyne.protocol.models import Model

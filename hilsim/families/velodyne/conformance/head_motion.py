@@ -6,7 +6,7 @@ view, in which no laser fires. A leap inside a packet is such a part, and the st
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,15 +58,8 @@ class Motion:
     is_backward: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether the head turns backwards."]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Before:
-    """Properties of the packet before a block."""
-
-    azimuth: float
-    end_cdeg: int
-    leap_cdeg: float
-    leap_column: int
-    cycle_us: float
+_PACKET_DTYPE = np.dtype([("stamped_cdeg", "f8"), ("end_cdeg", "i8"), ("leap_cdeg", "f8"), ("leap_column", "i8"), ("cycle_us", "f8")])
+"""Azimuth at the stamp of a packet, its last azimuth, size and column of the leap inside it, and its cycle."""
 
 
 class Head:
@@ -77,7 +70,7 @@ class Head:
     """
 
     def __init__(self) -> None:
-        self._before: _Before | None = None
+        self._before: Any = None  # ``_PACKET_DTYPE``
         self.seen = SeenTurn()
         self._rates = np.zeros(0)  # rates of former packets, hundredths of a degree a microsecond
         self._around = _AROUND
@@ -117,8 +110,10 @@ class Head:
         leap_cdeg = np.where(is_leap, excess % TURN_CDEG, 0.0).sum(axis=1)
         stamped = azimuth[:, -1 if stamps_last else 0]
         column = is_leap.argmax(axis=1) if groups > 1 else np.zeros(len(azimuth), dtype=np.int64)
-        before, knows = self._predecessors(stamped, azimuth[:, -1], leap_cdeg, column, cycle_us)
-        stamped_before, end_before, leap_before, column_before, cycle_before = before
+        knows = np.full(len(azimuth), fill_value=True)
+        knows[0] = self._before is not None
+        before = self._predecessors(stamped, azimuth[:, -1], leap_cdeg, column, cycle_us)
+        end_before, leap_before, column_before, cycle_before = (before[name] for name in ("end_cdeg", "leap_cdeg", "leap_column", "cycle_us"))
         if stamps_last:
             leap_before, column_before = leap_cdeg, column
         self.seen.note(azimuth)
@@ -129,7 +124,7 @@ class Head:
         rate, cycle_before, sequence_us = rate * cycle_us / own_us, cycle_before * own_us / cycle_us, sequence_us * own_us / cycle_us
         cycle_us = own_us
 
-        turned = stamped - stamped_before
+        turned = stamped - before["stamped_cdeg"]
         due = rate * step_us
         missing_us = step_us - cycle_before
         read_off = np.where(is_unbroken, 0.0, _READING_CDEG / np.maximum(np.abs(step_cdeg) * (~is_leap).sum(axis=1), 1.0))
@@ -167,7 +162,7 @@ class Head:
 
     def _between(self, azimuth: npt.NDArray[np.int64], step_us: npt.NDArray[np.int64], cycle_us: float) -> npt.NDArray[np.float64]:
         """Steps since the former packet of packets with one azimuth, ``float64[n, 1]``; the usual one where that was not a cycle before."""
-        first = azimuth[0] if self._before is None else self._before.azimuth
+        first = azimuth[0] if self._before is None else float(self._before["stamped_cdeg"])
         step = wrapped_cdeg(np.diff(azimuth.astype(np.float64), prepend=first))
         is_next = np.abs(step_us - cycle_us) <= STEP_TOLERANCE_US
         is_next[0] &= self._before is not None
@@ -199,31 +194,15 @@ class Head:
         low, middle, high = np.percentile(self._smooth(self._rates), (1.0, 50.0, 99.0))
         return _LEAST_RATE_JITTER + float((high - low) / max(abs(middle), 1e-6))
 
-    def _predecessors(
-        self,
-        stamped: npt.NDArray[np.int64],
-        end_cdeg: npt.NDArray[np.int64],
-        leap_cdeg: npt.NDArray[np.float64],
-        column: npt.NDArray[np.int64],
-        cycle_us: float,
-    ) -> tuple[
-        tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]],
-        npt.NDArray[np.bool_],
-    ]:
-        """Azimuth at the stamp, last azimuth, leap, leap column and cycle of the packet before each; and whether there is one."""
-        last = self._before or _Before(azimuth=float(stamped[0]), end_cdeg=int(stamped[0]), leap_cdeg=0.0, leap_column=0, cycle_us=cycle_us)
-        knows = np.full(len(stamped), fill_value=True)
-        knows[0] = self._before is not None
-        self._before = _Before(
-            azimuth=float(stamped[-1]), end_cdeg=int(end_cdeg[-1]), leap_cdeg=float(leap_cdeg[-1]), leap_column=int(column[-1]), cycle_us=cycle_us
-        )
-        return (
-            np.concatenate(([last.azimuth], stamped[:-1])),
-            np.concatenate(([last.end_cdeg], end_cdeg[:-1])),
-            np.concatenate(([last.leap_cdeg], leap_cdeg[:-1])),
-            np.concatenate(([last.leap_column], column[:-1])),
-            np.concatenate(([last.cycle_us], np.full(len(stamped) - 1, cycle_us))),
-        ), knows
+    def _predecessors(self, *values: Any) -> npt.NDArray[Any]:
+        """The packet before each, ``_PACKET_DTYPE[n]``, of packets with these values; before the first one is itself, without a leap."""
+        packets = np.zeros(len(values[0]) + 1, _PACKET_DTYPE)
+        for name, value in zip(_PACKET_DTYPE.names or (), values, strict=True):
+            packets[name][1:] = value
+        stamped_cdeg, cycle_us = packets["stamped_cdeg"][1], packets["cycle_us"][1]
+        packets[0] = (stamped_cdeg, stamped_cdeg, 0.0, 0, cycle_us) if self._before is None else self._before
+        self._before = packets[-1].copy()
+        return packets[:-1]
 
 
 def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float, *, scatters: bool) -> float:

@@ -75,8 +75,7 @@ class _Flow:
         )
         sizes = self._sizes
         self._frames, self._host_ns, self._sizes = [], [], []
-        every = np.full(len(sizes), fill_value=True)
-        steps = Steps(is_next=every, is_planned=~every) if self._known is None else self._known.look(times)
+        steps = Steps.even(len(sizes)) if self._known is None else self._known.look(times)
         interval_ns = times.step_ns()
         is_first = np.zeros(len(sizes), dtype=np.bool_)
         is_first[0] = self._packets == 0

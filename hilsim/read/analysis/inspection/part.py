@@ -41,9 +41,17 @@ class FlowInspection(ABC):
 
     sample_bytes: ClassVar[int] = 0
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self._payloads: list[bytes] = []
+
     def take(self, payload: bytes) -> None:
-        """Store what is needed of a payload until ``look``."""
+        """Store what is needed of a payload until ``look``; all of it unless a class stores less."""
+        self._payloads.append(payload)
+
+    def taken(self) -> list[bytes]:
+        """What was stored since the last call."""
+        taken, self._payloads = self._payloads, []
+        return taken
 
     @abstractmethod
     def look(self, times: CaptureTimes) -> Steps:

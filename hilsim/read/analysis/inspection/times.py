@@ -1,7 +1,7 @@
 """Blocks of captured packets: capture times, and relation of each packet to the former one."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,3 +40,8 @@ class Steps:
 
     is_next: npt.NDArray[np.bool_]
     is_planned: npt.NDArray[np.bool_]
+
+    @classmethod
+    def even(cls, packets: int) -> Self:
+        """Relation of packets without stamps that tell it: each follows the former one."""
+        return cls(is_next=np.ones(packets, np.bool_), is_planned=np.zeros(packets, np.bool_))
