@@ -35,12 +35,12 @@ class HeadersTopic:
             return None
         _, version, size, flags, stamp_us, point_version, point_size, points = _HEADER.unpack_from(payload)
         if version not in {1, 2} or size != header_size(version):
-            log.report(VERSION, f"header must be version 1 of 20 bytes or 2 of 24, got version {version} of {size}", place._replace(byte_offset=4))
+            log.report(VERSION, f"header must be version 1 of 20 bytes or 2 of 24, got version {version} of {size}", place.at(4))
             return None
         if flags:
-            log.report(FLAGS, f"flags must be 0, got 0x{flags:04x}", place._replace(byte_offset=6))
+            log.report(FLAGS, f"flags must be 0, got 0x{flags:04x}", place.at(6))
         if self.versions and version not in self.versions:
-            log.report(CHANGED, f"header version must stay {min(self.versions)}, got {version}", place._replace(byte_offset=4))
+            log.report(CHANGED, f"header version must stay {min(self.versions)}, got {version}", place.at(4))
         self.versions = tuple(sorted({*self.versions, version}))
         if not self._has_sound_points(size, point_version, point_size, points, version, len(payload), place, log):
             return None
@@ -57,12 +57,12 @@ class HeadersTopic:
                 POINT,
                 f"points must be version 0 of 10 bytes, got version {point_version} of {point_size}"
                 + (": not checked further" if is_extended else ""),
-                place._replace(byte_offset=16),
+                place.at(16),
                 severity=Severity.WARNING if is_extended else None,
             )
             return False
         if not 1 <= points <= points_max(version):
-            log.report(COUNT, f"points must be 1 to {points_max(version)}, got {points}", place._replace(byte_offset=18))
+            log.report(COUNT, f"points must be 1 to {points_max(version)}, got {points}", place.at(18))
             return False
         if payload_size != size + points * POINT_SIZE:
             log.report(SIZE, f"{points} points behind {size} bytes of header must be {size + points * POINT_SIZE} bytes, got {payload_size}", place)

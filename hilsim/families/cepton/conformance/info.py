@@ -71,7 +71,7 @@ class InfoTopic:
             log.report(
                 VERSION,
                 f"version must be {INFO_VERSION}, got {version}: not checked further",
-                place._replace(byte_offset=5),
+                place.at(5),
                 severity=Severity.WARNING if version == 0 else None,
             )
             return
@@ -83,26 +83,26 @@ class InfoTopic:
 
     def _look_at_fields(self, payload: bytes, info: InfoPacket, place: Place, log: FindingLog) -> None:
         fields = np.frombuffer(payload, INFO_PACKET_DTYPE, count=1)[0]
-        if info.blocks:
-            log.report(BLOCKS, f"block flags must be 0, got {info.blocks}", place._replace(byte_offset=5))
+        name = payload[20:48].rstrip(b"\0")
+        is_name = bool(name) and name.isascii() and name.decode("ascii").isprintable()
+        for rule, is_right, text, byte in (
+            (BLOCKS, not info.blocks, f"block flags must be 0, got {info.blocks}", 5),
+            (MODEL, info.model in MODELS, f"model must be one of the vendor's, got {info.model}", 8),
+            (SERIAL, info.serial != 0, "serial number must not be 0", 12),
+            (NAME, is_name, f"the model's name must be printable ASCII before zeros, got {name!r}", 20),
+            (RETURNS, info.returns in {1, 2}, f"returns must be 1 or 2, got {info.returns}", 85),
+        ):
+            if not is_right:
+                log.report(rule, text, place.at(byte))
         filled = [name for name in _RESERVED if np.any(fields[name])]
         if filled:
             log.report(RESERVED, f"reserved bytes must be 0, got others at byte {INFO_PACKET_DTYPE.fields[filled[0]][1]}", place)  # type: ignore[index] # the type has fields
-        if info.model not in MODELS:
-            log.report(MODEL, f"model must be one of the vendor's, got {info.model}", place._replace(byte_offset=8))
-        name = payload[20:48].rstrip(b"\0")
-        if not name or not name.isascii() or not name.decode("ascii").isprintable():
-            log.report(NAME, f"the model's name must be printable ASCII before zeros, got {name!r}", place._replace(byte_offset=20))
-        if info.serial == 0:
-            log.report(SERIAL, "serial number must not be 0", place._replace(byte_offset=12))
         if bytes(fields["firmware"]) != bytes(fields["firmware_again"]):
             log.report(
                 FIRMWARE,
                 f"the firmware's version must be the same at bytes 16 and 52, got {payload[16:20].hex(' ')} and {payload[52:56].hex(' ')}",
                 place,
             )
-        if info.returns not in {1, 2}:
-            log.report(RETURNS, f"returns must be 1 or 2, got {info.returns}", place._replace(byte_offset=85))
         if self.latest is not None:
             self._look_at_change(self.latest, info, place, log)
 
@@ -116,7 +116,7 @@ class InfoTopic:
             log.report(
                 CHANGED,
                 f"power_up_us must stay {latest.power_up_us}, got {info.power_up_us}",
-                place._replace(byte_offset=64),
+                place.at(64),
                 severity=Severity.WARNING if is_later else None,
             )
 
@@ -127,11 +127,7 @@ class InfoTopic:
                 self._gaps_s.append(gap_s)
             leap_us = info.sync_offset_us - self.latest.sync_offset_us
             if info.power_up_us == self.latest.power_up_us and abs(leap_us) > 1000.0 + 1000.0 * gap_s:
-                log.report(
-                    SYNC_LEAP,
-                    f"the offset must move by at most 1 ms and 0.1 %, got {leap_us} us in {gap_s:.3f} s",
-                    place._replace(byte_offset=SYNC_OFFSET),
-                )
+                log.report(SYNC_LEAP, f"the offset must move by at most 1 ms and 0.1 %, got {leap_us} us in {gap_s:.3f} s", place.at(SYNC_OFFSET))
         if stamp_us is None:
             return
         if info.sync_offset_us:

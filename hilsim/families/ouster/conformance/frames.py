@@ -1,5 +1,7 @@
 """Rules for frames: measurement ids, frame ids, missing packets, and the azimuth window."""
 
+from collections import Counter
+
 import numpy as np
 import numpy.typing as npt
 
@@ -35,7 +37,7 @@ class FramesTopic:
         self.frames = 0
         self.invalid_columns = 0
         self._last_frame: int | None = None
-        self._order = self._duplicates = self._restarts = 0
+        self._counts = Counter[Rule]()
         self._first: dict[Rule, Place] = {}
 
     def look(self, block: LidarBlock, log: FindingLog) -> None:
@@ -126,10 +128,7 @@ class FramesTopic:
         if not rows.any():
             return
         self._first.setdefault(rule, block.place(int(np.flatnonzero(rows)[0])))
-        count = int(rows.sum())
-        self._order += count * (rule is ORDER)
-        self._duplicates += count * (rule is DUPLICATE)
-        self._restarts += count * (rule is RESTART)
+        self._counts[rule] += int(rows.sum())
 
     def _look_at_window(self, block: LidarBlock, log: FindingLog) -> None:
         is_valid = block.is_valid
@@ -169,11 +168,12 @@ class FramesTopic:
             log.report(
                 LOST, f"no packets must be missing, got {lost.packets} missing in {lost.runs} places, {lost.longest} together after this one", place
             )
-        for rule, count, text in (
-            (ORDER, self._order, "packets must come in the order of their columns, got {} later than others"),
-            (DUPLICATE, self._duplicates, "no packet must come twice, got {}"),
-            (RESTART, self._restarts, "the initialisation id must stay, got {} changes, as of a sensor that was initialised again"),
+        for rule, text in (
+            (ORDER, "packets must come in the order of their columns, got {} later than others"),
+            (DUPLICATE, "no packet must come twice, got {}"),
+            (RESTART, "the initialisation id must stay, got {} changes, as of a sensor that was initialised again"),
         ):
+            count = self._counts[rule]
             if count:
                 is_many = rule is ORDER and count > 0.01 * packets and packets > 100
                 log.report(rule, text.format(count), self._first.get(rule), severity=Severity.ERROR if is_many else None)

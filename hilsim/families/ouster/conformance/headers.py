@@ -119,4 +119,4 @@ def _look_at_footers(block: LidarBlock, log: FindingLog) -> None:
 
 def report_lidar_type(log: FindingLog, payload: bytes, place: Place) -> None:
     """Report a packet of a lidar packet's size and flow that is none."""
-    log.report(TYPE, f"packet type must be {LIDAR_PACKET}, got {payload[0] | payload[1] << 8}", place._replace(byte_offset=0))
+    log.report(TYPE, f"packet type must be {LIDAR_PACKET}, got {payload[0] | payload[1] << 8}", place.at(0))

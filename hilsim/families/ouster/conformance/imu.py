@@ -80,17 +80,15 @@ class ImuTopic:
             self._look_at_period(step_ns, place, log)
         if not 0 < gyroscope_ns - accelerometer_ns <= _LATEST_READING_NS:
             log.report(
-                TIMES,
-                f"the gyroscope must be read up to 2 ms after the accelerometer, got {gyroscope_ns - accelerometer_ns} ns",
-                place._replace(byte_offset=16),
+                TIMES, f"the gyroscope must be read up to 2 ms after the accelerometer, got {gyroscope_ns - accelerometer_ns} ns", place.at(16)
             )
-        self._look_at_grid(record["acceleration_g"], _STEPS_PER_G, "acceleration", "1/4096 g", place._replace(byte_offset=24), log)
-        self._look_at_grid(record["rate_dps"], _STEPS_PER_DPS, "angular velocity", "250/32768 degrees a second", place._replace(byte_offset=36), log)
+        self._look_at_grid(record["acceleration_g"], _STEPS_PER_G, "acceleration", "1/4096 g", place.at(24), log)
+        self._look_at_grid(record["rate_dps"], _STEPS_PER_DPS, "angular velocity", "250/32768 degrees a second", place.at(36), log)
         self._norms_g.append(float(np.linalg.norm(record["acceleration_g"].astype(np.float64))))
 
     def _look_at_period(self, step_ns: int, place: Place, log: FindingLog) -> None:
         if step_ns <= 0:
-            log.report(IMU_ORDER, f"diagnostic times must rise, got {step_ns} ns after the packet before", place._replace(byte_offset=0))
+            log.report(IMU_ORDER, f"diagnostic times must rise, got {step_ns} ns after the packet before", place.at(0))
             return
         periods = round(step_ns / _PERIOD_NS)
         if periods <= _MOST_PERIODS:
@@ -113,14 +111,12 @@ class ImuTopic:
         times_ns = rows["time_ns"].astype(np.int64)
         steps = np.diff(ids)
         if ids.size > 1 and ((steps <= 0).any() or (steps != steps[0]).any()):
-            log.report(
-                MEASUREMENTS, f"measurement ids must rise evenly, got {', '.join(map(str, ids.tolist()))}", place._replace(byte_offset=_FIRST + 8)
-            )
+            log.report(MEASUREMENTS, f"measurement ids must rise evenly, got {', '.join(map(str, ids.tolist()))}", place.at(_FIRST + 8))
         if (np.diff(times_ns) <= 0).any():
-            log.report(MEASUREMENTS, "times of measurements must rise", place._replace(byte_offset=_FIRST))
+            log.report(MEASUREMENTS, "times of measurements must rise", place.at(_FIRST))
         step_ns = self._step(int(times_ns[-1]))
         if step_ns is not None and step_ns <= 0:
-            log.report(IMU_ORDER, f"times of measurements must rise, got {step_ns} ns after the packet before", place._replace(byte_offset=_FIRST))
+            log.report(IMU_ORDER, f"times of measurements must rise, got {step_ns} ns after the packet before", place.at(_FIRST))
         norms = np.linalg.norm(rows["acceleration_mps2"].astype(np.float64), axis=1) / _MPS2_PER_G
         self._norms_g.append(float(norms.mean()))
 
@@ -133,9 +129,9 @@ class ImuTopic:
             return int.from_bytes(payload[found.offset : found.offset + found.bits // 8], "little")
 
         if field(HeaderField.PACKET_TYPE) != IMU_PACKET:
-            log.report(HEADER, f"packet type must be {IMU_PACKET}, got {field(HeaderField.PACKET_TYPE)}", place._replace(byte_offset=0))
+            log.report(HEADER, f"packet type must be {IMU_PACKET}, got {field(HeaderField.PACKET_TYPE)}", place.at(0))
         if any(payload[_NMEA_END:_FIRST]):
-            log.report(HEADER, "bytes behind the NMEA sentence must be 0", place._replace(byte_offset=_NMEA_END))
+            log.report(HEADER, "bytes behind the NMEA sentence must be 0", place.at(_NMEA_END))
         if metadata is None:
             return
         for name, expected in ((HeaderField.SERIAL, int(metadata.serial)), (HeaderField.INIT_ID, metadata.initialization_id)):
@@ -144,11 +140,7 @@ class ImuTopic:
         row = np.frombuffer(payload, np.uint8)[np.newaxis]
         expected_footer, got = footers_of(row, metadata.footer)[0], read_bits(row[:, -CRC_SIZE:], 0, 64)[0]
         if metadata.imu_profile == ACCEL_GYRO_NMEA and expected_footer != got:
-            log.report(
-                HEADER,
-                f"the last eight bytes must be 0x{expected_footer:016x}, got 0x{got:016x}",
-                place._replace(byte_offset=len(payload) - CRC_SIZE),
-            )
+            log.report(HEADER, f"the last eight bytes must be 0x{expected_footer:016x}, got 0x{got:016x}", place.at(len(payload) - CRC_SIZE))
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole stream."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.errors import CaptureError
-from hilsim.families.velodyne.comparison.azimuth import AzimuthStatistics, StampStatistics
 from hilsim.families.velodyne.comparison.blocks import packet_block
+from hilsim.families.velodyne.comparison.pace import AzimuthStatistics, StampStatistics
 from hilsim.families.velodyne.comparison.returns import ReturnStatistics
 from hilsim.families.velodyne.comparison.signal import EdgeStatistics, GridStatistics, PatchStatistics, packet_firings
 from hilsim.families.velodyne.pairs import PairCounts

@@ -11,6 +11,7 @@ from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, Pro
 from hilsim.families.velodyne.protocol.models import BY_PRODUCT, OTHER_PRODUCTS, VLP_16, Model, identify_model, vls_128_variant
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_SIZE
 from hilsim.families.velodyne.recognition import is_first_hdl_64e
+from hilsim.families.velodyne.stream import PacketRun
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 
 STREAM_OTHER = Rule(id="stream.other", severity=Severity.NOTE)
@@ -62,6 +63,7 @@ CHANGED = Rule(id="factory.changed", severity=Severity.ERROR)
 
 _UPPER_BANK, _LOWER_BANK = 0xEEFF, 0xDDFF
 _FEWEST_FOR_STEP = 16
+_FEWEST_STEPS = 15
 _MOST_MODE_CHANGES = 3
 
 
@@ -106,33 +108,17 @@ class FactoryTopic:
         self._mode_changes: list[tuple[int, int, Place]] = []
         self._told: Counter[tuple[str, int]] = Counter()
 
-    def identify(
-        self,
-        mode: int,
-        product: int,
-        azimuth: npt.NDArray[np.int64],
-        flags: npt.NDArray[np.int64],
-        median_step_us: float | None,
-        place: Place,
-        log: FindingLog,
-    ) -> None:
-        """Find model and mode of a run of packets with equal factory bytes.
-
-        Args:
-            mode: Byte 1204.
-            product: Byte 1205.
-            azimuth: ``int64[n, 12]``, azimuths of the blocks.
-            flags: ``int64[n, 12]``, flags of the blocks.
-            median_step_us: Median step of the packets' stamps, or None for too few packets.
-            place: Place of the run's first packet.
-            log: Log of findings.
-        """
+    def identify(self, run: PacketRun, place: Place, log: FindingLog) -> None:
+        """Find model and mode of a run of packets with equal factory bytes, whose first packet has a place."""
+        packets, azimuth, known_us = run.packets, run.azimuth, run.step_us[run.knows_step]
+        mode, product, flags = int(packets["return_mode"][0]), int(packets["product"][0]), packets["blocks"]["flag"].astype(np.int64)
+        median_step_us = float(np.median(known_us)) if len(known_us) >= _FEWEST_STEPS else None
         is_new = (mode, product) != (self.mode, self.product)
         if is_new or len(azimuth) >= _FEWEST_FOR_STEP:
             self.unchecked = _name_unchecked(product, flags)
         if self.unchecked:
             self.mode, self.product, self.model, self.is_dual = mode, product, None, False
-            self._once(PRODUCT, -1, f"not checked further: {self.unchecked}", place._replace(byte_offset=1205), log, Severity.WARNING)
+            self._once(PRODUCT, -1, f"not checked further: {self.unchecked}", place.at(1205), log, Severity.WARNING)
             return
         if is_new and self.mode is not None:
             self._change(mode, product, place, log)
@@ -148,9 +134,9 @@ class FactoryTopic:
         self._find_model(product, median_step_us, place, log)
 
     def _change(self, mode: int, product: int, place: Place, log: FindingLog) -> None:
-        at = place._replace(byte_offset=1204)
+        at = place.at(1204)
         if product != self.product:
-            log.report(CHANGED, f"the product byte must not change, got 0x{product:02x} after 0x{self.product:02x}", at._replace(byte_offset=1205))
+            log.report(CHANGED, f"the product byte must not change, got 0x{product:02x} after 0x{self.product:02x}", at.at(1205))
         if mode != self.mode and self.mode is not None:
             self._mode_changes.append((self.mode, mode, at))
 
@@ -160,7 +146,7 @@ class FactoryTopic:
         known = ReturnMode.find(mode)
         is_dual_mode = known is not None and known.is_dual
         self.is_dual = pairs if len(azimuth) >= 2 or is_paired is not None else is_dual_mode
-        at = place._replace(byte_offset=1204)
+        at = place.at(1204)
         if known is None:
             self._once(MODE, mode, f"the return mode must be {_DOCUMENTED}, got 0x{mode:02x}", at, log)
         elif pairs and not is_dual_mode:
@@ -172,7 +158,7 @@ class FactoryTopic:
             self._once(MODE, mode, text, at, log, Severity.WARNING)
 
     def _find_model(self, product: int, median_step_us: float | None, place: Place, log: FindingLog) -> None:
-        at = place._replace(byte_offset=1205)
+        at = place.at(1205)
         self.model = identify_model(product, median_step_us, is_dual=self.is_dual) or VLP_16
         if product not in BY_PRODUCT:
             self._once(PRODUCT, product, f"product 0x{product:02x} is not a known model and is checked as a {self.model.name}", at, log)

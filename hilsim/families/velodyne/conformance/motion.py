@@ -69,7 +69,7 @@ class MotionTopic:
                 f"azimuth must go on inside a packet, got a leap of {motion.leap_cdeg[row] / 100:.2f} degrees"
                 f" that the stamps, {motion.due_us[row]} us apart, leave no time for"
             )
-            return _Leap(index, message, place._replace(byte_offset=per_azimuth * int(motion.leap_column[row]) + 2), 0.0)
+            return _Leap(index, message, place.at(per_azimuth * int(motion.leap_column[row]) + 2), 0.0)
         message = (
             f"the head must turn by {motion.due_cdeg[row] / 100:.2f} degrees in the {motion.due_us[row]} us since the packet before,"
             f" got {motion.turned_cdeg[row] / 100:.2f}"

@@ -123,14 +123,10 @@ class NmeaTopic:
             log.report(SENTENCE, f"a sentence must begin with $GPRMC or $GPGGA, got {text[:16]!r}", place)
             return None
         if ending != b"\r\n":
-            log.report(ENDING, f"the sentence must end with CR LF, got {ending!r}", place._replace(byte_offset=NMEA_OFFSET + len(text)))
+            log.report(ENDING, f"the sentence must end with CR LF, got {ending!r}", place.at(NMEA_OFFSET + len(text)))
         if any(padding):
             first = NMEA_SIZE - len(padding) + int(np.flatnonzero(np.frombuffer(padding, dtype=np.uint8))[0])
-            log.report(
-                PADDING,
-                f"zeros must follow the sentence, got {raw[first]} at byte {NMEA_OFFSET + first}",
-                place._replace(byte_offset=NMEA_OFFSET + first),
-            )
+            log.report(PADDING, f"zeros must follow the sentence, got {raw[first]} at byte {NMEA_OFFSET + first}", place.at(NMEA_OFFSET + first))
         body, star, digits = text.partition(b"*")
         checksum = int(np.bitwise_xor.reduce(np.frombuffer(body[1:], dtype=np.uint8)))
         if not star or digits.upper() != b"%02X" % checksum:

@@ -88,7 +88,6 @@ class VelodyneSummary(SensorSummary):
 
 
 BLOCK_PACKETS = 1024
-_FEWEST_FOR_MEDIAN = 15
 
 
 class VelodyneCheck(SensorCheck):
@@ -177,14 +176,10 @@ class VelodyneCheck(SensorCheck):
     def _block(self, datagrams: list[CapturedDatagram]) -> DataBlock | None:
         """Convert the packets to arrays; None for a model that is not checked."""
         run = packet_run(stacked_packets(datagram.payload for datagram in datagrams), self._before)
-        packets, known_us = run.packets, run.step_us[run.knows_step]
-        median_us = float(np.median(known_us)) if len(known_us) >= _FEWEST_FOR_MEDIAN else None
-        frames = frame_numbers(datagrams)
-        place = Place(self.data_packets, int(frames[0]))
-        mode, product = int(packets["return_mode"][0]), int(packets["product"][0])
-        if (mode, product) != (self.factory.mode, self.factory.product):
+        frames, before = frame_numbers(datagrams), (self.factory.mode, self.factory.product)
+        self.factory.identify(run, Place(self.data_packets, int(frames[0])), self.log)
+        if (self.factory.mode, self.factory.product) != before:
             self._head.forget()
-        self.factory.identify(mode, product, run.azimuth, packets["blocks"]["flag"].astype(np.int64), median_us, place, self.log)
         if self.factory.unchecked:
             return None
         model = self.factory.model or VLP_16

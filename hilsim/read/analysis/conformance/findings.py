@@ -44,6 +44,10 @@ class Place(NamedTuple):
     frame: int
     byte_offset: int | None = None
 
+    def at(self, byte_offset: int) -> "Place":
+        """Place of a byte of the same packet."""
+        return self._replace(byte_offset=byte_offset)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
