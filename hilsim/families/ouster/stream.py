@@ -159,12 +159,6 @@ class Lost(NamedTuple):
     after: Any
 
 
-@dataclass
-class _Gap:
-    count: int
-    after: Any
-
-
 class PacketOrder:
     """Order of one sensor's lidar packets, and what is missing between them."""
 
@@ -172,7 +166,8 @@ class PacketOrder:
         self._frames = FrameCounter(kind)
         self._last_frame: int | None = None
         self._top: int | None = None
-        self._gaps: dict[tuple[int, int, int], _Gap] = {}
+        self._gaps: dict[tuple[int, int, int], tuple[int, Any]] = {}
+        """Number of gaps by places in the turn and number of frames, and the place before the first of them."""
         self._late = 0
         self.seen = np.zeros(MOST_PACKETS, np.int64)
         """Number of packets by their place in the turn."""
@@ -206,7 +201,8 @@ class PacketOrder:
         for row in np.flatnonzero(step > 1).tolist():
             before, after = int(top[row]), int(position[row])
             key = before % MOST_PACKETS, after % MOST_PACKETS, after // MOST_PACKETS - before // MOST_PACKETS
-            self._gaps.setdefault(key, _Gap(0, place(start + row - 1))).count += 1
+            count, first = self._gaps.get(key) or (0, place(start + row - 1))
+            self._gaps[key] = count + 1, first
         self._late += int((step[1 if is_first else 0 :] < 0).sum())
         self._top = int(top[-1])
 
@@ -217,13 +213,12 @@ class PacketOrder:
             window: ``int64[n]``, numbers of the packets of a turn that the sensor sends; None: those that were seen in any turn.
         """
         sent = np.flatnonzero(self.seen) if window is None else window
-        found = [(self._missing(key, sent), gap) for key, gap in self._gaps.items()]
-        missing = [(count, gap) for count, gap in found if count > 0]
-        packets = sum(count * gap.count for count, gap in missing) - self._late
+        found = [(self._missing(key, sent), *gap) for key, gap in self._gaps.items()]
+        packets = sum(size * count for size, count, _ in found if size > 0) - self._late
         if packets <= 0:
             return Lost(0, 0, 0, None)
-        longest, worst = max(missing, key=lambda each: each[0])
-        return Lost(packets, sum(gap.count for _, gap in missing), longest, worst.after)
+        longest, _, after = max(found, key=lambda each: each[0])
+        return Lost(packets, sum(count for size, count, _ in found if size > 0), longest, after)
 
     @staticmethod
     def _missing(key: tuple[int, int, int], sent: npt.NDArray[np.int64]) -> int:

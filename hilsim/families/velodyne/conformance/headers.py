@@ -4,12 +4,9 @@ They apply only to headers that a sensor may have sent. VeloView's exporter, the
 bridge, a program's socket) write their own headers, for which a note is reported.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-
-import numpy as np
-import numpy.typing as npt
+from struct import unpack
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.protocol.data import DATA_PORT
@@ -38,6 +35,8 @@ _COOKED_MAC = {16 + 28: 6, 20 + 28: 12}
 """Offset of the sender's address in Linux's cooked headers (two versions), by the size of all headers."""
 _MOST_MACS = 16
 _FEWEST_STEPS = 10
+_HEADERS_SIZE = 28
+_MOST_STEP = 64
 
 
 class Origin(StrEnum):
@@ -95,7 +94,8 @@ class HeadersTopic:
     packets: int = 0
     _counts: dict[Rule, _Count] = field(default_factory=dict)
     _last_identification: int | None = None
-    _counting, _steps = 0, 0
+    _counting: int = 0
+    _steps: int = 0
     _valid_checksums: int = 0
     _offloaded: int = 0
     _macs: set[bytes] = field(default_factory=set)
@@ -112,78 +112,60 @@ class HeadersTopic:
             self.origin = origin_of(datagrams[0])
             self._is_local = datagrams[0].source.startswith("127.")
         self.packets += len(datagrams)
-        places = [Place(first_index + row, datagram.frame) for row, datagram in enumerate(datagrams)]
-        self._check_ports(datagrams, places)
-        if len(self._macs) < _MOST_MACS:
-            self._macs |= {mac for mac in map(mac_of, datagrams) if mac is not None}
-        if self.origin not in {Origin.SENSOR, Origin.FOREIGN}:
-            return
-        ipv4 = [row for row, datagram in enumerate(datagrams) if ":" not in datagram.source]
-        plain = [row for row in ipv4 if (datagrams[row].link or b"")[-28:-27] == b"\x45"]
-        odd = sorted(set(ipv4) - set(plain))
-        heads = np.frombuffer(b"".join((datagrams[row].link or b"")[-28:] for row in plain), dtype=np.uint8).reshape(-1, 28)
-        words = heads.reshape(-1, 14, 2).astype(np.int64) @ np.array([256, 1])
-        is_partial = (words[:, 13] != 0) & (words[:, 13] == _folded(_pseudo_header(words)))
-        self._offloaded += int(is_partial.sum())
-        if self.origin is Origin.SENSOR:
-            self._count(SHAPE, odd, lambda _: "IPv4 options", places)
-            self._check_ip(heads, words, is_partial, [datagrams[row] for row in plain], [places[row] for row in plain])
+        for row, datagram in enumerate(datagrams):
+            place = Place(first_index + row, datagram.frame)
+            self._check_ports(datagram, place)
+            mac = mac_of(datagram)
+            if mac is not None and len(self._macs) < _MOST_MACS:
+                self._macs.add(mac)
+            if self.origin in {Origin.SENSOR, Origin.FOREIGN} and ":" not in datagram.source:
+                self._check_ip(datagram, place)
 
-    def _count(self, rule: Rule, rows: list[int], got: Callable[[int], str], places: list[Place]) -> None:
-        if not rows:
-            return
-        count = self._counts.setdefault(rule, _Count(got=got(rows[0]), place=places[rows[0]]))
-        count.packets += len(rows)
+    def _count(self, rule: Rule, got: str, place: Place) -> None:
+        self._counts.setdefault(rule, _Count(got=got, place=place)).packets += 1
 
-    def _check_ports(self, datagrams: list[CapturedDatagram], places: list[Place]) -> None:
+    def _check_ports(self, datagram: CapturedDatagram, place: Place) -> None:
         port = DATA_PORT if self.is_data else POSITION_PORT
-        self._ports |= {datagram.source_port for datagram in datagrams}
-        wrong = [row for row, datagram in enumerate(datagrams) if datagram.source_port != port]
-        self._count(PORT, wrong, lambda row: str(datagrams[row].source_port), places)
-        elsewhere = [row for row, datagram in enumerate(datagrams) if datagram.destination_port != port]
-        self._count(DESTINATION_PORT, elsewhere, lambda row: str(datagrams[row].destination_port), places)
+        self._ports.add(datagram.source_port)
+        if datagram.source_port != port:
+            self._count(PORT, str(datagram.source_port), place)
+        if datagram.destination_port != port:
+            self._count(DESTINATION_PORT, str(datagram.destination_port), place)
 
-    def _check_ip(
-        self,
-        heads: npt.NDArray[np.uint8],
-        words: npt.NDArray[np.int64],
-        is_partial: npt.NDArray[np.bool_],
-        datagrams: list[CapturedDatagram],
-        places: list[Place],
-    ) -> None:
-        sizes = np.array([len(datagram.payload) for datagram in datagrams])
-        wrong_shape = (_folded(words[:, :10].sum(axis=1)) != 0xFFFF) | (words[:, 1] != 28 + sizes) | (words[:, 12] != 8 + sizes)
-        self._count(SHAPE, np.flatnonzero(wrong_shape).tolist(), lambda row: heads[row, :20].tobytes().hex(), places)
-        self._count(TTL, np.flatnonzero(heads[:, 8] != self._style.ttl).tolist(), lambda row: str(heads[row, 8]), places)
-        flags = 0x4000 if self._style.dont_fragment else 0
-        self._count(FRAGMENT, np.flatnonzero(words[:, 3] != flags).tolist(), lambda row: f"0x{words[row, 3]:04x}", places)
-        self._check_identification(words[:, 2], places)
-        self._check_udp(words, is_partial, datagrams, places)
+    def _check_ip(self, datagram: CapturedDatagram, place: Place) -> None:
+        head, is_own = (datagram.link or b"")[-_HEADERS_SIZE:], self.origin is Origin.SENSOR
+        if len(head) < _HEADERS_SIZE or head[0] != 0x45:
+            if is_own:
+                self._count(SHAPE, "IPv4 options", place)
+            return
+        words, size = unpack(">14H", head), len(datagram.payload)
+        pseudo_header = sum(words[6:10]) + 17 + words[12]
+        is_partial = words[13] != 0 and words[13] == _folded(pseudo_header)
+        self._offloaded += is_partial
+        if not is_own:
+            return
+        if _folded(sum(words[:10])) != 0xFFFF or words[1] != _HEADERS_SIZE + size or words[12] != 8 + size:
+            self._count(SHAPE, head[:20].hex(), place)
+        if head[8] != self._style.ttl:
+            self._count(TTL, str(head[8]), place)
+        if words[3] != (0x4000 if self._style.dont_fragment else 0):
+            self._count(FRAGMENT, f"0x{words[3]:04x}", place)
+        self._check_identification(words[2], place)
+        payload = int.from_bytes(datagram.payload + bytes(size % 2), "big")  # modulo 65535 the sum of its words
+        is_valid = words[13] != 0 and (pseudo_header + sum(words[10:14]) + payload) % 0xFFFF == 0
+        self._valid_checksums += is_valid
+        if not is_valid and not is_partial and (words[13] != 0 or not self.is_data):
+            self._count(UDP_CHECKSUM, f"0x{words[13]:04x}", place)
 
-    def _check_identification(self, identification: npt.NDArray[np.int64], places: list[Place]) -> None:
+    def _check_identification(self, identification: int, place: Place) -> None:
         if self.is_data:
-            self._count(IDENTIFICATION, np.flatnonzero(identification).tolist(), lambda row: str(identification[row]), places)
+            if identification:
+                self._count(IDENTIFICATION, str(identification), place)
             return
         if self._last_identification is not None:
-            identification = np.concatenate(([self._last_identification], identification))
-        step = np.diff(identification) % 65536
-        self._steps += len(step)
-        self._counting += int(((step >= 1) & (step <= 64)).sum())
-        self._last_identification = int(identification[-1])
-
-    def _check_udp(
-        self, words: npt.NDArray[np.int64], is_partial: npt.NDArray[np.bool_], datagrams: list[CapturedDatagram], places: list[Place]
-    ) -> None:
-        checksum = words[:, 13]
-        is_set = checksum != 0
-        total = _pseudo_header(words) + words[:, 10:14].sum(axis=1)
-        for row in np.flatnonzero(is_set).tolist():
-            payload = datagrams[row].payload
-            total[row] += int(np.frombuffer(payload + bytes(len(payload) % 2), dtype=">u2").sum(dtype=np.int64))
-        is_valid = is_set & (_folded(total) == 0xFFFF)
-        wrong = (is_set & ~is_valid if self.is_data else ~is_valid) & ~is_partial
-        self._valid_checksums += int(is_valid.sum())
-        self._count(UDP_CHECKSUM, np.flatnonzero(wrong).tolist(), lambda row: f"0x{checksum[row]:04x}", places)
+            self._steps += 1
+            self._counting += 1 <= (identification - self._last_identification) % 65536 <= _MOST_STEP
+        self._last_identification = identification
 
     def conclude(self, log: FindingLog, model: Model | None) -> None:
         """Report each broken rule once, with the number of packets."""
@@ -219,16 +201,9 @@ class HeadersTopic:
             log.report(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
 
 
-def _pseudo_header(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Sums of addresses, protocol and UDP length."""
-    return np.asarray(words[:, 6:10].sum(axis=1) + 17 + words[:, 12])
-
-
-def _folded(total: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Ones' complement sums folded to 16 bits."""
-    for _ in range(3):
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+def _folded(total: int) -> int:
+    """Ones' complement sum folded to 16 bits."""
+    return (total - 1) % 0xFFFF + 1 if total else 0
 
 
 def _expectation(rule: Rule, *, is_data: bool) -> str:
