@@ -226,6 +226,27 @@ def packet_run(packets: npt.NDArray[Any], before: LastPacket | None) -> PacketRu
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelPackets:
+    """Consecutive data packets of one sensor, whose model and mode are known."""
+
+    model: Annotated[Model, "Model of the sensor."]
+    is_dual: Annotated[bool, "Whether blocks come in pairs of one azimuth."]
+    run: Annotated[PacketRun, "Packets and the steps between them."]
+    host_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture times."]
+    host_step_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture time minus that of the former packet; 0 for the stream's first packet."]
+
+    @property
+    def cycle_us(self) -> float:
+        """Time between packets of the model."""
+        return self.model.cycle_us(is_dual=self.is_dual)
+
+    @property
+    def records(self) -> npt.NDArray[Any]:
+        """Channel records of the blocks that hold firings, ``CHANNEL_DTYPE[n, 12, 32]``; ``[n, 8, 32]`` of a VLS-128's dual packets."""
+        return np.asarray(self.run.packets["blocks"]["channels"][:, : self.model.used_blocks(is_dual=self.is_dual)])
+
+
 class StampLines:
     """Straight lines through the stamps of every unbroken stretch of a block: real stamps are an exactly regular clock, truncated to whole microseconds.
 

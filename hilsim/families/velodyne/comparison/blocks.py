@@ -1,40 +1,25 @@
 """Blocks of data packets of one sensor as arrays, the input of all statistics."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.velodyne.protocol.models import Model
-from hilsim.families.velodyne.stream import PacketRun
+from hilsim.families.velodyne.stream import ModelPackets, PacketRun
 
 
 @dataclass(frozen=True, kw_only=True)
-class PacketBlock:
-    """Consecutive data packets of one model and mode.
+class PacketBlock(ModelPackets):
+    """Consecutive data packets of one model and mode, with the steps between groups.
 
     A *group* is a set of blocks with one azimuth: one block of the packet, or a pair of blocks in dual mode; of a VLS-128 four blocks.
     """
 
-    model: Annotated[Model, "Model of the sensor."]
-    is_dual: Annotated[bool, "Whether blocks come in pairs of one azimuth."]
-    run: Annotated[PacketRun, "Packets and the steps between them."]
-    host_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture times."]
-    host_step_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture time minus that of the former packet; 0 for the stream's first packet."]
     is_next: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether a packet is one cycle after the former one, without a pause of firing."]
     azimuth_step: Annotated[npt.NDArray[np.int64], "``int64[n, groups]``, azimuth minus that of the former group, -18000..17999, 0.01 deg."]
     is_joined: Annotated[npt.NDArray[np.bool_], "``bool[n, groups]``, whether a group follows the former one without a pause."]
-
-    @property
-    def cycle_us(self) -> float:
-        """Time between packets of the model."""
-        return self.model.cycle_us(is_dual=self.is_dual)
-
-    @property
-    def records(self) -> npt.NDArray[Any]:
-        """Records, ``CHANNEL_DTYPE[n, 12, 32]``."""
-        return np.asarray(self.run.packets["blocks"]["channels"])
 
 
 def packet_block(run: PacketRun, host_ns: npt.NDArray[np.int64], host_before_ns: int, model: Model, *, is_dual: bool) -> PacketBlock:

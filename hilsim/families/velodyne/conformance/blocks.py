@@ -10,21 +10,16 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.velodyne.conformance.head_motion import Motion
 from hilsim.families.velodyne.protocol.models import Model
 from hilsim.families.velodyne.protocol.position import POSITION_PACKET_DTYPE, POSITION_PACKET_SIZE
-from hilsim.families.velodyne.stream import PacketRun
+from hilsim.families.velodyne.stream import ModelPackets
 from hilsim.read.analysis.conformance.findings import Place
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataBlock:
-    """Consecutive data packets of one sensor with equal factory bytes."""
+class DataBlock(ModelPackets):
+    """Consecutive data packets of one sensor with equal factory bytes; a packet's predecessor is the one judged before it."""
 
-    model: Annotated[Model, "Model by whose rules the packets are checked."]
-    is_dual: Annotated[bool, "Whether blocks come in pairs of one azimuth."]
-    cycle_us: Annotated[float, "Expected time between packets."]
     first_index: Annotated[int, "Index of the first packet among the sensor's data packets."]
     frames: Annotated[npt.NDArray[np.int64], "``int64[n]``, frame numbers."]
-    host_stamp_ns: Annotated[npt.NDArray[np.int64], "``int64[n]``, capture times."]
-    run: Annotated[PacketRun, "Packets and the steps between them; a packet's predecessor is the one judged before it."]
     azimuth: Annotated[
         npt.NDArray[np.int64], "``int64[n, m]``, azimuth of each group of firings with its own azimuth (m = 12, dual 6; VLS-128 3, dual 1), 0.01 deg."
     ]
@@ -38,7 +33,7 @@ class DataBlock:
 
     @property
     def distance(self) -> npt.NDArray[np.uint16]:
-        """Raw distances of the blocks that hold firings, ``uint16[n, 12, 32]``; ``uint16[n, 8, 32]`` of a VLS-128's dual packets."""
+        """Raw distances, ``uint16[n, 12, 32]`` as ``records``."""
         distance: npt.NDArray[np.uint16] = self.records["distance"]
         return distance
 
@@ -47,12 +42,6 @@ class DataBlock:
         """Reflectivities, as ``distance``."""
         reflectivity: npt.NDArray[np.uint8] = self.records["reflectivity"]
         return reflectivity
-
-    @property
-    def records(self) -> npt.NDArray[Any]:
-        """Channel records of the blocks that hold firings, as ``distance``."""
-        records: npt.NDArray[Any] = self.run.packets["blocks"]["channels"][:, : self.model.used_blocks(is_dual=self.is_dual)]
-        return records
 
     def place(self, row: int, byte_offset: int | None = None) -> Place:
         """Place of packet ``row`` of this block."""

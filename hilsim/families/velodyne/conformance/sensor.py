@@ -102,6 +102,7 @@ class VelodyneCheck(SensorCheck):
         self._data_stamps_before: list[int] = []
         self._last_data_stamp_us = -1
         self._before: LastPacket | None = None
+        self._last_host_ns: int | None = None
         self._head = Head()
         self.factory = FactoryTopic()
         self.structure = StructureTopic()
@@ -183,16 +184,18 @@ class VelodyneCheck(SensorCheck):
         if self.factory.unchecked:
             return None
         model = self.factory.model or VLP_16
-        cycle_us = model.cycle_us(is_dual=self.factory.is_dual)
+        cycle_us, host_ns = model.cycle_us(is_dual=self.factory.is_dual), host_stamps(datagrams)
+        host_step_ns = np.diff(host_ns, prepend=host_ns[0] if self._last_host_ns is None else self._last_host_ns)
+        self._last_host_ns = int(host_ns[-1])
         group = model.group_blocks(is_dual=self.factory.is_dual)
         azimuth = run.azimuth[:, : model.used_blocks(is_dual=self.factory.is_dual) : group]
         return DataBlock(
             model=model,
             is_dual=self.factory.is_dual,
-            cycle_us=cycle_us,
             first_index=self.data_packets,
             frames=frames,
-            host_stamp_ns=host_stamps(datagrams),
+            host_ns=host_ns,
+            host_step_ns=host_step_ns,
             run=run,
             azimuth=azimuth,
             is_next=run.is_next(cycle_us),

@@ -1,7 +1,5 @@
 """Rules for arrival at the host: one packet each cycle, no bursts."""
 
-import numpy as np
-
 from hilsim.families.velodyne.conformance.blocks import DataBlock
 from hilsim.families.velodyne.conformance.head_motion import is_whole
 from hilsim.read.analysis.conformance.arrival import GAPS, Arrival
@@ -23,21 +21,18 @@ class SpacingTopic:
     def __init__(self) -> None:
         self.arrival = Arrival(_FAR_RATIO)
         self._scatter_us = 0.0
-        self._last_host_ns: int | None = None
         self._elapsed_us = 0
 
     def look(self, block: DataBlock) -> None:
         """Add the gaps of one block."""
-        last = block.host_stamp_ns[0] if self._last_host_ns is None else self._last_host_ns
-        self._last_host_ns = int(block.host_stamp_ns[-1])
         self._scatter_us = block.model.stamp_scatter_us
         step_us, knows = block.run.step_us, block.run.knows_step & (block.run.step_us > 0)
         # steps across lost packets count, otherwise the jitter of arrivals would add up
         is_continuous = knows & (is_whole(step_us, block.cycle_us) | block.motion.is_pause)
         self._elapsed_us += int(step_us[is_continuous].sum())
         self.arrival.add(
-            block.host_stamp_ns,
-            np.diff(block.host_stamp_ns, prepend=last),
+            block.host_ns,
+            block.host_step_ns,
             step_us * 1000,
             is_continuous=is_continuous,
             is_near=block.is_next & ~block.has_leap,  # a packet with a gap waits until the head has turned through it
