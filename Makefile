@@ -6,7 +6,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
-KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders sensor emulator)
+FAMILY_CORE := $(addprefix families/,velodyne/protocol cepton/protocol cepton/test_lidar.py cepton/test_pairs.py cepton/test_response.py) \
+	$(addprefix families/ouster/,protocol interface test_lidar.py test_changes.py)
+KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders sensor emulator $(FAMILY_CORE))
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -43,7 +45,7 @@ lint: $(VENV)/installed-test
 # The lowest versions that pyproject.toml declares, in an environment of their own: the core of the tests and the start of a daemon.
 # What tests alone need is as new as it may be beside them; what old versions do that new ones deprecate is no fault here.
 LOWEST := .venv-lowest
-CORE_TESTS := tests/golden $(addprefix tests/unit/,geometry render emulator protocols api config compilation) tests/system/test_daemon.py tests/system/test_record.py
+CORE_TESTS := tests/golden $(addprefix tests/unit/,geometry render emulator protocols api config compilation $(FAMILY_CORE)) tests/system/test_daemon.py tests/system/test_record.py
 $(LOWEST)/installed: pyproject.toml
 	rm -rf $(LOWEST)
 	$(PYTHON) -m venv $(LOWEST)
@@ -101,7 +103,7 @@ test-all: $(VENV)/installed-test
 	@$(BIN)/python -m tests.summary
 
 # Properties with many examples, drawn anew in each run, and whole packets whose kernels a Numba compiled that is not known.
-DEEPER_TESTS := tests/unit/compilation/test_plain.py tests/unit/emulator/test_cepton_lidar.py tests/interop/test_velodyne_decoder.py
+DEEPER_TESTS := tests/unit/compilation/test_plain.py tests/unit/families/cepton/test_lidar.py tests/interop/test_velodyne_decoder.py
 test-deep: $(VENV)/installed-test
 	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -m hypothesis --timeout=3000
 	HILSIM_TEST_DEPTH=deep $(BIN)/python -m pytest -q -m "" $(DEEPER_TESTS)

@@ -8,7 +8,7 @@ import pytest
 import hilsim
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from tests.interop.ouster_judge import judge
-from tests.unit.emulator.test_ouster_lidar import ROOM, of_model, ouster, outside_m
+from tests.unit.families.ouster.test_lidar import ROOM, of_model, ouster, outside_m
 
 FRAMES, PACKETS = 10, 64
 OS1 = {"name": "top", "profile": "os1-32", "unit": "ideal", "sub_rays": 1, "network": {"destination": "127.0.0.1"}}

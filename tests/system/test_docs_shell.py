@@ -40,11 +40,11 @@ NOT_RUN = {
     ),
     ("verify-a-sensor.md", "hilsim verify drive.pcap       "): (
         "needs a capture of a real Ouster, which is no part of the project, and a live one",
-        "tests/unit/conformance/ouster/test_checker.py::test_figures_are_those_of_the_stream",
+        "tests/unit/families/ouster/conformance/test_checker.py::test_figures_are_those_of_the_stream",
     ),
     ("compare-two-streams.md", "hilsim compare os2.pcap"): (
         "needs a capture of a real unit, which is no part of the project",
-        "tests/unit/comparison/test_ouster.py::test_a_stream_is_like_itself",
+        "tests/unit/families/ouster/test_comparison.py::test_a_stream_is_like_itself",
     ),
     ("ouster.md", "hilsim run ouster --set"): (
         "runs until Ctrl-C, at a fixed port",

@@ -38,5 +38,6 @@ def test_the_page_names_every_return_mode():
 
 
 def test_every_rule_is_exercised_by_a_test():
-    text = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py") if path != Path(__file__))
+    folders = (Path(__file__).parent, *(ROOT / "tests" / "unit" / "families").glob("*/conformance"))
+    text = "".join(path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("test_*.py") if path != Path(__file__))
     assert [rule.id for rule in RULES if f'"{rule.id}"' not in text] == []

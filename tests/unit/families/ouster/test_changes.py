@@ -8,7 +8,7 @@ import pytest
 from hilsim.families.ouster.protocol.lidar import decode_lidar_packets
 from hilsim.sensor.optics.window import WindowSpec
 from tests.compiled import compiled_only
-from tests.unit.emulator.test_ouster_lidar import FRAME_NS, ouster
+from tests.unit.families.ouster.test_lidar import FRAME_NS, ouster
 
 DUAL = "RNG19_RFL8_SIG16_NIR16_DUAL"
 AT_NS = 115_000_000

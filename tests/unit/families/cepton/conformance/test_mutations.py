@@ -7,7 +7,7 @@ import pytest
 
 from hilsim.read.analysis.conformance.checker import StreamChecker
 from hilsim.read.analysis.conformance.findings import Severity
-from tests.unit.conformance.cepton.streams import EPOCH_US, INFO, datagrams, stream
+from tests.unit.families.cepton.conformance.streams import EPOCH_US, INFO, datagrams, stream
 
 SECOND, NO_RETURN, PARITY = 0x10, 0x20, 0x04
 MIDDLE = 1000  # a packet in the middle of the stream

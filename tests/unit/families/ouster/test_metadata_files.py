@@ -12,7 +12,7 @@ from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.protocols.recognise import recognise
 from tests.ouster_sensors import sensor
-from tests.unit.protocols.ouster.test_recognition import lidar_packet
+from tests.unit.families.ouster.protocol.test_recognition import lidar_packet
 
 
 def written(path, metadata):

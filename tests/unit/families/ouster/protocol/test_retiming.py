@@ -13,7 +13,7 @@ from hilsim.protocols.recognise import recognise
 from hilsim.replay.part import retiming_of
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, random_pixels, sensor
 from tests.unit.emulator.test_retime import retime
-from tests.unit.protocols.ouster.test_recognition import imu_packet, lidar_packet, measurements_packet
+from tests.unit.families.ouster.protocol.test_recognition import imu_packet, lidar_packet, measurements_packet
 
 CLOCK = StampClock(shown_ns=1_700_000_000_000_000_000, utc_ns=0)
 

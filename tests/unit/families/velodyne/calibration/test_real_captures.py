@@ -10,7 +10,7 @@ from hilsim.errors import CaptureError
 from hilsim.families.velodyne.calibration.calibrate import calibrate
 from hilsim.families.velodyne.calibration.recording import read_recording
 from hilsim.families.velodyne.specs import VelodyneSpec
-from tests.unit.calibration.emulated import SPEC, errors
+from tests.unit.families.velodyne.calibration.emulated import SPEC, errors
 
 pytestmark = pytest.mark.extended
 

@@ -15,9 +15,9 @@ from hilsim.read.analysis.conformance.findings import Severity
 from hilsim.read.analysis.conformance.report import render_text, to_json
 from hilsim.sensor.specs import ClockSetting
 from tests.compiled import compiled_only
-from tests.unit.conformance.cepton.streams import datagrams, stream
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import UTC_EPOCH_NS, swept_lidar
+from tests.unit.families.cepton.conformance.streams import datagrams, stream
 
 INFORMED = CeptonSetting(info_packets=True, serial=4165)
 SECOND_NS = 10**9

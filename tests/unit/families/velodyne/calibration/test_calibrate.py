@@ -14,7 +14,7 @@ from hilsim.families.velodyne.calibration.report import render_lines, to_json, u
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.world.geometry.tracks import linear_track
 from tests.compiled import compiled_only
-from tests.unit.calibration.emulated import SPEC, datagrams, emulated, errors
+from tests.unit.families.velodyne.calibration.emulated import SPEC, datagrams, emulated, errors
 
 PACKETS = 1500
 

@@ -16,7 +16,7 @@ from hilsim.sensor.signal.signal import bytes_in_steps
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from tests.compiled import compiled_only
-from tests.unit.calibration.emulated import SPEC, datagrams, emulated
+from tests.unit.families.velodyne.calibration.emulated import SPEC, datagrams, emulated
 
 pytestmark = pytest.mark.extended
 
