@@ -190,7 +190,7 @@ def test_a_stream_without_byte_noise_is_like_itself():
 def test_signal_of_real_units(statistics, name, odd, odd_equal, parity, equal, byte_sd, at_baseline, rarest):
     found = statistics(name)
     assert found.grid.odd / found.grid.steps == pytest.approx(odd, abs=0.006)
-    assert found.grid.odd / found.grid.steps_of_equal == pytest.approx(odd_equal, abs=0.006)
+    assert found.grid.odd_equal / found.grid.equal == pytest.approx(odd_equal, abs=0.006)
     assert found.grid.predicted_share == pytest.approx(parity, abs=0.006)
     assert found.grid.equal_share == pytest.approx(equal, abs=0.001)
     assert found.patches.byte_sd[3].quantile(0.5) == pytest.approx(byte_sd, abs=0.051)
@@ -201,8 +201,8 @@ def test_signal_of_real_units(statistics, name, odd, odd_equal, parity, equal, b
 @pytest.mark.parametrize("name", [HDL, FIELD, ALPHA])
 def test_other_models_than_the_vlp_16_have_no_grid_of_two_codes(statistics, name):
     grid = statistics(name).grid
-    assert grid.odd_share == pytest.approx(0.5, abs=0.01)
-    assert grid.odd_share_of_equal == pytest.approx(0.5, abs=0.01)
+    assert grid.odd / grid.steps == pytest.approx(0.5, abs=0.01)
+    assert grid.odd_equal / grid.equal == pytest.approx(0.5, abs=0.01)
 
 
 def test_neighbouring_firings_of_a_vls_128_are_found_across_its_packets_of_three(statistics):

@@ -8,12 +8,12 @@ import subprocess
 import numpy as np
 import pytest
 
+from hilsim.capture.metadata import given_metadata
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sinks.base import SentBatch, SinkFlow
 from hilsim.capture.sinks.network_stack import NetworkStacks
 from hilsim.capture.sinks.pcap import PcapSeriesSink, RecordSpec
 from hilsim.config.rig import load_rig
-from hilsim.families.ouster.metadata_files import given_metadata
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.recognition import OUSTER_IMU_STYLE, OUSTER_LIDAR_STYLE
 from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE
