@@ -192,10 +192,10 @@ def test_signal_of_real_units(statistics, name, odd, odd_equal, parity, equal, b
     assert found.grid.odd / found.grid.steps == pytest.approx(odd, abs=0.006)
     assert found.grid.odd_equal / found.grid.equal == pytest.approx(odd_equal, abs=0.006)
     assert found.grid.predicted_share == pytest.approx(parity, abs=0.006)
-    assert found.grid.equal_share == pytest.approx(equal, abs=0.001)
+    assert found.grid.diffuse_equal / found.grid.diffuse == pytest.approx(equal, abs=0.001)
     assert found.patches.byte_sd[3].quantile(0.5) == pytest.approx(byte_sd, abs=0.051)
     assert found.returns.baseline_share == pytest.approx(at_baseline, abs=0.006)
-    assert found.azimuth.rarest_class_share == pytest.approx(rarest, abs=0.001)
+    assert found.azimuth.of_class.min() / found.azimuth.of_class.sum() == pytest.approx(rarest, abs=0.001)
 
 
 @pytest.mark.parametrize("name", [HDL, FIELD, ALPHA])
