@@ -19,7 +19,7 @@ def module(name):
     sys.modules[spec.name] = loaded
     spec.loader.exec_module(loaded)
     yield loaded
-    del sys.modules[spec.name]
+    sys.modules.pop(spec.name, None)  # families' tests have fixtures of their own of it
 
 
 @pytest.fixture(scope="session")
