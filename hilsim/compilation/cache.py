@@ -21,7 +21,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -266,18 +266,42 @@ def module_directories() -> list[Path]:
 
 def prune(root: Path, *, keep_bytes: int = KEEP_BYTES, keep_per_module: int = KEEP_DIRECTORIES_PER_MODULE) -> None:
     """Remove the oldest directories of former sources: beyond a number per module, and beyond a total size."""
-    places = sorted((entry for entry in root.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    places = [place for _, place in sorted(_with_times(root), reverse=True)]
     kept: dict[str, int] = {}
     total_bytes = 0
     for place in places:
         module = place.name.rpartition("-")[0]
         kept[module] = kept.get(module, 0) + 1
-        total_bytes += sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())
+        total_bytes += stored_bytes(place)
         if kept[module] > keep_per_module or total_bytes > keep_bytes:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _with_times(root: Path) -> list[tuple[float, Path]]:
+    """Directories below another with their times of change."""
+    found = []
+    for entry in root.iterdir():
+        with suppress(FileNotFoundError):  # removed by another process
+            if entry.is_dir():
+                found.append((entry.stat().st_mtime, entry))
+    return found
+
+
+def files_below(place: Path) -> Iterator[Path]:
+    """All files below a directory; other processes may remove some meanwhile."""
+    return (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
+
+
+def stored_bytes(place: Path) -> int:
+    """Size of all files below a directory; other processes may remove some meanwhile."""
+    total = 0
+    for file in files_below(place):
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
 
 
 def module_is_compiled(module: str) -> bool:
     """Whether a module's kernels are in the cache on disk; also True when there is no cache they could be in."""
     place = module_directory(module)
-    return place is None or any(place.rglob("*.nbi"))
+    return place is None or any(file.suffix == ".nbi" for file in files_below(place))

@@ -12,7 +12,7 @@ from typing import Any, Self
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
-from hilsim.compilation.cache import cache_directory, is_writable, locked, make_directory, module_directories, module_directory, refusals
+from hilsim.compilation.cache import cache_directory, files_below, is_writable, locked, make_directory, module_directories, module_directory, refusals
 
 _CHECKSUM_SIZE = 16
 _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, ValueError, TypeError)
@@ -113,7 +113,7 @@ def _checked(path: Path) -> memoryview:
 def remove_damaged() -> int:
     """Remove all damaged entries of the current sources from a cache that can be written; returns their number."""
     damaged = 0
-    for entry in (entry for place in module_directories() for entry in place.rglob("*.nbc")) if is_writable() else ():
+    for entry in (file for place in module_directories() for file in files_below(place) if file.suffix == ".nbc") if is_writable() else ():
         with suppress(FileNotFoundError):  # removed since
             try:
                 _checked(entry)

@@ -129,7 +129,13 @@ def signals_handled(handlers: dict[signal.Signals, Callable[[str], None]]) -> It
 
     with ExitStack() as leaving:
         for number in handlers:
-            loop.add_signal_handler(number, handle, number)
+            loop.add_signal_handler(number, _wake)
             leaving.callback(loop.remove_signal_handler, number)
+            signal.signal(number, lambda number, _frame: loop.call_soon_threadsafe(handle, signal.Signals(number)))
             senders.attend(number)
+        signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
         yield
+
+
+def _wake() -> None:
+    """Wake the loop, and no more: asyncio passes signals through a socket, which loses them while it is full; Python's own handler loses none."""

@@ -13,7 +13,7 @@ import numpy as np
 from hilsim.assembly.build import build_scenery
 from hilsim.cli.diagnosis.addresses import examine_addresses
 from hilsim.cli.diagnosis.findings import Finding, Verdict, bad, fair, good
-from hilsim.compilation.cache import cache_directory, refusals
+from hilsim.compilation.cache import cache_directory, refusals, stored_bytes
 from hilsim.compilation.internals import TRIED_SERIES, unknown_internals
 from hilsim.config.rig import Rig
 from hilsim.daemon.precompile import is_compiled
@@ -199,8 +199,7 @@ def _kernel_cache() -> Finding:
             "; ".join(("kernels are compiled at each start (a minute or more)", *refusals)),
             "set NUMBA_CACHE_DIR to a directory that only you can write, below directories that only you and root can write",
         )
-    size = sum(entry.stat().st_size for entry in place.rglob("*") if entry.is_file())
-    return good("compiled-kernel cache", f"{place}, {size / 1e6:.1f} MB")
+    return good("compiled-kernel cache", f"{place}, {stored_bytes(place) / 1e6:.1f} MB")
 
 
 def _cuda() -> Finding:

@@ -230,3 +230,14 @@ def test_kernels_of_another_distribution_change_with_each_source_of_their_packag
     assert sources_hash("stranger_kernels.family") != before
     monkeypatch.delitem(sys.modules, "stranger_kernels.family")
     monkeypatch.delitem(sys.modules, "stranger_kernels")
+
+
+def test_directories_that_another_process_removes_meanwhile_are_left_out(tmp_path):
+    for name in ("first", "second", "third"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.nbi").write_bytes(b"12345")
+    files = kernel_cache.files_below(tmp_path)
+    assert next(files).name == "index.nbi"
+    shutil.rmtree(tmp_path)
+    assert list(files) == []
+    assert kernel_cache.stored_bytes(tmp_path) == 0

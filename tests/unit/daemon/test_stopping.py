@@ -80,6 +80,19 @@ async def test_a_thousand_signals_while_python_is_busy_harm_nothing():
 
 
 @pytest.mark.asyncio
+async def test_a_signal_behind_a_thousand_others_is_not_lost_while_the_loop_stands_still():
+    stopping, told = Stopping(), []
+    with signals_handled({signal.SIGUSR1: told.append, signal.SIGTERM: stopping.stop}):
+        for _ in range(1000):
+            os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(20):
+            await stopping.wait()
+    assert told
+    assert stopping.reason.startswith(f"signal SIGTERM from pid {os.getpid()}")
+
+
+@pytest.mark.asyncio
 async def test_afterwards_signals_do_what_they_did_before():
     with signals_handled({signal.SIGTERM: lambda _reason: None}):
         assert handled_signals() >> (signal.SIGTERM - 1) & 1
