@@ -25,5 +25,5 @@ class Compiler(Protocol):
     def compile_types(self, function: Callable[..., Any], arguments: tuple[Any, ...], /) -> None:
         """Compile a kernel for Numba types, or load it."""
 
-    def pass_by_reference(self, cls: type, /) -> None:
+    def pass_by_reference(self, cls: type, /, *, is_placed: bool = False) -> None:
         """Pass named tuples of a class to kernels by address, where that is possible."""

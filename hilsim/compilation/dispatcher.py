@@ -20,6 +20,7 @@ from typing import Any, get_args, get_origin
 
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 from numba import types
 from numba.core import sigutils
 from numba.core.compiler_lock import global_compiler_lock
@@ -30,8 +31,9 @@ from numba.core.typing.templates import make_concrete_template, signature
 from hilsim.compilation.cache import claimed, module_directory
 from hilsim.compilation.compiler import OPTIONS
 from hilsim.compilation.function_cache import KernelCache
+from hilsim.compilation.inference import less_repetition
 from hilsim.compilation.linking import CallTarget, external_call, libraries_on_demand
-from hilsim.compilation.references import pass_by_reference
+from hilsim.compilation.references import Placed, drop, is_placed, pass_by_reference, put, reference_of, words_for
 
 __all__ = ["Kernel", "compile_borrowing", "compile_inlined", "compile_kernel", "compile_stage", "compile_types", "pass_by_reference"]
 
@@ -81,7 +83,7 @@ class _Dispatcher(CPUDispatcher):
         if found := self.overloads.get(tuple(arguments)):
             return found.entry_point
         target = CallTarget(self.py_func.__module__, self.py_func.__qualname__, tuple(arguments))
-        with global_compiler_lock, claimed(target.claim), libraries_on_demand():
+        with global_compiler_lock, claimed(target.claim), libraries_on_demand(), less_repetition():
             entry = super().compile(sig)
             self._compiled(tuple(arguments))
             return entry
@@ -124,7 +126,16 @@ class Kernel(_Dispatcher):
         if keywords:
             self._parameters = self._parameters or inspect.signature(self.py_func)
             arguments = self._parameters.bind(*arguments, **keywords).args
-        return (self._outer or self.from_python())(*arguments)
+        outer = self._outer or self.from_python()
+        if not any(map(is_placed, arguments)):
+            return outer(*arguments)
+        taken = [_place(each) if is_placed(each) else each for each in arguments]
+        try:
+            return outer(*taken)
+        finally:
+            for each in taken:
+                if isinstance(each, Placed):
+                    _DROP(each)
 
     def from_python(self) -> _Dispatcher:
         """Dispatcher for calls from Python: a kernel that only calls this one."""
@@ -132,11 +143,10 @@ class Kernel(_Dispatcher):
             function, code = self.py_func, _call_from_python.__code__
             place = {"co_filename": function.__code__.co_filename, "co_firstlineno": function.__code__.co_firstlineno, "co_name": function.__name__}
             between = FunctionType(code.replace(**place), {"__name__": function.__module__, "inner": self}, function.__name__)
+            if self.targetoptions.get("inline") == "always":  # Numba inlines no call with a tuple of arguments
+                between = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
             between.__module__, between.__qualname__ = function.__module__, f"{function.__qualname__}.from_python"
-            outer = _Dispatcher(between, {}, _COUNTED)
-            outer._compiler.__class__ = _WithoutCWrapper  # noqa: SLF001
-            keep(outer, between)
-            self._outer = outer
+            self._outer = _for_python(between)
         return self._outer
 
     @property
@@ -195,6 +205,33 @@ def keep(dispatcher: Any, function: Callable[..., Any]) -> None:
         dispatcher._cache = KernelCache(function)  # noqa: SLF001 - as Dispatcher.enable_caching does, with our class
 
 
+def _for_python(function: Callable[..., Any]) -> _Dispatcher:
+    """Dispatcher of a function that Python calls."""
+    outer = _Dispatcher(function, {}, _COUNTED)
+    outer._compiler.__class__ = _WithoutCWrapper  # noqa: SLF001
+    keep(outer, function)
+    return outer
+
+
+_PUT, _DROP = _for_python(put), _for_python(drop)
+_references: dict[int, Any] = {}
+"""Types of placed tuples by their hashes: Numba takes a millisecond to find the type of a large tuple in Python."""
+_words_of: dict[type, int] = {}
+
+
+def _place(value: Any) -> Placed:
+    """Unpack a tuple of a placed class into memory."""
+    words = np.empty(_words_of.get(type(value), words_for(0)), np.int64)
+    _PUT(value, words)
+    if (required := words_for(int(words[1]))) > words.size:
+        _words_of[type(value)] = required
+        return _place(value)
+    name = int(words[0])
+    if name not in _references:
+        _references[name] = numba.typeof(value).reference
+    return Placed(words, _references[name])
+
+
 # -- as hilsim.compilation.compiler lists it ---------------------------------------------------------------------------------------------
 
 
@@ -217,12 +254,10 @@ def compile_stage(function: Callable[..., Any]) -> Any:
 
 def compile_inlined(function: Callable[..., Any]) -> Any:
     """Dispatcher of a function that is inlined into each caller before compiling."""
-    inlined = numba.njit(nogil=True, error_model="numpy", inline="always", _nrt=True)(function)
-    keep(inlined, function)
-    return inlined
+    return Kernel(function, None, _COUNTED | {"inline": "always"})
 
 
 def compile_types(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """Compile a kernel for Numba types, or load it; other functions are ignored."""
     if isinstance(function, Kernel):
-        function.compile(arguments)
+        function.compile(tuple(map(reference_of, arguments)))

@@ -93,5 +93,5 @@ def compile_types(function: Callable[..., Any], arguments: tuple[Any, ...]) -> N
         cast("Any", function).compile(arguments)
 
 
-def pass_by_reference(cls: type) -> None:
+def pass_by_reference(cls: type, *, is_placed: bool = False) -> None:
     """Do nothing: plain Numba passes named tuples by value."""

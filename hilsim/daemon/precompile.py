@@ -7,7 +7,6 @@ has put into the cache on disk are only loaded. Children end with their parent, 
 """
 
 import asyncio
-import gc
 import hashlib
 import os
 import pickle
@@ -38,10 +37,8 @@ if TYPE_CHECKING:
     from hilsim.vehicle.platform import Platform
     from hilsim.world.scene.world import World
 
-_GC_THRESHOLD = 500_000
-"""Threshold of garbage collection: a tenth of the compile time was collection without result (bench: 30.6 to 27.3 s of a processor)."""
-_CHILD = "import gc, importlib, sys; gc.disable(); importlib.import_module(sys.argv[1]).main(sys.argv[2], int(sys.argv[3]))"
-"""Command of a child; collection is off during imports, which make no garbage either."""
+_CHILD = "import importlib, sys; importlib.import_module(sys.argv[1]).main(sys.argv[2], int(sys.argv[3]))"
+"""Command of a child."""
 _TOLD = b"."
 """Byte that a child writes for each compiled kernel."""
 _MARK = "features-"
@@ -298,7 +295,5 @@ def main(task: str, parent: int) -> None:
     """Main function of a child: end with the parent, read the rig, compile."""
     end_with_parent(parent)
     rig = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from the parent process
-    gc.set_threshold(_GC_THRESHOLD)
-    gc.enable()
     event.register("numba:compile", _Teller())
     _TASKS[task](rig)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import by_reference
+from hilsim.compilation.jit import placed
 from hilsim.emulator.overlay import Overlay
 from hilsim.protocols.nmea import SENTENCE_CAPACITY
 from hilsim.sensor.clock import DeviceClock
@@ -95,7 +95,7 @@ class Gps(NamedTuple):
     sentence_delay_ns: int
 
 
-@by_reference
+@placed
 class LidarPlan(NamedTuple):
     """Kernel-side lidar.
 

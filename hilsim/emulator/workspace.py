@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.atomics import shared_words
-from hilsim.compilation.jit import by_reference
+from hilsim.compilation.jit import placed
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.overlay import Backdrop
 from hilsim.emulator.plan import LidarPlan
@@ -112,7 +112,7 @@ class SoleEchoes(NamedTuple):
     bits: npt.NDArray[np.int64]
 
 
-@by_reference
+@placed
 class Workspace(NamedTuple):
     """Working arrays for the firings of some sequences, from rays to returns.
 

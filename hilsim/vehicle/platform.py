@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from hilsim.compilation.jit import borrowing_kernel, by_reference, kernel
+from hilsim.compilation.jit import borrowing_kernel, kernel, placed
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, Keyframes, is_between, keyframes_at, pose_between
 from hilsim.vehicle.live import LivePose, live_state, no_live_pose
 from hilsim.world.geometry.frames import Quaternion, Vector
@@ -11,7 +11,7 @@ from hilsim.world.geometry.rotations import multiply, normalise, rotate
 from hilsim.world.geometry.tracks import PoseTrack, fixed_track, track_state
 
 
-@by_reference
+@placed
 class Platform(NamedTuple):
     """Pose of the sensor rig: on a track a pure function of rig time; build with ``build_platform`` or ``live_platform``.
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import by_reference
+from hilsim.compilation.jit import placed
 from hilsim.errors import ConfigError
 from hilsim.limits import SCENE_TRIANGLES
 from hilsim.world.geometry.live_keys import CURVE_RATIO, NO_LIVE_KEYS, LiveKeys, LivePlacement
@@ -51,7 +51,7 @@ class SceneObject:
     stands_on_ground: bool = False
 
 
-@by_reference
+@placed
 class World(NamedTuple):
     """Arrays for kernels, made only by ``build_world`` and never written afterwards, except ``live``.
 

@@ -1,10 +1,12 @@
 """How kernels are put together: wrappers only for Python, stages by address, large tuples by reference, and one process at a time."""
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +14,16 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numba.core import event, ir
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import run_frontend
 from numba.core.errors import NumbaError, TypingError
 from numba.core.runtime import _nrt_python, rtsys
+from numba.core.types.functions import Function
 
 from hilsim.compilation.dispatcher import Kernel
-from hilsim.compilation.jit import borrowing_kernel, by_reference, compile_for, inlined_kernel, kernel, stage_kernel
+from hilsim.compilation.inference import less_repetition
+from hilsim.compilation.jit import borrowing_kernel, by_reference, compile_for, inlined_kernel, kernel, placed, stage_kernel
 from hilsim.compilation.linking import CallTarget
 
 pytestmark = pytest.mark.extended
@@ -26,6 +32,21 @@ pytestmark = pytest.mark.extended
 class Inner(NamedTuple):
     scale: float
     offsets: npt.NDArray[np.float64]
+
+
+@placed
+class Tall(NamedTuple):
+    rows: npt.NDArray[np.float64]
+    first: float
+    others: tuple[int, int]
+
+
+@kernel
+def height(tall: Tall, row: int) -> float:
+    """Python calls it with a tuple that is placed; an index out of bounds is not checked, a negative one raises."""
+    if row < 0:
+        raise ValueError("row must be 0 or more")
+    return tall.rows[row] * tall.first + tall.others[1]
 
 
 @by_reference
@@ -174,6 +195,43 @@ def test_arguments_passed_by_address_are_not_stored():
         with pytest.raises(ValueError, match="no more"):
             refused(outer)
     assert [sys.getrefcount(each) for each in arrays] == before
+
+
+@pytest.mark.parametrize("row", [1, -1])
+def test_a_placed_tuple_is_read_in_memory_and_given_up_after_the_call(row):
+    tall = Tall(np.array([2.0, 3.0]), 0.5, (7, 8))
+    before = sys.getrefcount(tall.rows)
+    if row < 0:
+        with pytest.raises(ValueError, match="0 or more"):
+            height(tall, row)
+    else:
+        assert height(tall, row) == height.py_func(tall, row) == 9.5
+    after = sys.getrefcount(tall.rows)
+    assert after == before
+
+
+def test_a_placed_tuple_of_other_types_has_kernels_of_its_own():
+    assert height(Tall(np.array([2, 3]), 2.0, (7, 8)), 1) == 14.0
+    assert height(Tall(np.array([2.0, 3.0]), 2.0, (7, 8)), 0) == 12.0
+    compile_for(height, Tall(np.array([2.0, 3.0]), 2.0, (7, 8)), 0)
+
+
+def test_numba_is_as_it_was_when_nothing_compiles():
+    before = (vars(Function).get("get_call_type"), ir.Inst._rec_list_vars, event.install_timer, gc.isenabled())
+    with less_repetition(), less_repetition():
+        assert not gc.isenabled()
+    with suppress(RuntimeError), less_repetition():
+        raise RuntimeError
+    assert (vars(Function).get("get_call_type"), ir.Inst._rec_list_vars, event.install_timer, gc.isenabled()) == before
+
+
+def test_variables_of_instructions_are_those_that_numba_lists():
+    function = run_frontend(height.py_func)
+    instructions = [each for block in function.blocks.values() for each in block.body]
+    listed = [[variable.name for variable in each.list_vars()] for each in instructions]
+    with less_repetition():
+        assert [[variable.name for variable in each.list_vars()] for each in instructions] == listed
+    assert any(listed)
 
 
 def test_keywords_and_defaults_work_as_in_python():
