@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, follow
 from hilsim.config.rig import Rig
+from hilsim.daemon.precompile import compile_beside
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.fused import render_data_packets, render_info_packet
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
@@ -206,6 +207,7 @@ class Stepper:
         external = rig.spec.external
         if external is not None and external.time == "replay":
             raise ConfigError(f'{rig.path}: external.time of a rig that is stepped must be "lockstep" or "live", got "replay"')
+        compile_beside(rig)
         self.rig, self.now_ns = rig, -1
         standing: Motion | None = None
         if rig.spec.platform.kind == "external":

@@ -7,7 +7,7 @@ import pytest
 
 from hilsim.capture.pcap import PcapWriter
 from tests import commands
-from tests.unit.conformance.streams import vlp16
+from tests.unit.families.velodyne.conformance.streams import vlp16
 
 pytestmark = pytest.mark.system
 

@@ -10,7 +10,7 @@ import pytest
 from hilsim.capture.pcap import PcapWriter
 from tests import commands
 from tests.unit.capture.frames_by_hand import classic, interface, section, udp_frame
-from tests.unit.conformance.streams import vlp16
+from tests.unit.families.velodyne.conformance.streams import vlp16
 
 pytestmark = pytest.mark.system
 

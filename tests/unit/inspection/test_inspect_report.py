@@ -9,7 +9,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.read.analysis.inspection.inspector import inspect
 from hilsim.read.analysis.inspection.lines import Tone
 from hilsim.read.analysis.inspection.report import CaptureFacts, render_text, to_json
-from tests.unit.conformance.streams import vlp16
+from tests.unit.families.velodyne.conformance.streams import vlp16
 
 FACTS = CaptureFacts(file="some file.pcap", format="PCAP", size_bytes=1_234_567, frames=700, notes=())
 CAPTURES = (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.families.velodyne.comparison.signal import Firings, find_patches
-from tests.unit.conformance.streams import BASELINE, vlp16
+from tests.unit.families.velodyne.conformance.streams import BASELINE, vlp16
 from tools.judge.capture_sample import STRETCH_PACKETS, sample_capture
 from tools.judge.clock_features import clock_features
 from tools.judge.feature_table import join_tables, table_of_rows

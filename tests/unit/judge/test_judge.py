@@ -8,7 +8,7 @@ import pytest
 
 from hilsim.capture.pcap import PcapWriter
 from hilsim.errors import CaptureError
-from tests.unit.conformance.streams import vlp16
+from tests.unit.families.velodyne.conformance.streams import vlp16
 from tools.judge import classifier
 from tools.judge.__main__ import main
 from tools.judge.capture_sample import sample_capture

@@ -12,7 +12,7 @@ from tools.judge.judge import judge
 
 pytest.importorskip("sklearn")
 
-FOLDER = Path(__file__).parent.parent / "comparison"
+FOLDER = Path(__file__).parent.parent / "families" / "velodyne" / "comparison"
 WITHOUT = [FOLDER / "vlp16_without_byte_noise.pcap.gz", FOLDER / "vlp16_without_byte_noise_dual.pcap.gz"]
 REAL = ("vlp16_strongest_gps.pcap", "vlp16_dual.pcap")
 

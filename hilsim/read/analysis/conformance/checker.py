@@ -107,8 +107,8 @@ class StreamChecker:
         if not any(sensor.has_data for sensor in sensors):
             positions = sum(sensor.position_packets for sensor in sensors)
             counted = f" ({positions} position packets)" if positions else ""
-            first = next(iter(self._parts.values()))
-            log.report(STREAM_NONE, f"no {first.label} data packets among {self._datagrams} datagrams{counted}")
+            *most, last = (part.label for part in self._parts.values())
+            log.report(STREAM_NONE, f"no data packets of {', '.join(most)} or {last} sensors among {self._datagrams} datagrams{counted}")
         for family, further in self._further.items():
             label = self._parts[family].label
             log.report(

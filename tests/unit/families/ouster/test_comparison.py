@@ -20,7 +20,7 @@ from hilsim.read.analysis.comparison.streams import compare as compare_streams
 from hilsim.read.analysis.comparison.streams import gather
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
-from tests.unit.conformance.streams import vlp16
+from tests.unit.families.velodyne.conformance.streams import vlp16
 
 SENSOR = sensor(channels=16, version="2.3.0")
 DUAL = sensor("RNG19_RFL8_SIG16_NIR16_DUAL", 16, version="2.3.0", mode="512x10")

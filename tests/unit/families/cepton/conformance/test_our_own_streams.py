@@ -18,6 +18,7 @@ from tests.compiled import compiled_only
 from tests.unit.emulator.optical_scenes import diffuse, wall
 from tests.unit.emulator.swept_scenes import UTC_EPOCH_NS, swept_lidar
 from tests.unit.families.cepton.conformance.streams import datagrams, stream
+from tests.unit.families.velodyne.conformance.streams import vlp16
 
 INFORMED = CeptonSetting(info_packets=True, serial=4165)
 SECOND_NS = 10**9
@@ -87,8 +88,8 @@ def test_several_sensors_are_distinguished_by_their_source_address():
     assert weighty(result) == []
 
 
-def test_a_stream_of_both_families_is_checked_by_the_rules_of_each(single):
-    velodyne, cepton = single.datagrams(), datagrams(stream(0.5), "10.0.0.9")
+def test_a_stream_of_both_families_is_checked_by_the_rules_of_each():
+    velodyne, cepton = vlp16().datagrams(), datagrams(stream(0.5), "10.0.0.9")
     broken = cepton[:200] + cepton[250:]
     result = check([*velodyne, *broken])
     assert [(sensor.source, {finding.rule for finding in sensor.findings}) for sensor in result.sensors][-1] == ("10.0.0.9", {"sequence.lost"})
@@ -98,8 +99,8 @@ def test_a_stream_of_both_families_is_checked_by_the_rules_of_each(single):
     assert result.datagrams == len(velodyne) + len(broken)
 
 
-def test_position_packets_of_a_velodyne_beside_a_cepton_sensor_are_no_error(single):
-    position = [each for each in single.datagrams() if each.destination_port == 8308]
+def test_position_packets_of_a_velodyne_beside_a_cepton_sensor_are_no_error():
+    position = [each for each in vlp16().datagrams() if each.destination_port == 8308]
     result = check([*datagrams(stream(0.6), "10.0.0.9"), *position])
     assert (weighty(result), [sensor.source for sensor in result.sensors]) == ([], ["192.168.1.201", "10.0.0.9"])
 

@@ -111,7 +111,7 @@ def test_two_sensors_behind_one_address_are_judged_apart():
 
 
 def test_a_velodyne_beside_an_ouster_is_judged_by_its_own_rules():
-    from tests.unit.conformance.streams import vlp16  # noqa: PLC0415 - compiles kernels
+    from tests.unit.families.velodyne.conformance.streams import vlp16  # noqa: PLC0415 - compiles kernels
 
     both = [*stream(SENSOR, 1), *vlp16(40).datagrams()]
     assert {found.summary.family if hasattr(found.summary, "family") else "velodyne" for found in check(both, SENSOR).sensors} == {

@@ -17,7 +17,7 @@ from hilsim.read.analysis.conformance.findings import Severity
 from hilsim.read.analysis.conformance.report import render_text
 from hilsim.sensor.setup import ReturnModeName
 from tests.unit.background.recordings import write_capture
-from tests.unit.conformance.own_stream import emulate
+from tests.unit.families.velodyne.conformance.own_stream import emulate
 
 SPAN_NS = 500_000_000
 CYCLE_NS = 663_552

@@ -696,3 +696,40 @@ def test_a_wrong_flag_is_an_error_at_its_block(judge, single, spoil):
     assert verdict.errors == {"data.flag"}
     assert (finding.place.packet_index, finding.place.byte_offset) == (3, 700)
     assert finding.message == "data block 7 must start with flag 0xeeff, got 0x0000 (1 of 12 blocks)"
+
+
+def test_other_datagrams_of_a_sensor_are_a_note(judge, single):
+    datagrams = single.datagrams()
+    fields = {name: getattr(datagrams[0], name) for name in datagrams[0].__slots__}
+    answer = type(datagrams[0])(**fields | {"source_port": 80, "destination_port": 50_000, "payload": b"answer"})
+    assert judge([*datagrams, answer]).notes == {"stream.other"}
+
+
+def test_another_destination_port_is_a_note(judge, single):
+    datagrams = [
+        type(d)(**{name: getattr(d, name) for name in d.__slots__} | {"destination_port": 2369 if d.source_port == 2368 else 8308, "link": None})
+        for d in single.datagrams()
+    ]
+    verdict = judge(datagrams)
+    assert (verdict.errors, verdict.notes) == (set(), {"header.destination_port"})
+
+
+def test_temperatures_in_position_packets_are_a_note(judge, single):
+    position = single.position.copy()
+    position[:, 187] = 41
+    assert judge(single.change(position=position)).notes == {"position.telemetry"}
+
+
+def test_a_packet_sent_twice_is_a_warning(judge, single):
+    datagrams = single.datagrams()
+    row = next(row for row, datagram in enumerate(datagrams[100:], start=100) if datagram.destination_port == 2368)
+    assert judge([*datagrams[:row], datagrams[row], *datagrams[row:]]).warnings == {"time.duplicate"}
+
+
+def test_unequal_bytes_in_empty_pairs_are_a_warning(judge, dual, spoil):
+    def change(data):
+        odd = data["blocks"]["records"][:, 1::2].copy()
+        odd["reflectivity"][odd["distance"] == 0] += 1
+        data["blocks"]["records"][:, 1::2] = odd
+
+    assert "dual.no_return" in judge(spoil(dual, change)).warnings

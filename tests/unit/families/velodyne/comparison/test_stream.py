@@ -11,7 +11,7 @@ from hilsim.families.velodyne.comparison.stream import StreamStatistics
 from hilsim.families.velodyne.protocol.data import ReturnMode
 from hilsim.families.velodyne.protocol.models import VLP_16
 from hilsim.read.analysis.comparison.streams import compare, gather
-from tests.unit.conformance.streams import vlp16
+from tests.unit.families.velodyne.conformance.streams import vlp16
 
 
 def data_of(stream):

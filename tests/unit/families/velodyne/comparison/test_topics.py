@@ -6,7 +6,7 @@ import pytest
 from hilsim.read.analysis.comparison.noise import CLASSES
 from hilsim.read.analysis.comparison.streams import gather
 from hilsim.units import HOUR_US
-from tests.unit.conformance.streams import BASELINE, stamps_us, vlp16
+from tests.unit.families.velodyne.conformance.streams import BASELINE, stamps_us, vlp16
 
 
 def statistics(stream):

@@ -14,7 +14,7 @@ from hilsim.families.velodyne.comparison.signal import (
     find_patches,
 )
 from hilsim.read.analysis.comparison.streams import gather
-from tests.unit.conformance.streams import BASELINE, vlp16
+from tests.unit.families.velodyne.conformance.streams import BASELINE, vlp16
 
 
 def firings(distance, byte=50):

@@ -1,4 +1,4 @@
-"""Inspection of every real capture, against what is known of them, the checker and an independent decoder."""
+"""Inspection of every real capture of a Velodyne, against what is known of them, the checker and an independent decoder."""
 
 import math
 
@@ -6,7 +6,6 @@ import pytest
 import velodyne_decoder
 
 from hilsim.capture.pcap import CaptureFile
-from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.read.analysis.conformance.checker import check
 from hilsim.read.analysis.inspection.inspector import inspect
@@ -103,14 +102,3 @@ def test_sentences_with_a_date_span_a_second_in_the_hdl32e_capture(flows):
     _, _, position = flows("hdl32e_strongest.pcap")
     assert (position.details.first_sentence_utc, position.details.last_sentence_utc) == ("2012-12-11T22:06:32Z", "2012-12-11T22:06:33Z")
     assert position.details.pps_states == (0,)
-
-
-def test_both_cepton_sensors_are_listed_with_points_and_info(capture):
-    summary = inspect(CaptureFile(capture("cepton_hr80_two_sensors.pcap")))
-    listed = {sensor.source: {flow.kind: flow.packets for flow in sensor.flows} for sensor in summary.sensors}
-    both = {CeptonKind.STDT: 1508, CeptonKind.INFO: 1}
-    assert listed == {"192.168.32.87": both, "192.168.48.101": both}
-    points = summary.sensors[0].flows[0]
-    assert points.rate_hz == pytest.approx(976.6, abs=0.1)
-    assert points.spacing.mean_us == pytest.approx(1023.99, abs=0.01)
-    assert points.details is None
