@@ -252,9 +252,9 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
             cx = spheres[candidate, 0] - ox
             cy = spheres[candidate, 1] - oy
             cz = spheres[candidate, 2] - oz
-            along = (cx * dx + cy * dy + cz * dz) / length
+            along = cx * dx + cy * dy + cz * dz
             apart = cx * cx + cy * cy + cz * cz - spheres[candidate, 3]
-            if apart > 0.0 and (along < 0.0 or apart > along * along * length):
+            if apart > 0.0 and (along < 0.0 or apart * length > along * along):
                 continue
             mover = movers[candidate]
             if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray

@@ -26,6 +26,7 @@ from hilsim.compilation.lanes import (
     spread,
     store_lanes,
 )
+from hilsim.world.geometry.frames import IDENTITY
 from hilsim.world.geometry.live_keys import live_pose
 from hilsim.world.geometry.rotations import conjugate, rotate
 from hilsim.world.geometry.tracks import keyed_pose
@@ -36,6 +37,7 @@ from hilsim.world.scene.tiles import LATTICE_PER_M
 from hilsim.world.scene.world import World
 
 _BOTTOM = constant(0)  # bottom of the stack
+_NEVER = constant(np.iinfo(np.int64).min)
 _ALL = constant((1 << WIDTH) - 1)  # all bits of a mask
 _LATTICE_M = 1.0 / LATTICE_PER_M
 NO_COSINE = np.empty(0)
@@ -139,38 +141,41 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
                 top -= 2
                 link, inside = np.int64(stack[top]), np.int64(stack[top + 1])
 
+        ux, uy, uz = doubles(dx), doubles(dy), doubles(dz)
+        length = ux * ux + uy * uy + uz * uz
         for candidate in range(mover_count):
-            ux, uy, uz = doubles(dx), doubles(dy), doubles(dz)
-            length = ux * ux + uy * uy + uz * uz
             cx, cy, cz = spheres[candidate, 0] - fx, spheres[candidate, 1] - fy, spheres[candidate, 2] - fz
-            along = (cx * ux + cy * uy + cz * uz) / length
+            along = cx * ux + cy * uy + cz * uz
             apart = cx * cx + cy * cy + cz * cz - spheres[candidate, 3]
-            near = bits_of((apart <= 0.0) | ((along >= 0.0) & (apart <= along * along * length)))
+            near = bits_of((apart <= 0.0) | ((along >= 0.0) & (apart * length <= along * along)))
             if near == 0:
                 continue
             mover = movers[candidate]
             number = tile_count + mover
             geometry = instance_geometry[number]
-            left = near
+            left, posed_ns, turn = near, _NEVER, IDENTITY
+            px = py = pz = 0.0
             store_lanes(numbers, 0, rays)
             while left != 0:
                 k = first_bit(left)
                 left &= left - 1
                 ray = numbers[0, k]
-                if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray
-                    (px, py, pz), turn = live_pose(live, -1 - key_first[mover], time_ns[ray])
-                else:
-                    (px, py, pz), turn = keyed_pose(
-                        key_time_ns,
-                        key_position_m,
-                        key_arrival_mps,
-                        key_departure_mps,
-                        key_orientation,
-                        key_first[mover],
-                        key_count[mover],
-                        period_ns[mover],
-                        time_ns[ray],
-                    )
+                if time_ns[ray] != posed_ns:  # rays of one firing follow each other
+                    posed_ns = time_ns[ray]
+                    if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray
+                        (px, py, pz), turn = live_pose(live, -1 - key_first[mover], time_ns[ray])
+                    else:
+                        (px, py, pz), turn = keyed_pose(
+                            key_time_ns,
+                            key_position_m,
+                            key_arrival_mps,
+                            key_departure_mps,
+                            key_orientation,
+                            key_first[mover],
+                            key_count[mover],
+                            period_ns[mover],
+                            time_ns[ray],
+                        )
                 body_from_world = conjugate(turn)
                 mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
                 ahead = (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2]))
