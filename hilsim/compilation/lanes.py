@@ -351,6 +351,13 @@ numbers: Callable[[Any], Any] = (
 )
 """Convert float64, which must be within the limits of int32, to int32."""
 
+words_of: Callable[[Any], Any] = (
+    intrinsic(_conversion(_DOUBLES, _WORDS, lambda builder, values, vector: builder.fptosi(values, vector)))
+    if _compiled
+    else lambda values: values.astype(np.int64).astype(np.uint64)
+)
+"""Convert float64, which must be within the limits of int64, to uint64, negative numbers to their two's complement."""
+
 doubles_of: Callable[[Any], Any] = (
     intrinsic(_conversion(_NUMBERS, _DOUBLES, lambda builder, values, vector: builder.sitofp(values, vector)))
     if _compiled

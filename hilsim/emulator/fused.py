@@ -54,7 +54,7 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
             rays.triangle[:count],
             rays.cosine[:count],
         )
-        count = collect(plan, world, rays, count, workspace.backdrop, workspace.hits, beyond)
+        count = collect(plan, world, rays, count, workspace, beyond)
         if count == 0:
             break
         rays, beyond, spare = beyond, spare, beyond

@@ -7,7 +7,8 @@ import numpy as np
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.overlay import Backdrop, OverlayRule
 from hilsim.emulator.plan import LidarPlan
-from hilsim.emulator.workspace import Rays
+from hilsim.emulator.sole_surfaces import NEAREST_HIT_M, meet_sole_surfaces
+from hilsim.emulator.workspace import Rays, Workspace
 from hilsim.rng import Purpose, uniform
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -42,8 +43,6 @@ FAINTEST_SHARE = 1e-4
 """Share of a firing's light below which its rays are not traced further."""
 STEP_M = 1e-3
 """Distance from a surface at which a ray that goes on from there begins."""
-NEAREST_HIT_M = 0.01
-"""Shortest range whose square an energy is divided by."""
 
 
 @kernel
@@ -127,7 +126,7 @@ def _onward(transmission: float, straight: float, mirror: float, porosity: float
 
 
 @stage_kernel
-def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Backdrop, hits: Hits, beyond: Rays) -> int:  # noqa: C901, PLR0912, PLR0915 - one loop over rays: a call with arrays costs as much as the rest of a ray
+def collect(plan: LidarPlan, world: World, rays: Rays, count: int, workspace: Workspace, beyond: Rays) -> int:  # noqa: C901, PLR0912, PLR0915 - one loop over rays: a call with arrays costs as much as the rest of a ray
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 
     Args:
@@ -135,15 +134,14 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
         world: World of the hits.
         rays: Rays with a renderer's hits and their cosines.
         count: Number of rays.
-        backdrop: Background seen by each firing.
-        hits: Added to.
+        workspace: Its hits are added to.
         beyond: Written: rays that go on; not touched in a world in which everything is opaque.
 
     Returns:
         Number of rays that continue.
     """
     # Taken out of the loop: each look into a tuple inside, and each array passed on, would count references with an atomic instruction.
-    sub_rays = plan.beam.share.size
+    sub_rays, hits, backdrop = plan.beam.share.size, workspace.hits, workspace.backdrop
     origin_m, direction, time_ns, firing_of, sub_ray = rays.origin_m, rays.direction, rays.time_ns, rays.firing, rays.sub_ray
     share, travelled_m, range_m = rays.share, rays.travelled_m, rays.range_m
     instance, triangle, cosine = rays.instance, rays.triangle, rays.cosine
@@ -157,7 +155,15 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, backdrop: Bac
     width_m, spread = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread
     # Of a firing's rays on one surface the first one, mostly the beam's axis, gives the texture of all, with the contrast that a spot as wide shows.
     noise, of_firing, of_surface, of_instance = 0.0, -1, -1, -1
-    for ray in range(count):
+    is_first = travelled_m[0] == 0.0
+    if is_first and rule == _SYNTHETIC_ONLY:
+        meet_sole_surfaces(plan, world, workspace)
+    ray = -1
+    while ray < count - 1:
+        ray += 1
+        if is_first and hit_count[firing_of[ray]] == sub_rays:  # a sole surface
+            ray += sub_rays - 1
+            continue
         row = triangle[ray]
         if rule != _SYNTHETIC_ONLY and _meets_background(rays, ray, rule, backdrop, hits):
             continue

@@ -101,18 +101,20 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
     is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
     signal, receiver, drop_out = plan.signal, plan.beam.receiver, plan.drop_out_ratio
     has_pulses = plan.interference.sources.size > 0
+    is_calm = is_plain and not is_weak and not has_alarms and not has_pulses
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         turns = turns_of_sequence(plan, index) if has_pulses else (0.0, 0.0)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
-            row = of_group * SOLE_ROWS
+            row, summed = of_group * SOLE_ROWS, bits[of_group, _SETTLED] if is_calm else _NO_LANES
             if is_lossy:
                 store_lanes(sums, row + _CODE, loss_draws(response.seed, first_stream + group * WIDTH, index))
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
                 firing, lane = channel * sequences + sequence, channel - group * WIDTH
                 found, blocked, moment, energy, retro, through = 0, _UNFLAGGED, 0.0, 0.0, 0.0, 1.0
+                is_summed = summed >> lane & 1 != 0
                 if is_weak:
                     through = window_share(plan, azimuth_cdeg[sequence], channel, index)
                     blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
@@ -127,10 +129,14 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                         draw, stream = sums[row + _CODE, lane], first_stream + channel
                         # Few draws are below the largest ratio: what the others met is not summed up for it.
                         lost = draw < signal.loss_ratio and is_dropped_out(drop_out, draw, count, value, firing)
-                        lost = lost or is_lost(
-                            signal, receiver, response.merge_distance_m, draw, response.seed, stream, index, count, value, what, firing
-                        )
-                    found, moment, energy, retro = sole_echo(count, value, what, firing, response.merge_distance_m)
+                        if not lost and not is_summed:
+                            lost = is_lost(
+                                signal, receiver, response.merge_distance_m, draw, response.seed, stream, index, count, value, what, firing
+                            )
+                    if is_summed:
+                        found, moment, energy, retro = 1, sums[row + _RANGE, lane], sums[row + _ENERGY, lane], sums[row + _RETRO, lane]
+                    else:
+                        found, moment, energy, retro = sole_echo(count, value, what, firing, response.merge_distance_m)
                     found = 0 if lost else found
                 sums[row + _RANGE, lane], sums[row + _ENERGY, lane], sums[row + _RETRO, lane] = moment, energy, retro
                 marks[firing, _FOUND], marks[firing, _IS_ALARM], marks[firing, _FLAGS], marks[firing, _IS_LOST] = found, is_alarm, blocked, lost

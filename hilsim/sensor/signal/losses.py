@@ -18,7 +18,7 @@ _TWICE, _THRICE = 0.6, 0.75
 _OTHER_SIDE = 0.1
 _BYTE_MAX = 255
 _WHITE = 100.0
-_SHADOW_DEPTH_M = 0.3
+SHADOW_DEPTH_M = 0.3
 """Least distance between what hides a surface and the surface: a slanted surface does not hide itself."""
 
 
@@ -119,11 +119,11 @@ def hide_far_hits(
     far_m = 0.0
     for at in range(hit_count):
         far_m = max(far_m, value[firing, at, RANGE])
-    if far_m - near_m < _SHADOW_DEPTH_M or uniform(seed, stream, index, _SHADOW) >= 1.0 - near_m / far_m:
+    if far_m - near_m < SHADOW_DEPTH_M or uniform(seed, stream, index, _SHADOW) >= 1.0 - near_m / far_m:
         return False
     is_hidden = False
     for at in range(hit_count):
-        if value[firing, at, RANGE] - near_m >= _SHADOW_DEPTH_M and what[firing, at, RAY] >= 0:
+        if value[firing, at, RANGE] - near_m >= SHADOW_DEPTH_M and what[firing, at, RAY] >= 0:
             value[firing, at, ENERGY] = 0.0
             is_hidden = True
     return is_hidden
@@ -238,7 +238,7 @@ def is_lost(
         firing: Row of the firing.
     """
     nearest_m, farthest_m, axis_m = _extent_m(receiver, hit_count, value, what, firing)
-    if farthest_m - min(nearest_m, axis_m) < min(signal.split_distance_m, _SHADOW_DEPTH_M):
+    if farthest_m - min(nearest_m, axis_m) < min(signal.split_distance_m, SHADOW_DEPTH_M):
         return False
     is_hidden = axis_m < farthest_m and hide_far_hits(receiver, seed, stream, index, hit_count, value, what, firing)
     if is_hidden and not _has_light(hit_count, value, firing):

@@ -1,11 +1,14 @@
 """Rays against the whole world, and the movers that a batch of rays can hit. The same source for the CPU and for CUDA."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel, stage_kernel
+from hilsim.compilation.lanes import WIDTH, greater_lanes, lesser_lanes, load_lanes, store_lanes
+from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.live_keys import live_pose
 from hilsim.world.geometry.rotations import conjugate, rotate
 from hilsim.world.geometry.tracks import keyed_pose
@@ -40,6 +43,28 @@ def _are_apart(cosine: float, sine: float, beside: float) -> bool:
     return not are_half_a_turn and beside < cosine * second_cosine - first_sine * sine - _COSINE_MARGIN
 
 
+@kernel
+def _bounds(places: npt.NDArray[Any]) -> tuple[Vector, Vector]:
+    """Least and largest x, y and z of ``float[n, 3]``, sixteen rows at a time."""
+    whole = places.shape[0] // WIDTH * WIDTH
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    if whole > 0:
+        rows, ends = places[:whole].reshape(-1, WIDTH), np.empty((6, WIDTH), places.dtype)
+        for row in range(3):
+            least = most = load_lanes(rows, row)  # every third row has the same axes in its lanes
+            for other in range(row + 3, rows.shape[0], 3):
+                least, most = lesser_lanes(load_lanes(rows, other), least), greater_lanes(load_lanes(rows, other), most)
+            store_lanes(ends, row, least)
+            store_lanes(ends, 3 + row, most)
+        for at in range(3 * WIDTH):
+            low[at % 3] = min(low[at % 3], ends[at // WIDTH, at % WIDTH])
+            high[at % 3] = max(high[at % 3], ends[3 + at // WIDTH, at % WIDTH])
+    for place in range(whole, places.shape[0]):
+        for axis in range(3):
+            low[axis], high[axis] = min(low[axis], places[place, axis]), max(high[axis], places[place, axis])
+    return (low[0], low[1], low[2]), (high[0], high[1], high[2])
+
+
 @stage_kernel
 def bound_movers(
     world: World,
@@ -67,30 +92,17 @@ def bound_movers(
     """
     first_ns = time_ns[begin]
     last_ns = time_ns[begin]
-    low_x = high_x = origin_m[begin, 0]
-    low_y = high_y = origin_m[begin, 1]
-    low_z = high_z = origin_m[begin, 2]
-    ahead_x = ahead_y = ahead_z = 0.0
     for ray in range(begin, end):
-        ahead_x += direction[ray, 0]
-        ahead_y += direction[ray, 1]
-        ahead_z += direction[ray, 2]
         first_ns = min(first_ns, time_ns[ray])
         last_ns = max(last_ns, time_ns[ray])
-        low_x = min(low_x, origin_m[ray, 0])
-        high_x = max(high_x, origin_m[ray, 0])
-        low_y = min(low_y, origin_m[ray, 1])
-        high_y = max(high_y, origin_m[ray, 1])
-        low_z = min(low_z, origin_m[ray, 2])
-        high_z = max(high_z, origin_m[ray, 2])
-    ahead = math.sqrt(ahead_x * ahead_x + ahead_y * ahead_y + ahead_z * ahead_z)
-    cosine = -ahead
-    if ahead > 0.0:
-        cosine = ahead
-        for ray in range(begin, end):
-            cosine = min(cosine, ahead_x * direction[ray, 0] + ahead_y * direction[ray, 1] + ahead_z * direction[ray, 2])
-        cosine /= ahead
-    cosine = max(-1.0, cosine - _COSINE_MARGIN)
+    (low_x, low_y, low_z), (high_x, high_y, high_z) = _bounds(origin_m[begin:end])
+    (least_x, least_y, least_z), (most_x, most_y, most_z) = _bounds(direction[begin:end])
+    ahead_x, ahead_y, ahead_z = 0.5 * (least_x + most_x), 0.5 * (least_y + most_y), 0.5 * (least_z + most_z)
+    squared = ahead_x * ahead_x + ahead_y * ahead_y + ahead_z * ahead_z
+    ahead, cosine = math.sqrt(squared), -1.0
+    if ahead > 0.0:  # the cone about the middle of a box that contains the ends of all directions, through the box's corners
+        apart = (most_x - ahead_x) ** 2 + (most_y - ahead_y) ** 2 + (most_z - ahead_z) ** 2
+        cosine = max(-1.0, (0.5 * (1.0 + squared - apart) - 2.0 * _COSINE_MARGIN) / ahead)
     middle_x, middle_y, middle_z = 0.5 * (low_x + high_x), 0.5 * (low_y + high_y), 0.5 * (low_z + high_z)
     apart_m = math.sqrt((high_x - middle_x) ** 2 + (high_y - middle_y) ** 2 + (high_z - middle_z) ** 2)
     middle_ns = first_ns + (last_ns - first_ns) // 2
@@ -240,9 +252,9 @@ def cast_span(  # noqa: C901, PLR0912, PLR0915 - one loop over rays: calls with 
             cx = spheres[candidate, 0] - ox
             cy = spheres[candidate, 1] - oy
             cz = spheres[candidate, 2] - oz
-            along = (cx * dx + cy * dy + cz * dz) / length
+            along = cx * dx + cy * dy + cz * dz
             apart = cx * cx + cy * cy + cz * cz - spheres[candidate, 3]
-            if apart > 0.0 and (along < 0.0 or apart > along * along * length):
+            if apart > 0.0 and (along < 0.0 or apart * length > along * along):
                 continue
             mover = movers[candidate]
             if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray

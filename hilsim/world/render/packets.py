@@ -20,11 +20,13 @@ from hilsim.compilation.lanes import (
     load_lanes,
     magnitudes,
     mask_of,
+    scatter,
     select,
     singles,
     spread,
     store_lanes,
 )
+from hilsim.world.geometry.frames import IDENTITY
 from hilsim.world.geometry.live_keys import live_pose
 from hilsim.world.geometry.rotations import conjugate, rotate
 from hilsim.world.geometry.tracks import keyed_pose
@@ -35,6 +37,8 @@ from hilsim.world.scene.tiles import LATTICE_PER_M
 from hilsim.world.scene.world import World
 
 _BOTTOM = constant(0)  # bottom of the stack
+_NEVER = constant(np.iinfo(np.int64).min)
+_ALL = constant((1 << WIDTH) - 1)  # all bits of a mask
 _LATTICE_M = 1.0 / LATTICE_PER_M
 NO_COSINE = np.empty(0)
 
@@ -62,7 +66,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
 
     Args:
         world: World to cast into.
-        order: ``int32[p, 16]``, rays of each packet, with similar directions; -1, and numbers beyond the rays, mean none. Each ray occurs once.
+        order: ``int32[p, 16]``, rays of each packet, with similar directions; -1, and numbers beyond the rays, mean none, but the first is one. Each ray occurs once.
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]``, unit vectors in the world.
         time_ns: ``int64[n]``, rig time.
@@ -84,15 +88,14 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
     movers = np.empty(key_first.shape[0], dtype=np.int32)
     placed = np.zeros((6, WIDTH), dtype=np.float64)
     placed[3] = 1.0
-    results = np.empty((1, WIDTH), dtype=np.float32)
-    winners = np.empty((2, WIDTH), dtype=np.int32)
+    numbers = np.empty((1, WIDTH), dtype=np.int32)
+    ranges, instances, triangles, cosines = range_m.reshape(-1, 1), instance.reshape(-1, 1), triangle.reshape(-1, 1), cosine.reshape(-1, 1)
     count = range_m.shape[0]
     has_cosine = cosine.shape[0] > 0
     mover_count = bound_movers(world, origin_m, direction, time_ns, _BOTTOM, count, max_range_m, spheres, movers)
     for packet in range(order.shape[0]):
-        rows = load_lanes(order, packet)
-        is_ray = (rows >= np.int32(0)) & (rows < np.int32(count))
-        rays = select(is_ray, rows, np.int32(0))
+        rays = load_lanes(order, packet)
+        rays = select((rays >= np.int32(0)) & (rays < np.int32(count)), rays, order[packet, 0])  # the first ray, once more
         fx, fy, fz = gather(origin_m, rays, 0), gather(origin_m, rays, 1), gather(origin_m, rays, 2)
         dx, dy, dz = gather(direction, rays, 0), gather(direction, rays, 1), gather(direction, rays, 2)
         wx, wy, wz = fx, fy, fz  # the ray in the hit geometry's frame, for the range in float64
@@ -100,7 +103,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         best = spread(np.float32(max_range_m))
         met, row = spread(np.int32(-1)), spread(np.int32(-1))
         if tile_root >= 0:
-            inside = np.int64(bits_of(is_ray))
+            inside = _ALL
             rx, ry, rz = singles(fx - tree_origin_m[0]), singles(fy - tree_origin_m[1]), singles(fz - tree_origin_m[2])
             ix, iy, iz = reciprocals(dx), reciprocals(dy), reciprocals(dz)
             side = sides_entered(ix, iy, iz)
@@ -138,37 +141,41 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
                 top -= 2
                 link, inside = np.int64(stack[top]), np.int64(stack[top + 1])
 
+        ux, uy, uz = doubles(dx), doubles(dy), doubles(dz)
+        length = ux * ux + uy * uy + uz * uz
         for candidate in range(mover_count):
-            ux, uy, uz = doubles(dx), doubles(dy), doubles(dz)
-            length = ux * ux + uy * uy + uz * uz
             cx, cy, cz = spheres[candidate, 0] - fx, spheres[candidate, 1] - fy, spheres[candidate, 2] - fz
-            along = (cx * ux + cy * uy + cz * uz) / length
+            along = cx * ux + cy * uy + cz * uz
             apart = cx * cx + cy * cy + cz * cz - spheres[candidate, 3]
-            near = bits_of(is_ray & ((apart <= 0.0) | ((along >= 0.0) & (apart <= along * along * length))))
+            near = bits_of((apart <= 0.0) | ((along >= 0.0) & (apart * length <= along * along)))
             if near == 0:
                 continue
             mover = movers[candidate]
             number = tile_count + mover
             geometry = instance_geometry[number]
-            left = near
+            left, posed_ns, turn = near, _NEVER, IDENTITY
+            px = py = pz = 0.0
+            store_lanes(numbers, 0, rays)
             while left != 0:
                 k = first_bit(left)
                 left &= left - 1
-                ray = order[packet, k]
-                if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray
-                    (px, py, pz), turn = live_pose(live, -1 - key_first[mover], time_ns[ray])
-                else:
-                    (px, py, pz), turn = keyed_pose(
-                        key_time_ns,
-                        key_position_m,
-                        key_arrival_mps,
-                        key_departure_mps,
-                        key_orientation,
-                        key_first[mover],
-                        key_count[mover],
-                        period_ns[mover],
-                        time_ns[ray],
-                    )
+                ray = numbers[0, k]
+                if time_ns[ray] != posed_ns:  # rays of one firing follow each other
+                    posed_ns = time_ns[ray]
+                    if key_first[mover] < 0:  # as in render.movers, whose arguments would be counted for each ray
+                        (px, py, pz), turn = live_pose(live, -1 - key_first[mover], time_ns[ray])
+                    else:
+                        (px, py, pz), turn = keyed_pose(
+                            key_time_ns,
+                            key_position_m,
+                            key_arrival_mps,
+                            key_departure_mps,
+                            key_orientation,
+                            key_first[mover],
+                            key_count[mover],
+                            period_ns[mover],
+                            time_ns[ray],
+                        )
                 body_from_world = conjugate(turn)
                 mx, my, mz = rotate(body_from_world, (origin_m[ray, 0] - px, origin_m[ray, 1] - py, origin_m[ray, 2] - pz))
                 ahead = (np.float64(direction[ray, 0]), np.float64(direction[ray, 1]), np.float64(direction[ray, 2]))
@@ -203,23 +210,13 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         hit = bits_of(row >= np.int32(0))
         distance = doubles(best)
         if hit != 0:
-            exact, cosines = planes_met(corners, greater_lanes(row, np.int32(0)), wx, wy, wz, vx, vy, vz)
+            exact, facing = planes_met(corners, greater_lanes(row, np.int32(0)), wx, wy, wz, vx, vy, vz)
             distance = select(magnitudes(exact - distance) < AGREEMENT_M, exact, distance)
             if has_cosine:
-                store_lanes(placed, 0, cosines)
-        store_lanes(results, 0, select(mask_of(hit), singles(distance), INFINITY))
-        store_lanes(winners, 0, met)
-        store_lanes(winners, 1, row)
-        left = bits_of(is_ray)
-        while left != 0:
-            k = first_bit(left)
-            left &= left - 1
-            ray = order[packet, k]
-            range_m[ray] = results[0, k]
-            instance[ray] = winners[0, k]
-            triangle[ray] = winners[1, k]
-            if has_cosine:
-                cosine[ray] = placed[0, k]
+                scatter(cosines, rays, 0, facing)
+        scatter(ranges, rays, 0, select(mask_of(hit), singles(distance), INFINITY))
+        scatter(instances, rays, 0, met)
+        scatter(triangles, rays, 0, row)
 
 
 def packets_of(order: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:

@@ -1,0 +1,112 @@
+"""Hits of firings whose rays all meet one opaque surface that stands still, sixteen channels at a time: most firings do.
+
+The formulas are those of ``emulator.hits`` and ``sensor.echoes.sole_echo``, operation by operation, so the results are bit-identical (tested).
+"""
+
+import math
+
+import numpy as np
+
+from hilsim.compilation.jit import constant, stage_kernel
+from hilsim.compilation.lanes import WIDTH, bits_of, doubles, gather, greater_lanes, lesser_lanes, load_lanes, scatter, select, spread, store_lanes
+from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.workspace import SOLE_ROWS, Workspace
+from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE
+from hilsim.sensor.signal.losses import SHADOW_DEPTH_M, has_losses
+from hilsim.world.geometry.rotations import rotate
+from hilsim.world.render.surfaces import returned_by_all, texture_noises
+from hilsim.world.scene.materials import Optic
+from hilsim.world.scene.world import World
+
+NEAREST_HIT_M = 0.01
+"""Shortest range whose square an energy is divided by."""
+_REFLECTIVITY, _RETRO, _GLOSS = constant(Optic.REFLECTIVITY), constant(Optic.RETRO), constant(Optic.GLOSS)
+_POROSITY, _TRANSMISSION, _MIRROR = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.MIRROR)
+_TEXTURE, _TEXTURE_SIZE, _FLAW = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE), constant(Optic.FLAW)
+_FIRING, _SURFACE, _OBJECT = 0, 1, 2
+_MOMENT, _TOTAL, _OF_RETRO = 0, 1, 2
+
+
+@stage_kernel
+def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> None:
+    """Write the hits of the firings whose rays all meet one such surface, and the sums of those that make one echo and lose nothing.
+
+    Args:
+        plan: The lidar.
+        world: World of the hits.
+        workspace: Its rays have been cast. Written: the hits of such firings, which are as many as they have rays, and ``sole``'s sums and settled firings.
+    """
+    rays, hits, sole, share = workspace.rays, workspace.hits, workspace.sole, plan.beam.share
+    channels, sequences, sub_rays = plan.firing_offset_ns.size, workspace.sequence.size, share.size
+    instance, triangle, origin_m, direction = rays.instance, rays.triangle, rays.origin_m, rays.direction
+    range_m, cosine, triangles = rays.range_m.reshape(-1, sub_rays), rays.cosine.reshape(-1, sub_rays), triangle.reshape(-1, sub_rays)
+    instances, hit_count = instance.reshape(-1, sub_rays), hits.hit_count
+    value, what, sums, bits = hits.value.reshape(hit_count.size, -1), hits.what.reshape(hit_count.size, -1), sole.sums, sole.bits
+    material, optics, owner, tile_count = world.material, world.optics, world.owner, world.tile_count
+    position_m, orientation = world.object_position_m, world.object_orientation
+    width_m, spread_ratio, signal = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread, plan.signal
+    extent_m = plan.response.merge_distance_m
+    if has_losses(signal, plan.beam.receiver):
+        extent_m = min(extent_m, signal.split_distance_m, SHADOW_DEPTH_M)
+    groups = workspace.noise.shape[1] // WIDTH
+    rows = np.zeros((3, WIDTH), np.int32)
+    for sequence in range(sequences):
+        for group in range(groups):
+            alike = 0
+            for lane in range(WIDTH):
+                channel = group * WIDTH + lane
+                firing = min(channel, channels - 1) * sequences + sequence
+                first = firing * sub_rays
+                row, of = triangle[first], instance[first]
+                rows[_FIRING, lane] = firing
+                if row < 0 or of >= tile_count or channel >= channels:
+                    continue
+                surface = material[row]
+                is_alike = optics[surface, _POROSITY] + optics[surface, _TRANSMISSION] + optics[surface, _MIRROR] + optics[surface, _FLAW] == 0.0
+                for ray in range(first + 1, first + sub_rays):
+                    other = triangle[ray]
+                    is_alike = is_alike and other >= 0 and instance[ray] == of and (other == row or material[other] == surface)
+                if is_alike:
+                    rows[_SURFACE, lane], rows[_OBJECT, lane] = surface, owner[row]
+                    hit_count[firing] = sub_rays
+                    alike |= 1 << lane
+            if alike == 0:
+                bits[sequence * groups + group, 0] = 0
+                continue
+            firings, surfaces, things = load_lanes(rows, _FIRING), load_lanes(rows, _SURFACE), load_lanes(rows, _OBJECT)
+            of_first, away_m = firings * np.int32(sub_rays), gather(range_m, firings, 0)
+            reflectivity, gloss = doubles(gather(optics, surfaces, _REFLECTIVITY)), doubles(gather(optics, surfaces, _GLOSS))
+            texture, of_retro = doubles(gather(optics, surfaces, _TEXTURE)), doubles(gather(optics, surfaces, _RETRO))
+            noise = spread(0.0)
+            if bits_of(texture > 0.0) & alike != 0:
+                x_m = gather(origin_m, of_first, 0) + doubles(away_m * gather(direction, of_first, 0)) - gather(position_m, things, 0)
+                y_m = gather(origin_m, of_first, 1) + doubles(away_m * gather(direction, of_first, 1)) - gather(position_m, things, 1)
+                z_m = gather(origin_m, of_first, 2) + doubles(away_m * gather(direction, of_first, 2)) - gather(position_m, things, 2)
+                qx, qy, qz = gather(orientation, things, 1), gather(orientation, things, 2), gather(orientation, things, 3)
+                x_m, y_m, z_m = rotate((0.0 - gather(orientation, things, 0), qx, qy, qz), (x_m, y_m, z_m))  # back: -q is the rotation of q
+                size_m = doubles(gather(optics, surfaces, _TEXTURE_SIZE))
+                noise = texture_noises(x_m, y_m, z_m, size_m, doubles(away_m) * spread_ratio + width_m)
+            of = gather(instances, firings, 0)
+            nearest_m, farthest_m = spread(math.inf), spread(-math.inf)
+            total, moment, retro = spread(0.0), spread(0.0), spread(0.0)
+            for ray in range(sub_rays):
+                hit_m, facing, energy = doubles(gather(range_m, firings, ray)), gather(cosine, firings, ray), spread(0.0)
+                if share[ray] > 0.0:
+                    far_m = greater_lanes(hit_m, NEAREST_HIT_M)
+                    energy = share[ray] * returned_by_all(reflectivity, gloss, facing, texture, noise) / (far_m * far_m)
+                at = 4 * ray
+                scatter(value, firings, at + RANGE, hit_m)
+                scatter(value, firings, at + ENERGY, energy)
+                scatter(value, firings, at + COSINE, facing)
+                scatter(value, firings, at + RETRO, of_retro)
+                scatter(what, firings, at + RAY, spread(np.int32(ray)))
+                scatter(what, firings, at + INSTANCE, of)
+                scatter(what, firings, at + TRIANGLE, gather(triangles, firings, ray))
+                scatter(what, firings, at + ECHO, select(energy > 0.0, np.int32(0), np.int32(-1)))
+                nearest_m, farthest_m = lesser_lanes(nearest_m, hit_m), greater_lanes(farthest_m, hit_m)
+                total, moment, retro = total + energy, moment + energy * hit_m, retro + energy * of_retro
+            row = (sequence * groups + group) * SOLE_ROWS
+            store_lanes(sums, row + _MOMENT, moment)
+            store_lanes(sums, row + _TOTAL, total)
+            store_lanes(sums, row + _OF_RETRO, retro)
+            bits[sequence * groups + group, 0] = alike & bits_of(total > 0.0) & bits_of(farthest_m - nearest_m < extent_m)
