@@ -11,7 +11,7 @@ from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.workspace import Rays
-from hilsim.sensor.clock import rig_from_device
+from hilsim.sensor.clock import remainder_of, rig_after, rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.sensor.optics.beam import Beam
@@ -57,8 +57,8 @@ def _aim(
 def _time(
     plan: LidarPlan,
     rays: Rays,
-    device_ns: int,
     start_ns: int,
+    remainder: int,
     first_channel: int,
     sequence: int,
     sequences: int,
@@ -69,7 +69,7 @@ def _time(
     sub_rays, offset_ns, ray_ns = plan.beam.share.size, plan.firing_offset_ns, rays.time_ns
     for lane in range(WIDTH):
         channel = min(first_channel + lane, offset_ns.size - 1)
-        time_ns = rig_from_device(plan.clock, device_ns + offset_ns[channel])
+        time_ns = rig_after(plan.clock, start_ns, remainder, offset_ns[channel])
         first = (channel * sequences + sequence) * sub_rays
         aim[_ELAPSED, lane] = time_ns - start_ns
         row[0, lane] = first
@@ -164,12 +164,13 @@ def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int
         (stop_x, stop_y, stop_z), stop_q = state_between(platform, keyframes, stop_ns)
         start_turns = stop_turns
         stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns)
+        remainder = remainder_of(device_ns, plan.clock.oscillator_ppb)
         travelled = stop_turns - start_turns
         travelled -= math.floor(travelled + 0.5)  # over the seam of a turn
         alike = start_q[0] * stop_q[0] + start_q[1] * stop_q[1] + start_q[2] * stop_q[2] + start_q[3] * stop_q[3]
         sign = 1.0 if alike >= 0.0 else -1.0
         for first_channel in range(0, channels, WIDTH):
-            _time(plan, rays, device_ns, start_ns, first_channel, sequence, sequences, aim, row)
+            _time(plan, rays, start_ns, remainder, first_channel, sequence, sequences, aim, row)
             table = first_channel // WIDTH * _BEAM_ROWS
             turns = load_lanes(beams, table + _TURNS) + load_lanes(beams, table + _PHASE) * travelled + start_turns
             sine, cosine, level, rise = _aim(plan.mirror, plan, device_ns, first_channel, turns, aim)

@@ -5,6 +5,7 @@ Device time is the oscillator's count in nanoseconds, 0 at the sensor's first fi
 parts per billion scales device time to rig time by integer division.
 """
 
+import math
 from typing import NamedTuple
 
 from hilsim.compilation.jit import kernel
@@ -78,12 +79,16 @@ def scaled_down(duration_ns: int, gain_ppb: int) -> int:
 
 
 @kernel
+def remainder_of(duration_ns: int, gain_ppb: int) -> int:
+    """Remainder of the division that ``scaled_down`` makes, from 0 to its divisor."""
+    divisor = WHOLE_PPB + gain_ppb
+    return (duration_ns % divisor * WHOLE_PPB) % divisor
+
+
+@kernel
 def lost_ns(duration_ns: int, gain_ppb: int) -> float:
     """Fraction of a nanosecond by which ``scaled_down`` is less than the exact quotient, 0 to less than 1."""
-    if gain_ppb == 0:
-        return 0.0
-    divisor = WHOLE_PPB + gain_ppb
-    return float((duration_ns % divisor * WHOLE_PPB) % divisor / divisor)
+    return float(remainder_of(duration_ns, gain_ppb) / (WHOLE_PPB + gain_ppb))
 
 
 @kernel
@@ -100,6 +105,20 @@ def scaled_up(duration_ns: int, gain_ppb: int) -> int:
 def rig_from_device(clock: DeviceClock, device_ns: int) -> int:
     """Rig time (ns) of a device time (ns)."""
     return clock.start_ns + scaled_down(device_ns, clock.oscillator_ppb)
+
+
+@kernel
+def rig_after(clock: DeviceClock, rig_ns: int, remainder: int, offset_ns: int) -> int:
+    """``rig_from_device`` of ``device_ns + offset_ns``, without its divisions of integers: for offsets of up to a second.
+
+    Args:
+        clock: The clock.
+        rig_ns: ``rig_from_device`` of ``device_ns``.
+        remainder: ``remainder_of`` ``device_ns`` and the clock's ``oscillator_ppb``.
+        offset_ns: Device time since then.
+    """
+    gain_ppb = clock.oscillator_ppb
+    return rig_ns + offset_ns + math.floor((remainder - offset_ns * gain_ppb) / (WHOLE_PPB + gain_ppb))
 
 
 @kernel
