@@ -11,7 +11,7 @@ from hilsim.assembly.backgrounds import SensorBackground, check_places, load_bac
 from hilsim.assembly.external_scene import NOTHING_MOVED, ObjectSlots, external_scene
 from hilsim.assembly.vehicle_changes import require_place
 from hilsim.config.platform_table import PlatformSpec
-from hilsim.config.rig import Rig
+from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout
@@ -306,6 +306,7 @@ def build_lidar(rig: Rig, number: int, scenery: Scenery, *, utc_epoch_ns: int, f
         overlay=scenery.overlays.get(number),
         heard=no_sentences(HEARD_ROWS) if sensor.time_input is not None and sensor.time_input.nmea else None,
         others=(*rig.lidars[:number], *rig.lidars[number + 1 :]) if sensor.interference else (),
+        may_change=takes_timed_changes(rig),
         data_flow=flows.data.flow,
         position_flow=flows.info.flow,
         data_framing=flow_framing(flows.data, sensor, setting) if frames else PAYLOAD_ONLY,

@@ -48,6 +48,7 @@ class EmulatedLidar:
             utc_epoch_ns=0,
             data_flow=_NOWHERE,
             position_flow=_NOWHERE,
+            may_change=False,
         )
         firings = math.ceil(period_ns / setting.family.sequence_ns)
         self._points = firings * setting.spec.laser_count * (2 if setting.setup.return_mode == "dual" else 1)

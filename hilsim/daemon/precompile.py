@@ -27,6 +27,7 @@ from hilsim.compilation.cache import is_writable, module_directory, module_is_co
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
+from hilsim.emulator.planning import build_lidar_plan, has_rare
 from hilsim.processes import end_with_parent
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.registry import OWN
@@ -52,8 +53,8 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     """Features of a rig that decide which kernels it needs; rigs with equal features share kernels. Kernels take any number of rays."""
     spec = rig.spec
     of_rovers = [lidar for lidar in rig.rover_lidars if lidar is not None]
-    needs = {_kernels_of(lidar.family) for lidar in rig.lidars}
-    needs |= {f"rover-{_kernels_of(lidar.family)}" for lidar in of_rovers}
+    needs = {_kernels_of(lidar.family) + ("-rare" if _has_rare(rig, number) else "") for number, lidar in enumerate(rig.lidars)}
+    needs |= {f"rover-{_kernels_of(lidar.family)}" + ("-rare" if has_rare(lidar) else "") for lidar in of_rovers}
     needs |= (
         {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.serial_devices else set()
     )
@@ -71,6 +72,12 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"rovers-change"} if can_change and any(rover.drive for rover in spec.rover) else set()
     needs |= {"record"} if spec.record.file or spec.sink else set()
     return tuple(sorted(needs))
+
+
+def _has_rare(rig: Rig, number: int) -> bool:
+    """Whether a sensor has, or may come to have, physics that most have none of (``emulator.plan.Rare``)."""
+    others = (*rig.lidars[:number], *rig.lidars[number + 1 :])
+    return takes_timed_changes(rig) or bool(rig.spec.scene.background) or has_rare(rig.lidars[number], others)
 
 
 def _kernels_of(family: LidarFamily[Any]) -> str:
@@ -259,14 +266,13 @@ class _SomeLidar(NamedTuple):
 
 def _some_lidar(rig: Rig) -> _SomeLidar:
     """The rig's first lidar on a platform that stands still."""
-    from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
     from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
     from hilsim.vehicle.platform import build_platform  # noqa: PLC0415
     from hilsim.world.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.world.geometry.tracks import fixed_track  # noqa: PLC0415
     from hilsim.world.scene.world import build_world  # noqa: PLC0415
 
-    plan = build_lidar_plan(rig.lidars[0], seed=0, utc_epoch_ns=0)
+    plan = build_lidar_plan(rig.lidars[0], seed=0, utc_epoch_ns=0, may_change=_has_rare(rig, 0))
     return _SomeLidar(
         plan=plan,
         platform=build_platform(fixed_track(Pose())),

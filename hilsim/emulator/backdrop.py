@@ -5,12 +5,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import kernel, stage_kernel
-from hilsim.emulator.overlay import Backdrop, Overlay, sample_image, sample_turning
-from hilsim.emulator.plan import LidarPlan
+from hilsim.compilation.jit import borrowing_kernel, constant, kernel
+from hilsim.emulator.overlay import Backdrop, Overlay, OverlayRule, sample_image, sample_turning
+from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.units import TURN_CDEG
+
+_SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
 @kernel
@@ -22,16 +24,19 @@ def _sample(mirror: Mirror | None, overlay: Overlay, channel: int, device_ns: in
     return sample_image(overlay, image_x, image_z)
 
 
-@stage_kernel
-def sample_background(plan: LidarPlan, sequence_index: npt.NDArray[np.int64], backdrop: Backdrop) -> None:
+@borrowing_kernel
+def sample_background(rare: Rare | None, plan: LidarPlan, sequence_index: npt.NDArray[np.int64], backdrop: Backdrop) -> None:
     """Write what the background shows to each firing of some sequences, by where the firing looks at its own time.
 
     Args:
+        rare: The plan's; without a background nothing is written.
         plan: The lidar.
         sequence_index: ``int64[s]``, rising indices of the firing sequences.
         backdrop: Written, ``[channel, sequence]`` flattened.
     """
-    overlay = plan.overlay
+    if rare is None or rare.overlay.rule == _SYNTHETIC_ONLY:
+        return
+    overlay = rare.overlay
     channels = plan.firing_offset_ns.size
     sequences, stop_turns = sequence_index.size, 0.0
     for sequence in range(sequences):

@@ -6,13 +6,12 @@ The stages are the same kernels that ``lidar.py`` calls one by one, so the bytes
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.backdrop import sample_background
 from hilsim.emulator.families.packets import encode, encode_info, sense
 from hilsim.emulator.firing import fire
 from hilsim.emulator.hits import collect
-from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import write_sequences_of
@@ -21,8 +20,6 @@ from hilsim.protocols.ethernet import Framing, write_headers
 from hilsim.vehicle.platform import Platform
 from hilsim.world.render.packets import cast_packets
 from hilsim.world.scene.world import World
-
-_SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
 @kernel
@@ -54,7 +51,7 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
             rays.triangle[:count],
             rays.cosine[:count],
         )
-        count = collect(plan, world, rays, count, workspace, beyond)
+        count = collect(plan.rare, plan, world, rays, count, workspace, beyond)
         if count == 0:
             break
         rays, beyond, spare = beyond, spare, beyond
@@ -65,8 +62,7 @@ def render_returns(plan: LidarPlan, platform: Platform, world: World, packet: in
     """Render the returns of data packet ``packet`` into ``workspace.returns``."""
     write_sequences_of(plan, packet, workspace.sequence)
     fire(plan, platform, workspace.sequence, workspace.rays)
-    if plan.overlay.rule != _SYNTHETIC_ONLY:
-        sample_background(plan, workspace.sequence, workspace.backdrop)
+    sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)
     trace(plan, world, workspace)
     respond(plan, workspace)
     sense(plan, world, workspace)

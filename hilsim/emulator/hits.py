@@ -6,7 +6,7 @@ import numpy as np
 
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.overlay import Backdrop, OverlayRule
-from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.emulator.sole_surfaces import NEAREST_HIT_M, meet_sole_surfaces
 from hilsim.emulator.workspace import Rays, Workspace
 from hilsim.rng import Purpose, uniform
@@ -126,10 +126,11 @@ def _onward(transmission: float, straight: float, mirror: float, porosity: float
 
 
 @stage_kernel
-def collect(plan: LidarPlan, world: World, rays: Rays, count: int, workspace: Workspace, beyond: Rays) -> int:  # noqa: C901, PLR0912, PLR0915 - one loop over rays: a call with arrays costs as much as the rest of a ray
+def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count: int, workspace: Workspace, beyond: Rays) -> int:  # noqa: C901, PLR0912, PLR0915 - one loop over rays: a call with arrays costs as much as the rest of a ray
     """Add what rays met to their firings' hits, and let light go on behind what is open or transparent.
 
     Args:
+        rare: The plan's.
         plan: The lidar.
         world: World of the hits.
         rays: Rays with a renderer's hits and their cosines.
@@ -151,7 +152,9 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, workspace: Wo
     room = value.shape[1]
     seed = plan.response.seed
     going_on = 0
-    rule = plan.overlay.rule
+    rule = _SYNTHETIC_ONLY
+    if rare is not None:
+        rule = rare.overlay.rule
     width_m, spread = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread
     # Of a firing's rays on one surface the first one, mostly the beam's axis, gives the texture of all, with the contrast that a spot as wide shows.
     noise, of_firing, of_surface, of_instance = 0.0, -1, -1, -1
@@ -165,7 +168,7 @@ def collect(plan: LidarPlan, world: World, rays: Rays, count: int, workspace: Wo
             ray += sub_rays - 1
             continue
         row = triangle[ray]
-        if rule != _SYNTHETIC_ONLY and _meets_background(rays, ray, rule, backdrop, hits):
+        if rare is not None and rule != _SYNTHETIC_ONLY and _meets_background(rays, ray, rule, backdrop, hits):
             continue
         if row < 0:
             continue

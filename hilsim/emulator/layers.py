@@ -27,7 +27,7 @@ def trace_with(cast: Callable[[RaySlice], None], plan: LidarPlan, world: World, 
     for _ in range(LAYERS):
         cast(_first_rays(plan, rays, count))
         find_cosines(world, rays, count)
-        count = int(collect(plan, world, rays, count, workspace, beyond))
+        count = int(collect(plan.rare, plan, world, rays, count, workspace, beyond))
         if count == 0:
             break
         rays, beyond = beyond, workspace.behind if beyond is workspace.ahead else workspace.ahead

@@ -15,7 +15,7 @@ from hilsim.emulator.families.packets import encode, sense
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram, render_data_packets, render_info_packet
 from hilsim.emulator.layers import trace_with
-from hilsim.emulator.overlay import Overlay, OverlayRule
+from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import HeardSentences, LidarPlan
 from hilsim.emulator.planning import build_lidar_plan, with_optics
 from hilsim.emulator.position import position_deadline_ns
@@ -50,6 +50,7 @@ class LidarEmulator:
         continues: Values that the plan takes over from the lidar before a change.
         later: Changed lidars that follow, by rig time.
         others: The other lidars on its platform, whose pulses reach it where its setup has ``interference``.
+        may_change: Whether others may follow that see weather, or through a dirty window, or report false alarms.
     """
 
     setting: LidarSetting
@@ -66,6 +67,7 @@ class LidarEmulator:
     continues: Continuation = AT_START
     later: "tuple[LaterLidar, ...]" = ()
     others: tuple[LidarSetting, ...] = ()
+    may_change: bool = True
 
     @cached_property
     def plan(self) -> LidarPlan:
@@ -77,16 +79,17 @@ class LidarEmulator:
             overlay=self.overlay,
             heard=self.heard,
             others=self.others,
+            may_change=self.may_change,
         )
         return self.continues.applied_to(plan)
 
     def with_plan_of(self, other: "LidarEmulator") -> "LidarEmulator":
         """This lidar, with the other's plan if the plans differ in weather and window at most, because building one takes milliseconds."""
-        made_of = ("seed", "utc_epoch_ns", "overlay", "heard", "others")
+        made_of = ("seed", "utc_epoch_ns", "overlay", "heard", "others", "may_change")
         if all(getattr(self, name) is getattr(other, name) or getattr(self, name) == getattr(other, name) for name in made_of):
             if self.setting == other.setting:
                 self.__dict__["plan"] = other.plan
-            elif self.setting.differs_in_optics_alone(other.setting):
+            elif self.may_change and self.setting.differs_in_optics_alone(other.setting):
                 self.__dict__["plan"] = with_optics(other.plan, self.setting)
         return self
 
@@ -220,9 +223,7 @@ class LidarEmulator:
         workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque)
         write_sequences_of(plan, first, workspace.sequence)
         fire(plan, self.platform, workspace.sequence, workspace.rays)
-        if plan.overlay.rule != OverlayRule.SYNTHETIC_ONLY:
-            sample_background(plan, workspace.sequence, workspace.backdrop)
-
+        sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)
         trace_with(lambda rays: renderer.cast_rays(world, *rays), plan, world, workspace)
         respond(plan, workspace)
         sense(plan, world, workspace)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import placed
+from hilsim.compilation.jit import by_reference, placed
 from hilsim.emulator.overlay import Overlay
 from hilsim.protocols.nmea import SENTENCE_CAPACITY
 from hilsim.sensor.clock import DeviceClock
@@ -95,6 +95,27 @@ class Gps(NamedTuple):
     sentence_delay_ns: int
 
 
+@by_reference
+class Rare(NamedTuple):
+    """Physics that most rigs have none of, so that their kernels are compiled without it.
+
+    Attributes:
+        weather: Extinction and false echoes.
+        window: Transmission of the sensor's window.
+        interference: Pulses of the rig's other sensors.
+        overlay: Captured background.
+        decimation: Rule that selects the firings to report.
+        is_decimated: Whether some firings are not reported.
+    """
+
+    weather: Weather
+    window: Window
+    interference: Interference
+    overlay: Overlay
+    decimation: Decimation
+    is_decimated: bool
+
+
 @placed
 class LidarPlan(NamedTuple):
     """Kernel-side lidar.
@@ -113,13 +134,8 @@ class LidarPlan(NamedTuple):
         baseline: ``uint8[c]``, reflectivity of a record without a return.
         bias_m: ``float64[c]``, each laser's constant range error.
         warm_up: Range error of all lasers while the unit warms up.
-        weather: Extinction and false echoes.
-        window: Transmission of the sensor's window.
-        false_alarms: Echoes caused by noise.
-        interference: Pulses of the rig's other sensors.
-        overlay: Captured background.
-        decimation: Rule that selects the firings to report.
-        is_decimated: Whether some firings are not reported.
+        false_alarms: Echoes caused by noise, and where the sun is.
+        rare: Physics that most rigs have none of; None: none, and no false alarms. A plan with it has kernels compiled for it.
         position: Schedule of position packets, or of a Cepton-style sensor's information packets.
         gps: GPS receiver.
         data_size: Bytes of a data packet's payload.
@@ -155,13 +171,8 @@ class LidarPlan(NamedTuple):
     baseline: npt.NDArray[np.uint8]
     bias_m: npt.NDArray[np.float64]
     warm_up: WarmUp
-    weather: Weather
-    window: Window
     false_alarms: FalseAlarms
-    interference: Interference
-    overlay: Overlay
-    decimation: Decimation
-    is_decimated: bool
+    rare: Rare | None
     position: PositionStream
     gps: Gps
     data_size: int

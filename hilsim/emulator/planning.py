@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.identity.unit import Unit, unit_of
 from hilsim.emulator.overlay import Overlay, no_overlay
-from hilsim.emulator.plan import BeamRow, Gps, HeardSentences, LidarPlan, no_sentences
+from hilsim.emulator.plan import BeamRow, Gps, HeardSentences, LidarPlan, Rare, no_sentences
 from hilsim.emulator.reception.interference import build_interference
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
@@ -21,15 +22,15 @@ from hilsim.sensor.head import no_head
 from hilsim.sensor.interference.pulses import no_interference
 from hilsim.sensor.optics.beam import build_beam
 from hilsim.sensor.optics.false_alarms import build_false_alarms
-from hilsim.sensor.optics.weather import Weather, build_weather
-from hilsim.sensor.optics.window import build_window
+from hilsim.sensor.optics.weather import Weather, WeatherSpec, build_weather
+from hilsim.sensor.optics.window import WindowSpec, build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
 from hilsim.sensor.setup import IDEAL
 from hilsim.sensor.signal.empty import with_own_empty_bytes
 from hilsim.sensor.signal.own_bytes import with_own_bytes
 from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers, noise_by_byte
-from hilsim.sensor.specs import PpsState, PulseWord
+from hilsim.sensor.specs import DecimationSpec, PpsState, PulseWord
 from hilsim.sensor.time_input import GpsSetting
 from hilsim.sensor.unit.encoder import no_encoder
 
@@ -46,6 +47,7 @@ def build_lidar_plan(
     overlay: Overlay | None = None,
     heard: HeardSentences | None = None,
     others: Sequence[LidarSetting] = (),
+    may_change: bool = True,
 ) -> LidarPlan:
     """Build the plan of a lidar.
 
@@ -56,13 +58,14 @@ def build_lidar_plan(
         overlay: Captured background that the lidar sees.
         heard: Sentences that its GPS input receives.
         others: The other lidars on its platform, whose pulses reach it where its setup has ``interference``.
+        may_change: Whether the lidar's plan may be followed by one with weather, a dirty window or false alarms.
 
     Raises:
         ConfigError: its family says of itself that it sends smaller packets.
     """
     unit = unit_of(setting, seed=seed)
     setting = replace(setting, spec=unit.spec, setup=unit.setup)
-    plan = _without_family(setting, unit, seed=seed, utc_epoch_ns=utc_epoch_ns, overlay=overlay or no_overlay())
+    plan = _without_family(setting, unit, seed=seed, utc_epoch_ns=utc_epoch_ns)
     plan = plan._replace(gps=build_gps(setting.setup.gps, heard, _pulse(setting)))
     plan = setting.family.complete(plan, seed=seed, stream=setting.stream, utc_epoch_ns=utc_epoch_ns)
     most = setting.family.largest_data_size
@@ -73,18 +76,43 @@ def build_lidar_plan(
     plan = plan._replace(
         elevation_deg=plan.elevation_deg + unit.elevation_error_deg, azimuth_offset_rad=plan.azimuth_offset_rad + np.radians(unit.azimuth_error_deg)
     )
-    if setting.setup.interference and others:
-        pulses = [(build_lidar_plan(other, seed=seed, utc_epoch_ns=utc_epoch_ns), other.spec.beam) for other in others]
-        plan = plan._replace(interference=build_interference(plan, setting.spec.beam, pulses))
+    if may_change or overlay is not None or has_rare(setting, others):
+        plan = plan._replace(rare=_rare(plan, setting, overlay, others, seed=seed, utc_epoch_ns=utc_epoch_ns))
     return plan._replace(beam_lanes=_beam_lanes(plan), ripple_lanes=_side_by_side(plan.lasers.ripple_m).reshape(-1, WIDTH))
 
 
 def with_optics(plan: LidarPlan, setting: LidarSetting) -> LidarPlan:
-    """The plan of a setting that differs from the one it was built of in its weather and its window alone."""
-    return plan._replace(weather=_weather(setting), window=build_window(setting.setup.window))
+    """The plan of a setting that differs from the one it was built of in its weather and its window alone, and may change."""
+    rare = cast("Rare", plan.rare)
+    return plan._replace(rare=rare._replace(weather=_weather(setting), window=build_window(setting.setup.window)))
 
 
-def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_ns: int, overlay: Overlay) -> LidarPlan:
+def has_rare(setting: LidarSetting, others: Sequence[LidarSetting] = ()) -> bool:
+    """Whether a setting has physics that most have none of."""
+    setup = setting.setup
+    alarm_rates = (setup.false_alarms.rate_per_firing, setup.false_alarms.sun.rate_per_firing, setup.spurious.rate)
+    is_clear = (setting.weather, setup.window, setup.decimation) == (WeatherSpec(), WindowSpec(), DecimationSpec())
+    return not is_clear or max(alarm_rates) > 0.0 or (setup.interference and bool(others))
+
+
+def _rare(plan: LidarPlan, setting: LidarSetting, overlay: Overlay | None, others: Sequence[LidarSetting], *, seed: int, utc_epoch_ns: int) -> Rare:
+    spec, setup = setting.spec, setting.setup
+    interference = no_interference()
+    if setup.interference and others:
+        pulses = [(build_lidar_plan(other, seed=seed, utc_epoch_ns=utc_epoch_ns), other.spec.beam) for other in others]
+        interference = build_interference(plan, spec.beam, pulses)
+    is_decimated = setup.decimation != DecimationSpec()
+    return Rare(
+        weather=_weather(setting),
+        window=build_window(setup.window),
+        interference=interference,
+        overlay=overlay or no_overlay(),
+        decimation=setting.family.decimation if is_decimated else no_decimation(spec.laser_count),
+        is_decimated=is_decimated,
+    )
+
+
+def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_ns: int) -> LidarPlan:
     """Build the part of a plan that all families share: no head or mirror, all beams along one axis from one origin, no packets. The family adds the rest."""
     spec, setup = setting.spec, setting.setup
     mount = setup.body_from_sensor
@@ -110,13 +138,8 @@ def _without_family(setting: LidarSetting, unit: Unit, *, seed: int, utc_epoch_n
         baseline=unit.baseline,
         bias_m=unit.bias_m,
         warm_up=unit.warm_up,
-        weather=_weather(setting),
-        window=build_window(setup.window),
         false_alarms=build_false_alarms(setup.false_alarms, setup.spurious),
-        interference=no_interference(),
-        overlay=overlay,
-        decimation=no_decimation(spec.laser_count),
-        is_decimated=False,
+        rare=None,
         position=build_periodic_stream(None, seed=seed, stream=setting.stream),
         gps=build_gps(None),
         data_size=0,

@@ -28,7 +28,7 @@ _MOMENT, _TOTAL, _OF_RETRO = 0, 1, 2
 
 
 @stage_kernel
-def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> None:
+def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0915 - one loop over firings
     """Write the hits of the firings whose rays all meet one such surface, and the sums of those that make one echo and lose nothing.
 
     Args:

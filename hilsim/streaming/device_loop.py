@@ -19,7 +19,6 @@ from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import frame_datagram
 from hilsim.emulator.layers import trace_with
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import data_deadline_ns, write_sequences_of
@@ -39,7 +38,6 @@ PACKETS_TOGETHER = 8
 """Largest number of packets cast at once: 10 ms of a VLP-16."""
 
 _UNCHANGED = constant(BASE)
-_SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 
 
 class LoopPlace(NamedTuple):
@@ -188,8 +186,7 @@ def _fire(plan: LidarPlan, platform: Platform, first: int, workspace: Workspace)
     """Make the rays of packets from ``first`` on, and find the captured background that they see."""
     write_sequences_of(plan, first, workspace.sequence)
     fire(plan, platform, workspace.sequence, workspace.rays)
-    if plan.overlay.rule != _SYNTHETIC_ONLY:
-        sample_background(plan, workspace.sequence, workspace.backdrop)
+    sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hilsim.emulator.plan import LidarPlan
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.sensor.clock import DeviceClock
+from hilsim.sensor.decimation import Decimation
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.response import calibrated_ratios
 from hilsim.sensor.setup import SensorSetup
@@ -188,6 +189,11 @@ class LidarFamily(ABC, Generic[SpecT]):
     def of_unit(self, spec: SpecT, setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> tuple[SpecT, SensorSetup]:  # noqa: ARG002 - of interest to some families
         """Model and setup with what one unit has of its own beside its clock and the errors of its lasers."""
         return spec, setup
+
+    @property
+    def decimation(self) -> Decimation:
+        """Rule that selects the firings to report; asked for where the setup has one."""
+        raise NotImplementedError
 
     @property
     def has_utc_source(self) -> bool:

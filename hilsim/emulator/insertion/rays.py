@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel
 from hilsim.compilation.lanes import WIDTH
-from hilsim.emulator.hits import FAINTEST_SHARE, NEAREST_HIT_M, STEP_M
+from hilsim.emulator.hits import FAINTEST_SHARE, STEP_M
 from hilsim.emulator.insertion.unit import MOST_FIRINGS, RecordedFirings, RecordedUnit
+from hilsim.emulator.sole_surfaces import NEAREST_HIT_M
 from hilsim.emulator.workspace import LAYERS, Rays, allocate_rays
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
 from hilsim.sensor.optics.beam import Beam

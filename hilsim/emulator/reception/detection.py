@@ -6,7 +6,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
-from hilsim.emulator.plan import BeamRow, LidarPlan
+from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
 from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace
@@ -91,21 +91,24 @@ def read_encoder(mirror: Mirror | None, plan: LidarPlan, sequence_index: npt.NDA
 
 
 @borrowing_kernel
-def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
+def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  # noqa: C901, PLR0912 - one loop over firings: a call with arrays costs as much as the rest of a firing
     """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
     hits, response, sequence_index = workspace.hits, plan.response, workspace.sequence
     sequences, first_stream = sequence_index.size, response.stream * CHANNELS_PER_STREAM
     hit_count, value, what, flaw, azimuth_cdeg = hits.hit_count, hits.value, hits.what, hits.flaw, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
     channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
-    is_weak, has_alarms, is_plain = takes_light(plan), has_false_alarms(plan.false_alarms), plan.overlay.rule == _SYNTHETIC_ONLY
-    signal, receiver, drop_out = plan.signal, plan.beam.receiver, plan.drop_out_ratio
-    has_pulses = plan.interference.sources.size > 0
+    is_weak = has_alarms = has_pulses = is_disturbed = is_alarm = False
+    is_plain, turns, signal, receiver, drop_out = True, (0.0, 0.0), plan.signal, plan.beam.receiver, plan.drop_out_ratio
+    if rare is not None:
+        is_weak, has_alarms, is_plain = takes_light(rare), has_false_alarms(plan.false_alarms), rare.overlay.rule == _SYNTHETIC_ONLY
+        has_pulses = rare.interference.sources.size > 0
     is_calm = is_plain and not is_weak and not has_alarms and not has_pulses
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
-        turns = turns_of_sequence(plan, index) if has_pulses else (0.0, 0.0)
+        if rare is not None and has_pulses:
+            turns = turns_of_sequence(plan, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
             row, summed = of_group * SOLE_ROWS, bits[of_group, _SETTLED] if is_calm else _NO_LANES
@@ -115,12 +118,13 @@ def _sum_up(plan: LidarPlan, workspace: Workspace) -> None:
                 firing, lane = channel * sequences + sequence, channel - group * WIDTH
                 found, blocked, moment, energy, retro, through = 0, _UNFLAGGED, 0.0, 0.0, 0.0, 1.0
                 is_summed = summed >> lane & 1 != 0
-                if is_weak:
-                    through = window_share(plan, azimuth_cdeg[sequence], channel, index)
-                    blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
-                    weaken(plan, hits, firing, through, channel, index)
-                is_disturbed = has_pulses and add_interference(plan, hits, firing, channel, index, through, turns)
-                is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
+                if rare is not None:
+                    if is_weak:
+                        through = window_share(rare, plan, azimuth_cdeg[sequence], channel, index)
+                        blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
+                        weaken(rare, plan, hits, firing, through, channel, index)
+                    is_disturbed = has_pulses and add_interference(rare.interference, plan, hits, firing, channel, index, through, turns)
+                    is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
                     is_flawed = flaw[firing] > 0.0 and not is_alarm
@@ -185,16 +189,16 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
             bits[of_group, _DIFFUSE] = among & ~undecided & ~bits_of(is_other)
 
 
-@inlined_kernel
-def _decimate(plan: LidarPlan, workspace: Workspace) -> None:
+@borrowing_kernel
+def _decimate(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:
     """Let a decimated sensor keep back the firings that it does not report."""
-    if not plan.is_decimated:
+    if rare is None or not rare.is_decimated:
         return
     returns, sequence_index = workspace.returns, workspace.sequence
     sequences, begin = sequence_index.size, 0
     for stop in range(1, sequences + 1):
         if stop == sequences or sequence_index[stop] != sequence_index[stop - 1] + 1:
-            reported_firings(plan.decimation, plan.head, sequence_index[begin], stop - begin, workspace.reported[:, begin:stop])
+            reported_firings(rare.decimation, plan.head, sequence_index[begin], stop - begin, workspace.reported[:, begin:stop])
             begin = stop
     withhold_firings(workspace.reported, plan.baseline, returns.distance, returns.reflectivity)
     for channel in range(workspace.reported.shape[0]):
@@ -275,7 +279,7 @@ def _empty_byte_of(
 
 
 @borrowing_kernel
-def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - one loop over firings: what it looks into is taken out of it once
+def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  # noqa: C901, PLR0915 - one loop over firings: what it looks into is taken out of it once
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
     sequences = sequence_index.size
@@ -288,7 +292,9 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     gain, empty_step, correction = plan.lasers.gain, plan.lasers.empty_step, plan.lasers.correction
     own_noise, own_bytes, range_gain = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain
     has_empty_bytes, empty_bytes = plan.lasers.has_empty_bytes, plan.lasers.empty_bytes
-    has_backdrop = plan.overlay.rule != _SYNTHETIC_ONLY and not takes_light(plan)
+    has_backdrop = False
+    if rare is not None:
+        has_backdrop = rare.overlay.rule != _SYNTHETIC_ONLY and not takes_light(rare)
     for sequence in range(sequences):
         warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
         for channel in range(baseline.size):
@@ -367,7 +373,7 @@ def respond(plan: LidarPlan, workspace: Workspace) -> None:
         workspace: ``sequence`` is given, ``hits`` are sorted and grouped, ``returns`` written.
     """
     read_encoder(plan.mirror, plan, workspace.sequence, workspace.returns.azimuth_cdeg)
-    _sum_up(plan, workspace)
+    _sum_up(plan.rare, plan, workspace)
     _judge(plan, workspace)
-    _report(plan, workspace)
-    _decimate(plan, workspace)
+    _report(plan.rare, plan, workspace)
+    _decimate(plan.rare, plan, workspace)

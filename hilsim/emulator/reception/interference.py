@@ -131,10 +131,22 @@ def _add(plan: LidarPlan, hits: Hits, firing: int, range_m: float, energy: float
 
 
 @kernel
-def _receive(plan: LidarPlan, hits: Hits, firing: int, count: int, own: Frame, number: int, other: Frame, delay_m: float, through: float) -> None:
+def _receive(
+    interference: Interference,
+    plan: LidarPlan,
+    hits: Hits,
+    firing: int,
+    count: int,
+    own: Frame,
+    number: int,
+    other: Frame,
+    delay_m: float,
+    through: float,
+) -> None:
     """Add what reaches a firing's receiver of one pulse.
 
     Args:
+        interference: Pulses of the others.
         plan: The receiving lidar.
         hits: Its hits.
         firing: Row of the firing.
@@ -145,7 +157,7 @@ def _receive(plan: LidarPlan, hits: Hits, firing: int, count: int, own: Frame, n
         delay_m: Delay of the pulse after the firing's own, as a distance of light.
         through: Share of light that the receiving sensor's window lets through, one way.
     """
-    interference, value, what = plan.interference, hits.value, hits.what
+    value, what = hits.value, hits.what
     widths, nearest_m, (_, (ax, ay, az), _, _), (_, (bx, by, bz), _, _) = source_widths(interference, number), np.inf, own, other
     lights_faces = ax * bx + ay * by + az * bz > 0.0  # what both meet from opposite sides is lit from behind
     for at in range(count):
@@ -166,10 +178,13 @@ def _receive(plan: LidarPlan, hits: Hits, firing: int, count: int, own: Frame, n
 
 
 @kernel
-def add_interference(plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int, through: float, turns: tuple[float, float]) -> bool:
+def add_interference(
+    interference: Interference, plan: LidarPlan, hits: Hits, firing: int, channel: int, index: int, through: float, turns: tuple[float, float]
+) -> bool:
     """Add to a firing's hits the light of the rig's other sensors; returns whether there was any.
 
     Args:
+        interference: Pulses of the others.
         plan: The receiving lidar.
         hits: Its hits, after weather and window.
         firing: Row of the firing.
@@ -178,7 +193,7 @@ def add_interference(plan: LidarPlan, hits: Hits, firing: int, channel: int, ind
         through: Share of light that the window lets through, one way.
         turns: The sequence's, from ``turns_of_sequence``.
     """
-    interference, count, farthest_m = plan.interference, hits.hit_count[firing], 0.0
+    count, farthest_m = hits.hit_count[firing], 0.0
     device_ns = index * plan.sequence_ns + plan.firing_offset_ns[channel]
     fired_ns, own = rig_from_device(plan.clock, device_ns), _own_frame(plan, channel, device_ns, turns)
     for at in range(count):
@@ -197,5 +212,5 @@ def add_interference(plan: LidarPlan, hits: Hits, firing: int, channel: int, ind
                 delay_ns = start_ns + scaled_down(other_ns, gain_ppb) - fired_ns
                 delay_ns += lost_ns(other_ns, gain_ppb) - lost_ns(device_ns, plan.clock.oscillator_ppb)
                 other = source_frame(interference, number, row, other_ns)
-                _receive(plan, hits, firing, count, own, number, other, _M_PER_NS * delay_ns, through)
+                _receive(interference, plan, hits, firing, count, own, number, other, _M_PER_NS * delay_ns, through)
     return bool(hits.hit_count[firing] > count)

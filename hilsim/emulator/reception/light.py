@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hilsim.compilation.jit import inlined_kernel, kernel
-from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.emulator.workspace import Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
 from hilsim.sensor.mirror import Mirror, image_point
@@ -30,10 +30,10 @@ def mark(hits: Hits, firing: int, at: int, ray: int) -> None:
 
 
 @kernel
-def weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: int, index: int) -> None:
+def weaken(rare: Rare, plan: LidarPlan, hits: Hits, firing: int, through: float, channel: int, index: int) -> None:
     """Take away what a firing's light loses on its way, and add the echoes of what it loses it to."""
     value, what = hits.value, hits.what
-    weather = plan.weather
+    weather = rare.weather
     count = hits.hit_count[firing]
     nearest_m = np.inf
     for at in range(count):
@@ -52,9 +52,9 @@ def weaken(plan: LidarPlan, hits: Hits, firing: int, through: float, channel: in
 
 
 @inlined_kernel
-def takes_light(plan: LidarPlan) -> bool:
+def takes_light(rare: Rare) -> bool:
     """Whether weather or the window takes light or adds echoes."""
-    weather, window = plan.weather, plan.window
+    weather, window = rare.weather, rare.window
     return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
 
 
@@ -70,10 +70,10 @@ def _looks_at(mirror: Mirror | None, plan: LidarPlan, reading_cdeg: int, channel
 
 
 @inlined_kernel
-def window_share(plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
+def window_share(rare: Rare, plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
     """Share of a firing's light that the window lets through, one way."""
     azimuth_cdeg, elevation_deg = _looks_at(plan.mirror, plan, reading_cdeg, channel, index)
-    return window_transmission(plan.window, azimuth_cdeg, elevation_deg)
+    return window_transmission(rare.window, azimuth_cdeg, elevation_deg)
 
 
 @kernel

@@ -18,13 +18,12 @@ from hilsim.families.velodyne.recognition import VELODYNE_DATA_STYLE, VELODYNE_P
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.families.velodyne.unit import of_unit
 from hilsim.sensor.clock import DeviceClock, stamp_us
-from hilsim.sensor.decimation import build_decimation
+from hilsim.sensor.decimation import Decimation, build_decimation
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.field_of_view import build_field_of_view
 from hilsim.sensor.head import Head, build_head, locked_to_pulse, mean_rate_rpm
 from hilsim.sensor.position_stream import build_position_stream
 from hilsim.sensor.setup import SensorSetup
-from hilsim.sensor.specs import DecimationSpec
 from hilsim.sensor.unit.draws import UnitDraws
 from hilsim.sensor.unit.encoder import build_encoder
 from hilsim.sensor.unit.spec import UnitSpec
@@ -145,6 +144,11 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
         true_s = (utc_epoch_ns + rig_ns) / 1e9 % _HOUR_S
         return float((shown_s - true_s + _HOUR_S / 2) % _HOUR_S - _HOUR_S / 2)
 
+    @property
+    def decimation(self) -> Decimation:
+        """As in the base class."""
+        return build_decimation(self.setup.decimation, self.spec)
+
     def complete(self, plan: LidarPlan, *, seed: int, stream: int, utc_epoch_ns: int) -> LidarPlan:  # noqa: ARG002 - of interest to other families
         """A head, channels at their elevations, and position packets."""
         spec, setup = self.spec, self.setup
@@ -164,8 +168,6 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
             head=head,
             encoder=encoder,
             field_of_view=build_field_of_view(setup.field_of_view_deg, head, encoder, block_sequences=block_sequences, sequence_ns=plan.sequence_ns),
-            decimation=build_decimation(setup.decimation, spec),
-            is_decimated=setup.decimation != DecimationSpec(),
             position=build_position_stream(spec.position, seed=seed, stream=stream),
             data_size=DATA_PACKET_SIZE,
             info_size=POSITION_PACKET_SIZE,

@@ -103,7 +103,7 @@ def cast_packets(  # noqa: C901, PLR0912, PLR0915 - one loop over packets: calls
         best = spread(np.float32(max_range_m))
         met, row = spread(np.int32(-1)), spread(np.int32(-1))
         if tile_root >= 0:
-            inside = _ALL
+            inside: int | np.int64 = _ALL
             rx, ry, rz = singles(fx - tree_origin_m[0]), singles(fy - tree_origin_m[1]), singles(fz - tree_origin_m[2])
             ix, iy, iz = reciprocals(dx), reciprocals(dy), reciprocals(dz)
             side = sides_entered(ix, iy, iz)

@@ -105,7 +105,7 @@ def test_a_sensor_behind_a_mirror_reaches_one_behind_a_mirror():
 def test_a_sensor_without_interference_ignores_the_others(vlp16):
     spec = level(vlp16)
     lidar = reached_by(still_lidar([WALL], spec), beside(spec, start_delay_us=0.1))
-    assert lidar.plan.interference.sources.size == 0
+    assert lidar.plan.rare.interference.sources.size == 0
     assert ahead(lidar) == [Return(20.0, 50)]
 
 

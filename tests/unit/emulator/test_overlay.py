@@ -318,4 +318,4 @@ def test_a_background_of_another_model_or_kind_or_without_anything_is_refused(up
 def test_a_sensor_without_a_background_is_synthetic_only(upright):
     assert no_overlay().rule == OverlayRule.SYNTHETIC_ONLY
     assert LidarSetting(name="a", stream=0, spec=upright).spec is upright
-    assert still_lidar([wall(5.0, GREY)], upright).plan.overlay.rule == OverlayRule.SYNTHETIC_ONLY
+    assert still_lidar([wall(5.0, GREY)], upright).plan.rare.overlay.rule == OverlayRule.SYNTHETIC_ONLY
