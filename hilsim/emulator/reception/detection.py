@@ -280,10 +280,11 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
     sequences = sequence_index.size
     hit_count, value, what, echoes, kept = hits.hit_count, hits.value, hits.what, workspace.echoes, workspace.kept
-    distance, reflectivity, flags, reported_echo, reported_m = returns.distance, returns.reflectivity, returns.flags, returns.echo, returns.range_m
+    distance, reflectivity, flags = returns.distance.reshape(-1), returns.reflectivity.reshape(-1), returns.flags.reshape(-1)
+    reported_echo, reported_m = returns.echo.reshape(-1), returns.range_m.reshape(-1)
     sums, marks, bits, noise = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits, workspace.noise
     baseline, bias_m, groups, byte_errors = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH, workspace.byte_noise
-    signal, corrected, reported_energy = plan.signal, returns.correction, returns.energy
+    signal, corrected, reported_energy = plan.signal, returns.correction.reshape(-1), returns.energy.reshape(-1)
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, empty_step, correction = plan.lasers.gain, plan.lasers.empty_step, plan.lasers.correction
     own_noise, own_bytes, range_gain = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain
@@ -317,11 +318,12 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                         count += 1
             missing = missing_side(signal, response.seed, stream, index) if is_pair and count == 1 else -1
             for return_number in range(choice.size):
+                at = (return_number * sequences + sequence) * baseline.size + channel
                 is_only = count == 1 and choice[return_number] <= _SOLE_TWICE
                 echo = int(kept[0]) if is_only else chosen_echo(echoes, kept, count, choice[return_number])
                 echo = -1 if return_number == missing else echo
-                reported_echo[return_number, sequence, channel] = echo
-                corrected[return_number, sequence, channel] = 0
+                reported_echo[at] = echo
+                corrected[at] = 0
                 if echo < 0:
                     is_lost_firing = marks[firing, _IS_LOST] != 0
                     byte = _empty_byte_of(
@@ -335,14 +337,14 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                         stream,
                         index,
                     )
-                    distance[return_number, sequence, channel] = 0
-                    reflectivity[return_number, sequence, channel] = byte
-                    flags[return_number, sequence, channel] = blocked
-                    reported_m[return_number, sequence, channel] = np.inf
-                    reported_energy[return_number, sequence, channel] = 0.0
+                    distance[at] = 0
+                    reflectivity[at] = byte
+                    flags[at] = blocked
+                    reported_m[at] = np.inf
+                    reported_energy[at] = 0.0
                     continue
-                reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
-                reported_energy[return_number, sequence, channel] = echoes[echo, ECHO_ENERGY]
+                reported_m[at] = echoes[echo, ECHO_RANGE]
+                reported_energy[at] = echoes[echo, ECHO_ENERGY]
                 if is_diffuse:
                     byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:
@@ -352,10 +354,10 @@ def _report(plan: LidarPlan, workspace: Workspace) -> None:  # noqa: PLR0915 - o
                     )
                 code = int(echoes[echo, ECHO_CODE])
                 shifted = shifted_code(signal, code, int(correction[channel, half]))
-                corrected[return_number, sequence, channel] = shifted - code
-                distance[return_number, sequence, channel] = shifted
-                reflectivity[return_number, sequence, channel] = byte
-                flags[return_number, sequence, channel] = blocked | marked
+                corrected[at] = shifted - code
+                distance[at] = shifted
+                reflectivity[at] = byte
+                flags[at] = blocked | marked
 
 
 @stage_kernel
