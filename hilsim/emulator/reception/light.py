@@ -9,7 +9,7 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
 from hilsim.sensor.mirror import Mirror, image_point
-from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, spurious_return
+from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
 from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import CHANNELS_PER_STREAM
@@ -56,6 +56,12 @@ def takes_light(plan: LidarPlan) -> bool:
     """Whether weather or the window takes light or adds echoes."""
     weather, window = plan.weather, plan.window
     return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
+
+
+@inlined_kernel
+def leaves_hits(plan: LidarPlan) -> bool:
+    """Whether firings have hits of surfaces alone, with all their light."""
+    return not takes_light(plan) and not has_false_alarms(plan.false_alarms) and plan.interference.sources.size == 0
 
 
 @kernel
