@@ -43,7 +43,7 @@ def run(plan, platform, world, workspace, packets, stages):
 def measure(lidar, world, packets):
     """Mean us a packet of each stage."""
     plan = lidar.plan
-    workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=world.is_opaque)
+    workspace = allocate_workspace(plan, plan.sequences_per_packet, is_opaque=world.is_opaque, keeps_hits=False)
     run(plan, lidar.platform, world, workspace, 10, len(STAGES))
     through = [0.0]
     for stages in range(1, len(STAGES) + 1):

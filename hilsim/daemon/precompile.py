@@ -277,7 +277,7 @@ def _some_lidar(rig: Rig) -> _SomeLidar:
         plan=plan,
         platform=build_platform(fixed_track(Pose())),
         world=build_world([]),
-        workspace=allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True),
+        workspace=allocate_workspace(plan, plan.sequences_per_packet, is_opaque=True, keeps_hits=False),
         datagram=np.zeros(plan.data_size, np.uint8),
     )
 

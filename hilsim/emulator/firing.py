@@ -21,6 +21,7 @@ from hilsim.world.geometry.rotations import multiply, rotate
 
 _SINE, _COSINE, _LEVEL, _RISE, _ELAPSED = 0, 1, 2, 3, 4
 _AIMS = 5
+_AXIS = constant(0)  # column of the ray in the middle of a beam
 _TURNS, _PHASE, _SINE_ELEVATION, _COSINE_ELEVATION = (
     constant(row) for row in (BeamRow.TURNS, BeamRow.PHASE, BeamRow.SINE_ELEVATION, BeamRow.COSINE_ELEVATION)
 )
@@ -65,15 +66,15 @@ def _time(
     aim: npt.NDArray[np.float64],
     row: npt.NDArray[np.int32],
 ) -> None:
-    """When the beams of sixteen channels leave, and which rows their rays have. What has no channel does the last one's work once more."""
+    """When the beams of sixteen channels leave, and the rows of their firings. What has no channel does the last one's work once more."""
     sub_rays, offset_ns, ray_ns = plan.beam.share.size, plan.firing_offset_ns, rays.time_ns
     for lane in range(WIDTH):
         channel = min(first_channel + lane, offset_ns.size - 1)
         time_ns = rig_after(plan.clock, start_ns, remainder, offset_ns[channel])
-        first = (channel * sequences + sequence) * sub_rays
+        firing = channel * sequences + sequence
         aim[_ELAPSED, lane] = time_ns - start_ns
-        row[0, lane] = first
-        for ray in range(first, first + sub_rays):
+        row[0, lane] = firing
+        for ray in range(firing * sub_rays, firing * sub_rays + sub_rays):
             ray_ns[ray] = time_ns
 
 
@@ -86,23 +87,24 @@ def _moved(
     return moved
 
 
-@borrowing_kernel
+@inlined_kernel
 def _put(
     origin_m: npt.NDArray[np.float64],
     direction: npt.NDArray[np.float32],
     rows: Numbers,
+    column: int,
     origin: tuple[Doubles, Doubles, Doubles],
     ahead: tuple[Doubles, Doubles, Doubles],
 ) -> None:
-    """Write sixteen rays."""
+    """Write a ray of each of sixteen firings, from ``column`` of their rows on."""
     ox, oy, oz = origin
     dx, dy, dz = ahead
-    scatter(origin_m, rows, 0, ox)
-    scatter(origin_m, rows, 1, oy)
-    scatter(origin_m, rows, 2, oz)
-    scatter(direction, rows, 0, singles(dx))
-    scatter(direction, rows, 1, singles(dy))
-    scatter(direction, rows, 2, singles(dz))
+    scatter(origin_m, rows, column, ox)
+    scatter(origin_m, rows, column + 1, oy)
+    scatter(origin_m, rows, column + 2, oz)
+    scatter(direction, rows, column, singles(dx))
+    scatter(direction, rows, column + 1, singles(dy))
+    scatter(direction, rows, column + 2, singles(dz))
 
 
 @inlined_kernel
@@ -128,11 +130,11 @@ def _put_around(
         turned_ahead = ((hx * u + vx * v + dx) * scale, (hy * u + vy * v + dy) * scale, (hz * u + vz * v + dz) * scale)
         u, v = offset_m[ray, 0], offset_m[ray, 1]
         moved = (hx * u + vx * v + ox, hy * u + vy * v + oy, hz * u + vz * v + oz)
-        _put(origin_m, direction, rows + np.int32(ray), moved, turned_ahead)
+        _put(origin_m, direction, rows, 3 * ray, moved, turned_ahead)
 
 
 @stage_kernel
-def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int64], rays: Rays) -> None:
+def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int64], rays: Rays) -> None:  # noqa: PLR0915 - one loop over firings
     """Write the ray of every firing, from the pose and the head's or mirror's angle at that firing's own time.
 
     The platform's pose and the head's angle (not the mirror's) are evaluated at the start and the end of each firing sequence and interpolated linearly in between:
@@ -145,7 +147,8 @@ def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int
         rays: Written: origins, directions and times.
     """
     channels, sub_rays = plan.firing_offset_ns.size, plan.beam.share.size
-    beams, origin_m, direction = plan.beam_lanes, rays.origin_m, rays.direction
+    beams = plan.beam_lanes
+    origin_m, direction = rays.origin_m.reshape(-1, 3 * sub_rays), rays.direction.reshape(-1, 3 * sub_rays)
     aim, row = np.zeros((_AIMS, WIDTH), np.float64), np.zeros((1, WIDTH), np.int32)
     sequences = sequence_index.size
     stop_ns, stop_turns = rig_from_device(plan.clock, sequence_index[0] * plan.sequence_ns), 0.0
@@ -190,7 +193,7 @@ def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int
             oz = share * (stop_z - start_z) + start_z + mz
             ox, oy, oz = _moved(plan.own, (ox, oy, oz), load_lanes(beams, table + _PHASE) * travelled + start_turns, turned)
             rows = load_lanes(row, 0)
-            _put(origin_m, direction, rows, (ox, oy, oz), (dx, dy, dz))
+            _put(origin_m, direction, rows, _AXIS, (ox, oy, oz), (dx, dy, dz))
             if sub_rays > 1:
                 across = rotate(turned, (cosine, 0.0 - sine, 0.0))
                 upwards = rotate(turned, (0.0 - rise * sine, 0.0 - rise * cosine, level))

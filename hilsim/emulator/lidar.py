@@ -148,7 +148,7 @@ class LidarEmulator:
                 raise ValueError("a lidar that changes must be rendered by the CPU kernels, got a renderer")
             self._render_segments(first, size, datagrams)
         elif renderer is None:
-            workspace = allocate_workspace(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque)
+            workspace = allocate_workspace(self.plan, self.plan.sequences_per_packet, is_opaque=self.world.is_opaque, keeps_hits=False)
             render_data_packets(self.plan, self.platform, self.world, self.data_framing, first, workspace, size, datagrams)
         else:
             self._render_by_stages(renderer, first, size, datagrams)
@@ -177,7 +177,7 @@ class LidarEmulator:
         workspaces: dict[tuple[int, int], Workspace] = {}
         for plan in (base.plan, *(later.lidar.plan for later in following)):
             shape = (plan.sequences_per_packet, plan.choice.size)
-            workspaces.setdefault(shape, allocate_workspace(plan, plan.sequences_per_packet, is_opaque=self.is_opaque))
+            workspaces.setdefault(shape, allocate_workspace(plan, plan.sequences_per_packet, is_opaque=self.is_opaque, keeps_hits=False))
         try:
             for begin_ns, lidar in following:
                 table.add(begin_ns, lidar.plan, lidar.world, workspaces[lidar.plan.sequences_per_packet, lidar.plan.choice.size])
@@ -220,7 +220,7 @@ class LidarEmulator:
         """
         plan, world = self.plan, self.world
         sequences = count * plan.sequences_per_packet
-        workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque)
+        workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque, keeps_hits=False)
         write_sequences_of(plan, first, workspace.sequence)
         fire(plan, self.platform, workspace.sequence, workspace.rays)
         sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)

@@ -8,8 +8,22 @@ import math
 import numpy as np
 
 from hilsim.compilation.jit import constant, stage_kernel
-from hilsim.compilation.lanes import WIDTH, bits_of, doubles, gather, greater_lanes, lesser_lanes, load_lanes, scatter, select, spread, store_lanes
+from hilsim.compilation.lanes import (
+    WIDTH,
+    bits_of,
+    doubles,
+    first_bit,
+    gather,
+    greater_lanes,
+    lesser_lanes,
+    load_lanes,
+    scatter,
+    select,
+    spread,
+    store_lanes,
+)
 from hilsim.emulator.plan import LidarPlan
+from hilsim.emulator.reception.light import leaves_hits
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE
 from hilsim.sensor.signal.losses import SHADOW_DEPTH_M, has_losses
@@ -24,11 +38,11 @@ _REFLECTIVITY, _RETRO, _GLOSS = constant(Optic.REFLECTIVITY), constant(Optic.RET
 _POROSITY, _TRANSMISSION, _MIRROR = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.MIRROR)
 _TEXTURE, _TEXTURE_SIZE, _FLAW = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE), constant(Optic.FLAW)
 _FIRING, _SURFACE, _OBJECT = 0, 1, 2
-_MOMENT, _TOTAL, _OF_RETRO = 0, 1, 2
+_MOMENT, _TOTAL, _OF_RETRO, _SHARE = 0, 1, 2, 4
 
 
 @stage_kernel
-def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0915 - one loop over firings
+def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: C901, PLR0912, PLR0915 - one loop over firings
     """Write the hits of the firings whose rays all meet one such surface, and the sums of those that make one echo and lose nothing.
 
     Args:
@@ -48,6 +62,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
     extent_m = plan.response.merge_distance_m
     if has_losses(signal, plan.beam.receiver):
         extent_m = min(extent_m, signal.split_distance_m, SHADOW_DEPTH_M)
+    is_whole = workspace.keeps_hits or not leaves_hits(plan.rare, plan)
     groups = workspace.noise.shape[1] // WIDTH
     rows = np.zeros((3, WIDTH), np.int32)
     for sequence in range(sequences):
@@ -68,7 +83,6 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                     is_alike = is_alike and other >= 0 and instance[ray] == of and (other == row or material[other] == surface)
                 if is_alike:
                     rows[_SURFACE, lane], rows[_OBJECT, lane] = surface, owner[row]
-                    hit_count[firing] = sub_rays
                     alike |= 1 << lane
             if alike == 0:
                 bits[sequence * groups + group, 0] = 0
@@ -88,25 +102,33 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                 noise = texture_noises(x_m, y_m, z_m, size_m, doubles(away_m) * spread_ratio + width_m)
             of = gather(instances, firings, 0)
             nearest_m, farthest_m = spread(math.inf), spread(-math.inf)
-            total, moment, retro = spread(0.0), spread(0.0), spread(0.0)
+            total, moment, retro, lambertian = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
             for ray in range(sub_rays):
                 hit_m, facing, energy = doubles(gather(range_m, firings, ray)), gather(cosine, firings, ray), spread(0.0)
                 if share[ray] > 0.0:
                     far_m = greater_lanes(hit_m, NEAREST_HIT_M)
                     energy = share[ray] * returned_by_all(reflectivity, gloss, facing, texture, noise) / (far_m * far_m)
-                at = 4 * ray
-                scatter(value, firings, at + RANGE, hit_m)
-                scatter(value, firings, at + ENERGY, energy)
-                scatter(value, firings, at + COSINE, facing)
-                scatter(value, firings, at + RETRO, of_retro)
-                scatter(what, firings, at + RAY, spread(np.int32(ray)))
-                scatter(what, firings, at + INSTANCE, of)
-                scatter(what, firings, at + TRIANGLE, gather(triangles, firings, ray))
-                scatter(what, firings, at + ECHO, select(energy > 0.0, np.int32(0), np.int32(-1)))
+                if is_whole:
+                    at = 4 * ray
+                    scatter(value, firings, at + RANGE, hit_m)
+                    scatter(value, firings, at + ENERGY, energy)
+                    scatter(value, firings, at + COSINE, facing)
+                    scatter(value, firings, at + RETRO, of_retro)
+                    scatter(what, firings, at + RAY, spread(np.int32(ray)))
+                    scatter(what, firings, at + INSTANCE, of)
+                    scatter(what, firings, at + TRIANGLE, gather(triangles, firings, ray))
+                    scatter(what, firings, at + ECHO, select(energy > 0.0, np.int32(0), np.int32(-1)))
                 nearest_m, farthest_m = lesser_lanes(nearest_m, hit_m), greater_lanes(farthest_m, hit_m)
                 total, moment, retro = total + energy, moment + energy * hit_m, retro + energy * of_retro
+                lambertian = lambertian + energy * hit_m * hit_m
             row = (sequence * groups + group) * SOLE_ROWS
             store_lanes(sums, row + _MOMENT, moment)
             store_lanes(sums, row + _TOTAL, total)
             store_lanes(sums, row + _OF_RETRO, retro)
-            bits[sequence * groups + group, 0] = alike & bits_of(total > 0.0) & bits_of(farthest_m - nearest_m < extent_m)
+            store_lanes(sums, row + _SHARE, lambertian)
+            settled = alike & bits_of(total > 0.0) & bits_of(farthest_m - nearest_m < extent_m)
+            bits[sequence * groups + group, 0] = settled
+            left = alike if is_whole else settled
+            while left != 0:
+                hit_count[rows[_FIRING, first_bit(left)]] = sub_rays
+                left &= left - 1

@@ -77,7 +77,9 @@ def render_ahead_on(
     def workspace_of(count: int) -> Workspace:
         """Workspace for so many packets."""
         if count not in workspaces:
-            workspaces[count] = allocate_workspace(plan, count * plan.sequences_per_packet, is_opaque=world.is_opaque)._replace(counts=state.emulated)
+            workspaces[count] = allocate_workspace(plan, count * plan.sequences_per_packet, is_opaque=world.is_opaque, keeps_hits=False)._replace(
+                counts=state.emulated
+            )
         return workspaces[count]
 
     part = workspace_of(1).returns

@@ -92,7 +92,7 @@ class RenderThread:
 
     def _workspace(self, plan: LidarPlan) -> Workspace:
         is_opaque = self.lidar.world.is_opaque and not self.can_change
-        return allocate_workspace(plan, plan.sequences_per_packet, is_opaque=is_opaque)._replace(counts=self.state.emulated)
+        return allocate_workspace(plan, plan.sequences_per_packet, is_opaque=is_opaque, keeps_hits=False)._replace(counts=self.state.emulated)
 
     def start(self, *, from_ns: int = 0) -> None:
         """Start rendering; returns when the thread's scheduling is in force.

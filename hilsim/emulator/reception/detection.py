@@ -8,7 +8,7 @@ from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
-from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
+from hilsim.emulator.reception.light import add_false_alarm, leaves_hits, takes_light, weaken, window_share
 from hilsim.emulator.workspace import SOLE_ROWS, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
@@ -45,7 +45,7 @@ from hilsim.sensor.response import (
     range_noise,
 )
 from hilsim.sensor.signal.empty import own_empty_byte
-from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, is_lost_at_flaw, loss_draws, missing_side
+from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, is_lost_at_flaw, lambertian_share, loss_draws, missing_side
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, ranged_percents, shifted_code
 from hilsim.sensor.signal.signal import RANGES, RANGES_PER_M, Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
@@ -56,6 +56,7 @@ _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
 _SOLE_TWICE = constant(EchoChoice.STRONGEST_BESIDE_LAST)
 """Choices up to this one report a sole echo, too, whichever return they are of."""
 _RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
+_SHARE = _BYTE  # until the byte is known
 _FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
 _BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
@@ -91,7 +92,7 @@ def read_encoder(mirror: Mirror | None, plan: LidarPlan, sequence_index: npt.NDA
 
 
 @borrowing_kernel
-def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  # noqa: C901, PLR0912 - one loop over firings: a call with arrays costs as much as the rest of a firing
+def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  # noqa: C901, PLR0912, PLR0915 - one loop over firings: a call with arrays costs as much as the rest of a firing
     """Add up what each firing met, after weather, window and false alarms, and mark the firings whose hits all make one echo."""
     hits, response, sequence_index = workspace.hits, plan.response, workspace.sequence
     sequences, first_stream = sequence_index.size, response.stream * CHANNELS_PER_STREAM
@@ -103,7 +104,7 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
     if rare is not None:
         is_weak, has_alarms, is_plain = takes_light(rare), has_false_alarms(plan.false_alarms), rare.overlay.rule == _SYNTHETIC_ONLY
         has_pulses = rare.interference.sources.size > 0
-    is_calm = is_plain and not is_weak and not has_alarms and not has_pulses
+    has_sums = is_plain and leaves_hits(rare, plan)
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
@@ -111,7 +112,7 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
             turns = turns_of_sequence(plan, index)
         for group in range(groups):
             of_group, among = sequence * groups + group, _NO_LANES
-            row, summed = of_group * SOLE_ROWS, bits[of_group, _SETTLED] if is_calm else _NO_LANES
+            row, summed = of_group * SOLE_ROWS, bits[of_group, _SETTLED] if has_sums else _NO_LANES
             if is_lossy:
                 store_lanes(sums, row + _CODE, loss_draws(response.seed, first_stream + group * WIDTH, index))
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
@@ -131,8 +132,9 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                     lost = is_flawed and is_lost_at_flaw(flaw[firing], response.seed, first_stream + channel, index, count, value, firing)
                     if is_lossy and not lost and not is_alarm and not is_disturbed:
                         draw, stream = sums[row + _CODE, lane], first_stream + channel
-                        # Few draws are below the largest ratio: what the others met is not summed up for it.
-                        lost = draw < signal.loss_ratio and is_dropped_out(drop_out, draw, count, value, firing)
+                        if draw < signal.loss_ratio:  # few draws are: what the others met is not summed up for it
+                            share = sums[row + _SHARE, lane] if is_summed else lambertian_share(count, value, firing)
+                            lost = is_dropped_out(drop_out, draw, share)
                         if not lost and not is_summed:
                             lost = is_lost(
                                 signal, receiver, response.merge_distance_m, draw, response.seed, stream, index, count, value, what, firing
@@ -284,17 +286,19 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
     sequences = sequence_index.size
     hit_count, value, what, echoes, kept = hits.hit_count, hits.value, hits.what, workspace.echoes, workspace.kept
-    distance, reflectivity, flags, reported_echo, reported_m = returns.distance, returns.reflectivity, returns.flags, returns.echo, returns.range_m
+    distance, reflectivity, flags = returns.distance.reshape(-1), returns.reflectivity.reshape(-1), returns.flags.reshape(-1)
+    reported_echo, reported_m = returns.echo.reshape(-1), returns.range_m.reshape(-1)
     sums, marks, bits, noise = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits, workspace.noise
     baseline, bias_m, groups, byte_errors = plan.baseline, plan.bias_m, noise.shape[1] // WIDTH, workspace.byte_noise
-    signal, corrected, reported_energy = plan.signal, returns.correction, returns.energy
+    signal, corrected, reported_energy = plan.signal, returns.correction.reshape(-1), returns.energy.reshape(-1)
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, empty_step, correction = plan.lasers.gain, plan.lasers.empty_step, plan.lasers.correction
     own_noise, own_bytes, range_gain = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain
     has_empty_bytes, empty_bytes = plan.lasers.has_empty_bytes, plan.lasers.empty_bytes
-    has_backdrop = False
+    is_plain, has_backdrop = True, False
     if rare is not None:
-        has_backdrop = rare.overlay.rule != _SYNTHETIC_ONLY and not takes_light(rare)
+        is_plain = rare.overlay.rule == _SYNTHETIC_ONLY
+        has_backdrop = not is_plain and not takes_light(rare)
     for sequence in range(sequences):
         warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
         for channel in range(baseline.size):
@@ -303,13 +307,15 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
             is_settled, is_diffuse = bits[of_group, _SETTLED] & bit != 0, False
             count, kept[0], index = 0, 0, sequence_index[sequence]
             stream = response.stream * CHANNELS_PER_STREAM + channel
-            if is_settled:
+            is_sole = marks[firing, _FOUND] == 1 and marks[firing, _IS_ALARM] == 0 and is_plain
+            if is_sole:
                 echoes[0, ECHO_RANGE], echoes[0, ECHO_CODE] = sums[row + _RANGE, lane], sums[row + _CODE, lane]
                 echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = sums[row + _ENERGY, lane], sums[row + _RETRO, lane]
+            if is_settled:
                 is_diffuse = bits[of_group, _DIFFUSE] & bit != 0
                 count = 1 if bits[of_group, _PASSING] & bit != 0 and sums[row + _CODE, lane] > 0.0 else 0
             elif marks[firing, _FOUND] > 0:
-                found = group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
+                found = 1 if is_sole else group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
                 recorded = _background_echo(hits, firing) if has_backdrop else -1
                 error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane] + warming_m
@@ -323,11 +329,12 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                         count += 1
             missing = missing_side(signal, response.seed, stream, index) if is_pair and count == 1 else -1
             for return_number in range(choice.size):
+                at = (return_number * sequences + sequence) * baseline.size + channel
                 is_only = count == 1 and choice[return_number] <= _SOLE_TWICE
                 echo = int(kept[0]) if is_only else chosen_echo(echoes, kept, count, choice[return_number])
                 echo = -1 if return_number == missing else echo
-                reported_echo[return_number, sequence, channel] = echo
-                corrected[return_number, sequence, channel] = 0
+                reported_echo[at] = echo
+                corrected[at] = 0
                 if echo < 0:
                     is_lost_firing = marks[firing, _IS_LOST] != 0
                     byte = _empty_byte_of(
@@ -341,14 +348,14 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                         stream,
                         index,
                     )
-                    distance[return_number, sequence, channel] = 0
-                    reflectivity[return_number, sequence, channel] = byte
-                    flags[return_number, sequence, channel] = blocked
-                    reported_m[return_number, sequence, channel] = np.inf
-                    reported_energy[return_number, sequence, channel] = 0.0
+                    distance[at] = 0
+                    reflectivity[at] = byte
+                    flags[at] = blocked
+                    reported_m[at] = np.inf
+                    reported_energy[at] = 0.0
                     continue
-                reported_m[return_number, sequence, channel] = echoes[echo, ECHO_RANGE]
-                reported_energy[return_number, sequence, channel] = echoes[echo, ECHO_ENERGY]
+                reported_m[at] = echoes[echo, ECHO_RANGE]
+                reported_energy[at] = echoes[echo, ECHO_ENERGY]
                 if is_diffuse:
                     byte, half, marked = int(sums[row + _BYTE, lane]), int(sums[row + _HALF, lane]), _UNFLAGGED
                 else:
@@ -358,10 +365,10 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                     )
                 code = int(echoes[echo, ECHO_CODE])
                 shifted = shifted_code(signal, code, int(correction[channel, half]))
-                corrected[return_number, sequence, channel] = shifted - code
-                distance[return_number, sequence, channel] = shifted
-                reflectivity[return_number, sequence, channel] = byte
-                flags[return_number, sequence, channel] = blocked | marked
+                corrected[at] = shifted - code
+                distance[at] = shifted
+                reflectivity[at] = byte
+                flags[at] = blocked | marked
 
 
 @stage_kernel

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from hilsim.compilation.jit import inlined_kernel, kernel
+from hilsim.compilation.jit import borrowing_kernel, inlined_kernel, kernel
 from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.emulator.workspace import Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
 from hilsim.sensor.mirror import Mirror, image_point
-from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, spurious_return
+from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
 from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import CHANNELS_PER_STREAM
@@ -56,6 +56,14 @@ def takes_light(rare: Rare) -> bool:
     """Whether weather or the window takes light or adds echoes."""
     weather, window = rare.weather, rare.window
     return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
+
+
+@borrowing_kernel
+def leaves_hits(rare: Rare | None, plan: LidarPlan) -> bool:
+    """Whether firings have hits of surfaces alone, with all their light."""
+    if rare is None:
+        return True
+    return not takes_light(rare) and not has_false_alarms(plan.false_alarms) and rare.interference.sources.size == 0
 
 
 @kernel

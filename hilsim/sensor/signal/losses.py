@@ -144,7 +144,16 @@ def loss_draws(seed: np.uint64, first_stream: int, index: int) -> Doubles:
 
 
 @borrowing_kernel
-def is_dropped_out(ratio: npt.NDArray[np.float64], draw: float, hit_count: int, value: npt.NDArray[np.float64], firing: int) -> bool:
+def lambertian_share(hit_count: int, value: npt.NDArray[np.float64], firing: int) -> float:
+    """Sum of the energies of a firing's hits times their squared ranges. Arguments as of ``is_lost``."""
+    share = 0.0
+    for at in range(hit_count):
+        share += value[firing, at, ENERGY] * value[firing, at, RANGE] * value[firing, at, RANGE]
+    return share
+
+
+@borrowing_kernel
+def is_dropped_out(ratio: npt.NDArray[np.float64], draw: float, share: float) -> bool:
     """Whether a firing with hits returns nothing at random, by the reflectivity byte that it would report.
 
     The byte is that of all hits together, without the laser's gain and noise. Of a split beam it lies between both surfaces', in proportion to their shares.
@@ -152,13 +161,8 @@ def is_dropped_out(ratio: npt.NDArray[np.float64], draw: float, hit_count: int, 
     Args:
         ratio: ``float64[256]``, share of firings that are lost, by byte.
         draw: The firing's number of ``loss_draws``.
-        hit_count: Number of hits.
-        value: ``Hits.value``.
-        firing: Row of the firing.
+        share: The firing's ``lambertian_share``.
     """
-    share = 0.0
-    for at in range(hit_count):
-        share += value[firing, at, ENERGY] * value[firing, at, RANGE] * value[firing, at, RANGE]
     byte = math.floor(min(_WHITE * share, float(_BYTE_MAX)) + 0.5)
     return bool(draw < ratio[min(byte, _BYTE_MAX)])
 
