@@ -53,9 +53,8 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
     rays, hits, sole, share = workspace.rays, workspace.hits, workspace.sole, plan.beam.share
     channels, sequences, sub_rays = plan.firing_offset_ns.size, workspace.sequence.size, share.size
     instance, triangle, origin_m, direction = rays.instance, rays.triangle, rays.origin_m, rays.direction
-    range_m, cosine, triangles = rays.range_m.reshape(-1, sub_rays), rays.cosine.reshape(-1, sub_rays), triangle.reshape(-1, sub_rays)
-    instances, hit_count = instance.reshape(-1, sub_rays), hits.hit_count
-    value, what, sums, bits = hits.value.reshape(hit_count.size, -1), hits.what.reshape(hit_count.size, -1), sole.sums, sole.bits
+    range_m, cosine = rays.range_m.reshape(-1, sub_rays), rays.cosine.reshape(-1, sub_rays)
+    hit_count, value, what, sums, bits = hits.hit_count, hits.value, hits.what, sole.sums, sole.bits
     material, optics, owner, tile_count = world.material, world.optics, world.owner, world.tile_count
     position_m, orientation = world.object_position_m, world.object_orientation
     width_m, spread_ratio, signal = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread, plan.signal
@@ -64,7 +63,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
         extent_m = min(extent_m, signal.split_distance_m, SHADOW_DEPTH_M)
     is_whole = workspace.keeps_hits or not leaves_hits(plan.rare, plan)
     groups = workspace.noise.shape[1] // WIDTH
-    rows = np.zeros((3, WIDTH), np.int32)
+    rows, energies = np.zeros((3, WIDTH), np.int32), np.empty((sub_rays, WIDTH), np.float64)
     for sequence in range(sequences):
         for group in range(groups):
             alike = 0
@@ -100,7 +99,6 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                 x_m, y_m, z_m = rotate((0.0 - gather(orientation, things, 0), qx, qy, qz), (x_m, y_m, z_m))  # back: -q is the rotation of q
                 size_m = doubles(gather(optics, surfaces, _TEXTURE_SIZE))
                 noise = texture_noises(x_m, y_m, z_m, size_m, doubles(away_m) * spread_ratio + width_m)
-            of = gather(instances, firings, 0)
             nearest_m, farthest_m = spread(math.inf), spread(-math.inf)
             total, moment, retro, lambertian = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
             for ray in range(sub_rays):
@@ -108,16 +106,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                 if share[ray] > 0.0:
                     far_m = greater_lanes(hit_m, NEAREST_HIT_M)
                     energy = share[ray] * returned_by_all(reflectivity, gloss, facing, texture, noise) / (far_m * far_m)
-                if is_whole:
-                    at = 4 * ray
-                    scatter(value, firings, at + RANGE, hit_m)
-                    scatter(value, firings, at + ENERGY, energy)
-                    scatter(value, firings, at + COSINE, facing)
-                    scatter(value, firings, at + RETRO, of_retro)
-                    scatter(what, firings, at + RAY, spread(np.int32(ray)))
-                    scatter(what, firings, at + INSTANCE, of)
-                    scatter(what, firings, at + TRIANGLE, gather(triangles, firings, ray))
-                    scatter(what, firings, at + ECHO, select(energy > 0.0, np.int32(0), np.int32(-1)))
+                store_lanes(energies, ray, energy)
                 nearest_m, farthest_m = lesser_lanes(nearest_m, hit_m), greater_lanes(farthest_m, hit_m)
                 total, moment, retro = total + energy, moment + energy * hit_m, retro + energy * of_retro
                 lambertian = lambertian + energy * hit_m * hit_m
@@ -128,7 +117,21 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
             store_lanes(sums, row + _SHARE, lambertian)
             settled = alike & bits_of(total > 0.0) & bits_of(farthest_m - nearest_m < extent_m)
             bits[sequence * groups + group, 0] = settled
-            left = alike if is_whole else settled
+            left = alike
             while left != 0:
-                hit_count[rows[_FIRING, first_bit(left)]] = sub_rays
+                lane = first_bit(left)
                 left &= left - 1
+                firing, surface = rows[_FIRING, lane], rows[_SURFACE, lane]
+                hit_count[firing] = sub_rays
+                if settled >> lane & 1 != 0 and not is_whole:
+                    continue
+                for at in range(sub_rays):
+                    ray = firing * sub_rays + at
+                    value[firing, at, RANGE] = range_m[firing, at]
+                    value[firing, at, ENERGY] = energies[at, lane]
+                    value[firing, at, COSINE] = cosine[firing, at]
+                    value[firing, at, RETRO] = optics[surface, _RETRO]
+                    what[firing, at, RAY] = at
+                    what[firing, at, INSTANCE] = instance[ray]
+                    what[firing, at, TRIANGLE] = triangle[ray]
+                    what[firing, at, ECHO] = 0 if energies[at, lane] > 0.0 else -1
