@@ -220,7 +220,7 @@ class LidarEmulator:
         """
         plan, world = self.plan, self.world
         sequences = count * plan.sequences_per_packet
-        workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque, keeps_hits=False)
+        workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque)
         write_sequences_of(plan, first, workspace.sequence)
         fire(plan, self.platform, workspace.sequence, workspace.rays)
         sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)

@@ -17,8 +17,6 @@ from hilsim.compilation.lanes import (
     greater_lanes,
     lesser_lanes,
     load_lanes,
-    scatter,
-    select,
     spread,
     store_lanes,
 )

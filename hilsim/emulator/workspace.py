@@ -215,7 +215,7 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool, keep
         behind=allocate_rays(1 if is_opaque else BRANCHES * rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
-        keeps_hits=keeps_hits,
+        keeps_hits=keeps_hits or plan.own.reads_hits,
         noise=np.zeros((sequences, WIDTH * groups)),
         byte_noise=np.zeros((sequences, WIDTH * groups)),
         sole=SoleEchoes(

@@ -84,8 +84,11 @@ def family_kernels(
     returns_order: Callable[..., int] = _by_columns,
     move_origins: Callable[..., Any] = _stay,
 ) -> Callable[[T], T]:
-    """Decorator of the class of a family's ``LidarPlan.own``, a named tuple; the kernels are those of the table above."""
-    return with_kernels(
+    """Decorator of the class of a family's ``LidarPlan.own``, a named tuple; the kernels are those of the table above.
+
+    The class gets ``reads_hits``: whether ``sense`` needs the hits of each firing, and not only what was detected.
+    """
+    kernels = with_kernels(
         encode=encode,
         encode_info=encode_info,
         sense=sense,
@@ -96,3 +99,9 @@ def family_kernels(
         returns_order=returns_order,
         move_origins=move_origins,
     )
+
+    def decorate(cls: T) -> T:
+        cls.reads_hits = sense is not _sense_nothing  # type: ignore[attr-defined]
+        return kernels(cls)
+
+    return decorate

@@ -200,7 +200,7 @@ ratios_of = cache(drop_out_ratios)
 
 def is_lost(spec, hits, index):
     draw = uniform(SEED, 1, index, Purpose.SIGNAL_LOSS)
-    if losses.is_dropped_out(ratios_of(spec), draw, hits.hit_count[0], hits.value, 0):
+    if losses.is_dropped_out(ratios_of(spec), draw, losses.lambertian_share(hits.hit_count[0], hits.value, 0)):
         return True
     return losses.is_lost(signal(spec), -1, 1.2, draw, SEED, 1, index, hits.hit_count[0], hits.value, hits.what, 0)
 
