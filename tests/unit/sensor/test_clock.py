@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.sensor.clock import build_device_clock, counter_us, device_from_rig, rig_from_device, scaled_down, scaled_up, stamp_us, utc_lead_us
+from hilsim.sensor.clock import (
+    build_device_clock,
+    counter_us,
+    device_from_rig,
+    remainder_of,
+    rig_after,
+    rig_from_device,
+    scaled_down,
+    scaled_up,
+    stamp_us,
+    utc_lead_us,
+)
 from hilsim.sensor.specs import ClockSetting
 
 PACKET_NS = 24 * 55_296
@@ -33,6 +44,13 @@ def test_scaling_is_the_exact_floor_for_a_century(duration_ns, gain_ppb):
 def test_device_and_rig_time_are_each_others_inverse_within_a_nanosecond(device_ns, ppm, start_ns):
     clock = free(oscillator_ppm=ppm, start_ns=start_ns)
     assert abs(device_from_rig(clock, rig_from_device(clock, device_ns)) - device_ns) <= 1
+
+
+@given(st.integers(0, 3 * 10**18), st.integers(0, 10**9), st.integers(-1000, 1000).map(float) | st.floats(-1000, 1000), st.integers(0, 10**9))
+def test_rig_time_of_an_offset_is_that_of_the_device_time_with_it(device_ns, offset_ns, ppm, start_ns):
+    clock = free(oscillator_ppm=ppm, start_ns=start_ns)
+    remainder = remainder_of(device_ns, clock.oscillator_ppb)
+    assert rig_after(clock, rig_from_device(clock, device_ns), remainder, offset_ns) == rig_from_device(clock, device_ns + offset_ns)
 
 
 def test_stamps_step_by_1327_or_1328_in_the_shares_of_real_units():
