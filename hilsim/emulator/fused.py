@@ -60,7 +60,7 @@ def trace(plan: LidarPlan, world: World, workspace: Workspace) -> None:
 @stage_kernel
 def render_returns(plan: LidarPlan, platform: Platform, world: World, packet: int, workspace: Workspace) -> None:
     """Render the returns of data packet ``packet`` into ``workspace.returns``."""
-    write_sequences_of(plan, packet, workspace.sequence)
+    write_sequences_of(plan.field_of_view, plan, packet, workspace.sequence)
     fire(plan, platform, workspace.sequence, workspace.rays)
     sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)
     trace(plan, world, workspace)

@@ -221,7 +221,7 @@ class LidarEmulator:
         plan, world = self.plan, self.world
         sequences = count * plan.sequences_per_packet
         workspace = allocate_workspace(plan, sequences, is_opaque=world.is_opaque)
-        write_sequences_of(plan, first, workspace.sequence)
+        write_sequences_of(plan.field_of_view, plan, first, workspace.sequence)
         fire(plan, self.platform, workspace.sequence, workspace.rays)
         sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)
         trace_with(lambda rays: renderer.cast_rays(world, *rays), plan, world, workspace)

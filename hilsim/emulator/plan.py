@@ -151,7 +151,7 @@ class LidarPlan(NamedTuple):
         sequences_per_packet: Number of firing sequences in a data packet.
         origin_packet: Data packet that begins with ``origin_sequence``; other than 0 after what a packet holds has changed.
         origin_sequence: Index of the first firing sequence of that packet.
-        field_of_view: Blocks that are produced.
+        field_of_view: Blocks that are produced; None in a plan without ``rare``, which leaves nothing out.
         choice: ``int64[r]``, ``EchoChoice`` of each return of a firing, in the packet's order.
         mount_orientation: ``float64[4]``, rotation from the sensor to the body frame.
         data_latency_ns: Time from the end of the last firing sequence to the wire.
@@ -187,7 +187,7 @@ class LidarPlan(NamedTuple):
     sequences_per_packet: int
     origin_packet: int
     origin_sequence: int
-    field_of_view: FieldOfView
+    field_of_view: FieldOfView | None
     choice: npt.NDArray[np.int64]
     mount_orientation: npt.NDArray[np.float64]
     data_latency_ns: int

@@ -26,7 +26,7 @@ from hilsim.sensor.optics.weather import Weather, WeatherSpec, build_weather
 from hilsim.sensor.optics.window import WindowSpec, build_window
 from hilsim.sensor.position_stream import build_periodic_stream
 from hilsim.sensor.response import build_response
-from hilsim.sensor.setup import IDEAL
+from hilsim.sensor.setup import IDEAL, SensorSetup
 from hilsim.sensor.signal.empty import with_own_empty_bytes
 from hilsim.sensor.signal.own_bytes import with_own_bytes
 from hilsim.sensor.signal.signal import LaserSignals, Signal, build_signal, drawn_lasers, drop_out_ratios, ideal_lasers, noise_by_byte
@@ -78,6 +78,8 @@ def build_lidar_plan(
     )
     if may_change or overlay is not None or has_rare(setting, others):
         plan = plan._replace(rare=_rare(plan, setting, overlay, others, seed=seed, utc_epoch_ns=utc_epoch_ns))
+    else:
+        plan = plan._replace(field_of_view=None)
     return plan._replace(beam_lanes=_beam_lanes(plan), ripple_lanes=_side_by_side(plan.lasers.ripple_m).reshape(-1, WIDTH))
 
 
@@ -92,6 +94,7 @@ def has_rare(setting: LidarSetting, others: Sequence[LidarSetting] = ()) -> bool
     setup = setting.setup
     alarm_rates = (setup.false_alarms.rate_per_firing, setup.false_alarms.sun.rate_per_firing, setup.spurious.rate)
     is_clear = (setting.weather, setup.window, setup.decimation) == (WeatherSpec(), WindowSpec(), DecimationSpec())
+    is_clear = is_clear and setup.field_of_view_deg == SensorSetup().field_of_view_deg
     return not is_clear or max(alarm_rates) > 0.0 or (setup.interference and bool(others))
 
 

@@ -8,34 +8,34 @@ import numpy.typing as npt
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.sensor.clock import device_from_rig, rig_from_device
-from hilsim.sensor.field_of_view import produced_before, produced_block, write_sequences
+from hilsim.sensor.field_of_view import FieldOfView, produced_before, produced_block, write_sequences
 
 
 @kernel
-def _first_block(plan: LidarPlan, packet: int) -> int:
+def _first_block(view: FieldOfView, plan: LidarPlan, packet: int) -> int:
     """Number of blocks that are produced from the origin of a limited field of view until a packet begins."""
-    return (packet - plan.origin_packet) * (plan.sequences_per_packet // plan.field_of_view.block_sequences)
+    return (packet - plan.origin_packet) * (plan.sequences_per_packet // view.block_sequences)
 
 
 @kernel
-def _is_filled(plan: LidarPlan, packet: int) -> bool:
+def _is_filled(view: FieldOfView, plan: LidarPlan, packet: int) -> bool:
     """Whether a packet consists of what a limited field of view lets through; no packet before the origin is ever sent."""
-    return plan.field_of_view.is_limited and packet >= plan.origin_packet
+    return view.is_limited and packet >= plan.origin_packet
 
 
 @stage_kernel
-def _first_produced(plan: LidarPlan, packet: int) -> int:
-    return produced_block(plan.field_of_view, plan.head, _first_block(plan, packet)) * plan.field_of_view.block_sequences
+def _first_produced(view: FieldOfView, plan: LidarPlan, packet: int) -> int:
+    return produced_block(view, plan.head, _first_block(view, plan, packet)) * view.block_sequences
 
 
 @stage_kernel
-def _stop_produced(plan: LidarPlan, packet: int) -> int:
-    return (produced_block(plan.field_of_view, plan.head, _first_block(plan, packet + 1) - 1) + 1) * plan.field_of_view.block_sequences
+def _stop_produced(view: FieldOfView, plan: LidarPlan, packet: int) -> int:
+    return (produced_block(view, plan.head, _first_block(view, plan, packet + 1) - 1) + 1) * view.block_sequences
 
 
 @stage_kernel
-def _write_produced(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64]) -> None:
-    write_sequences(plan.field_of_view, plan.head, _first_block(plan, packet), sequence)
+def _write_produced(view: FieldOfView, plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64]) -> None:
+    write_sequences(view, plan.head, _first_block(view, plan, packet), sequence)
 
 
 @kernel
@@ -56,10 +56,13 @@ def _sent_before(own: Any, plan: LidarPlan, device_ns: int) -> int:
 def first_sequence_of(plan: LidarPlan, packet: int) -> int:
     """Index of the first firing sequence of data packet ``packet``."""
     sent = _sent_sequence(plan.own, plan, packet)
-    if sent >= 0:
-        return sent
-    if _is_filled(plan, packet):
-        return _first_produced(plan, packet)
+    return sent if sent >= 0 else _first_sequence(plan.field_of_view, plan, packet)
+
+
+@kernel
+def _first_sequence(view: FieldOfView | None, plan: LidarPlan, packet: int) -> int:
+    if view is not None and _is_filled(view, plan, packet):
+        return _first_produced(view, plan, packet)
     return plan.origin_sequence + (packet - plan.origin_packet) * plan.sequences_per_packet
 
 
@@ -67,18 +70,24 @@ def first_sequence_of(plan: LidarPlan, packet: int) -> int:
 def stop_sequence_of(plan: LidarPlan, packet: int) -> int:
     """Index of the firing sequence after the last one of data packet ``packet``."""
     sent = _sent_sequence(plan.own, plan, packet)
-    if sent >= 0:
-        return sent + plan.sequences_per_packet
-    if _is_filled(plan, packet):
-        return _stop_produced(plan, packet)
+    return sent + plan.sequences_per_packet if sent >= 0 else _stop_sequence(plan.field_of_view, plan, packet)
+
+
+@kernel
+def _stop_sequence(view: FieldOfView | None, plan: LidarPlan, packet: int) -> int:
+    if view is not None and _is_filled(view, plan, packet):
+        return _stop_produced(view, plan, packet)
     return plan.origin_sequence + (packet + 1 - plan.origin_packet) * plan.sequences_per_packet
 
 
 @kernel
-def write_sequences_of(plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64]) -> None:
-    """Write the indices of the firing sequences of data packets from ``packet`` on, as many as fit into ``int64[n * sequences_per_packet]``."""
-    if _is_filled(plan, packet):
-        _write_produced(plan, packet, sequence)
+def write_sequences_of(view: FieldOfView | None, plan: LidarPlan, packet: int, sequence: npt.NDArray[np.int64]) -> None:
+    """Write the indices of the firing sequences of data packets from ``packet`` on, as many as fit into ``int64[n * sequences_per_packet]``.
+
+    ``view`` is the plan's.
+    """
+    if view is not None and _is_filled(view, plan, packet):
+        _write_produced(view, plan, packet, sequence)
     else:
         for begin in range(0, sequence.size, plan.sequences_per_packet):
             first = first_sequence_of(plan, packet + begin // plan.sequences_per_packet)
@@ -117,12 +126,17 @@ def _packet_before(plan: LidarPlan, device_ns: int) -> int:
     sent = _sent_before(plan.own, plan, device_ns)
     if sent >= 0:
         return sent
+    return _begun_before(plan.field_of_view, plan, device_ns)
+
+
+@kernel
+def _begun_before(view: FieldOfView | None, plan: LidarPlan, device_ns: int) -> int:
     since_ns = device_ns - plan.origin_sequence * plan.sequence_ns
     packet_ns = plan.sequences_per_packet * plan.sequence_ns
-    if not plan.field_of_view.is_limited or since_ns < 0:
+    if view is None or not view.is_limited or since_ns < 0:
         return plan.origin_packet + since_ns // packet_ns
-    blocks = produced_before(plan.field_of_view, plan.head, device_ns)
-    packet = plan.origin_packet + blocks // (plan.sequences_per_packet // plan.field_of_view.block_sequences)
+    blocks = produced_before(view, plan.head, device_ns)
+    packet = plan.origin_packet + blocks // (plan.sequences_per_packet // view.block_sequences)
     step = 1
     while step > 0:  # in doubling and halving steps: some hundred packets may follow within a turn
         if packet_device_ns(plan, packet + step) <= device_ns:

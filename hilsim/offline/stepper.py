@@ -162,7 +162,7 @@ class _Stream:
 
 def _stop_sequence(plan: LidarPlan, packet: int) -> int:
     """``emulator.schedule.stop_sequence_of``; of a whole turn without handing a kernel the whole plan, which takes longer than the sum."""
-    if plan.field_of_view.is_limited:
+    if plan.field_of_view is not None and plan.field_of_view.is_limited:
         return int(stop_sequence_of(plan, packet))
     return int(plan.origin_sequence) + (packet + 1 - int(plan.origin_packet)) * int(plan.sequences_per_packet)
 

@@ -186,7 +186,7 @@ def _await_packets(
 @kernel
 def _fire(plan: LidarPlan, platform: Platform, first: int, workspace: Workspace) -> None:
     """Make the rays of packets from ``first`` on, and find the captured background that they see."""
-    write_sequences_of(plan, first, workspace.sequence)
+    write_sequences_of(plan.field_of_view, plan, first, workspace.sequence)
     fire(plan, platform, workspace.sequence, workspace.rays)
     sample_background(plan.rare, plan, workspace.sequence, workspace.backdrop)
 

@@ -322,7 +322,7 @@ class RenderThread:
 def _produced(plan: LidarPlan) -> tuple[object, ...]:
     """Settings that determine which blocks a limited field of view lets through."""
     view = plan.field_of_view
-    return (plan.origin_packet, view.start_cdeg, view.width_cdeg, *plan.head) if view.is_limited else (plan.origin_packet,)
+    return (plan.origin_packet, view.start_cdeg, view.width_cdeg, *plan.head) if view is not None and view.is_limited else (plan.origin_packet,)
 
 
 def _schedule(plan: LidarPlan) -> tuple[object, ...]:

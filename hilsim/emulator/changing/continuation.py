@@ -38,7 +38,7 @@ class Continuation(NamedTuple):
             plan = plan._replace(own=plan.own._replace(frame_sequence=self.frame_sequence))
         if self == AT_START:
             return plan
-        view = begun_at(plan.field_of_view, plan.head, self.origin_sequence)
+        view = None if plan.field_of_view is None else begun_at(plan.field_of_view, plan.head, self.origin_sequence)
         return plan._replace(origin_packet=self.origin_packet, origin_sequence=self.origin_sequence, field_of_view=view)
 
 
@@ -127,10 +127,8 @@ def _always(former: Any) -> bool:  # noqa: ARG001 - as of a family's own
 
 def _produces_alike(former: LidarPlan, plan: LidarPlan) -> bool:
     """Whether both plans leave out the same blocks."""
-    if not former.field_of_view.is_limited and not plan.field_of_view.is_limited:
+    before, after = former.field_of_view, plan.field_of_view
+    if before is None or after is None or not (before.is_limited or after.is_limited):
         return True
-    has_same_edges = (former.field_of_view.start_cdeg, former.field_of_view.width_cdeg) == (
-        plan.field_of_view.start_cdeg,
-        plan.field_of_view.width_cdeg,
-    )
+    has_same_edges = (before.start_cdeg, before.width_cdeg) == (after.start_cdeg, after.width_cdeg)
     return has_same_edges and turns_alike(former.head, plan.head)

@@ -92,7 +92,7 @@ def _blocks(lidar: LidarEmulator, first_packet: int, payloads: npt.NDArray[np.ui
     for packet in range(first_packet, first_packet + returns.size):
         plan = lidar.at_packet(packet).plan
         sequence = np.zeros(plan.sequences_per_packet, np.int64)
-        write_sequences_of(plan, packet, sequence)
+        write_sequences_of(plan.field_of_view, plan, packet, sequence)
         times_ns.append(sequence[:: max(RECORDS_PER_BLOCK // plan.firing_offset_ns.size, 1)] * plan.sequence_ns)
     return packets["blocks"]["azimuth"][has_own_time].astype(np.int64), np.concatenate(times_ns)
 

@@ -112,9 +112,9 @@ def test_packets_are_found_by_their_deadlines_and_their_first_firings():
 def test_sequences_of_packets_follow_one_another():
     plan = lidar(field_of_view_deg=(350, 3)).plan
     together, alone = np.zeros(5 * 24, np.int64), np.zeros(24, np.int64)
-    write_sequences_of(plan, 20, together)
+    write_sequences_of(plan.field_of_view, plan, 20, together)
     for row in range(5):
-        write_sequences_of(plan, 20 + row, alone)
+        write_sequences_of(plan.field_of_view, plan, 20 + row, alone)
         assert np.array_equal(together[24 * row : 24 * row + 24], alone)
     assert (np.diff(together) > 0).all()
     assert (together[::2] % 2 == 0).all()
