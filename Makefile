@@ -138,7 +138,7 @@ wheel: $(VENV)/installed-run
 
 # IMAGE='--build-arg BASE=ubuntu:24.04': arguments of the Containerfile.
 image:
-	$(firstword $(foreach tool,podman buildah docker,$(shell command -v $(tool)))) build -f Containerfile -t hilsim $(IMAGE) .
+	$(or $(firstword $(foreach tool,podman buildah docker,$(shell command -v $(tool)))),$(error podman, buildah or docker must be installed)) build -f Containerfile -t hilsim $(IMAGE) .
 
 docs: $(VENV)/installed-run
 	$(BIN)/python -m tools.reference

@@ -31,7 +31,7 @@ def compile_level(directory: Path, level: str, rigs: tuple[str, ...]) -> int:
     """
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"NUMBA_CACHE_DIR": cache, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
-        recorded = [["record", rig, "--duration-s", "0.1", "-o", f"{cache}/{rig}.pcap"] for rig in rigs if _can_be_recorded(rig)]
+        recorded = [["record", rig, "--duration-s", "0.5", "-o", f"{cache}/{rig}.pcap"] for rig in rigs if _can_be_recorded(rig)]
         for words in (["warm", *rigs], *recorded):
             subprocess.run([sys.executable, "-m", "hilsim", *words], env=environment, check=True)  # noqa: S603 - this program
         found = Path(cache) / "kernels"
