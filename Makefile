@@ -12,7 +12,7 @@ KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders 
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run view test test-all test-deep mutants kernels judges fuzz test-service test-lowest kernels-as-python kernels-checked lint docs bench clean
+.PHONY: run view test test-all test-deep mutants kernels judges fuzz test-service test-lowest kernels-as-python kernels-checked lint wheel image docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -130,6 +130,15 @@ fuzz: $(VENV)/installed-test
 # Boots a Debian root under a real systemd (needs root and Debian's systemd-container and mmdebstrap).
 test-service: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n0 -m service tests/service
+
+# The kernels of the shipped rigs for x86-64-v3 and -v4 are in both, so that what is installed starts in seconds. KERNELS='--rig demo': of fewer rigs.
+wheel: $(VENV)/installed-run
+	$(BIN)/python -m tools.kernels $(KERNELS) build/kernels
+	HILSIM_KERNELS=$(CURDIR)/build/kernels $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# IMAGE='--build-arg BASE=ubuntu:24.04': arguments of the Containerfile.
+image:
+	$(or $(firstword $(foreach tool,podman buildah docker,$(shell command -v $(tool)))),$(error podman, buildah or docker must be installed)) build -f Containerfile -t hilsim $(IMAGE) .
 
 docs: $(VENV)/installed-run
 	$(BIN)/python -m tools.reference

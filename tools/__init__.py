@@ -1,1 +1,1 @@
-"""What makes the generated pages of the documentation; no part of the distribution."""
+"""What makes the generated pages of the documentation and the kernels in a wheel; no part of the distribution."""

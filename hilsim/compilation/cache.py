@@ -6,8 +6,10 @@ root's or on a read-only file system, is used for reading.
 
 Numba's own freshness rules check the one file that contains a kernel, its time stamp and its installation directory. A kernel that
 inlines another one from a changed file would be outdated, and each clone or environment would compile anew. Here each module has a directory
-named by the hash of its own source, of every ``hilsim`` module that it imports, transitively, of Numba's version, of the compiler and of whether it checks bounds: equal sources use the same kernels
-in any installation.
+named by the hash of its own source, of every ``hilsim`` module that it imports, transitively, of the versions of Python and Numba, of the compiler and of whether it checks bounds:
+equal sources use the same kernels in any installation.
+
+A built package may contain kernels (``python -m tools.kernels``), compiled for a level of processors instead of one. They are read where the cache has none.
 """
 
 import fcntl
@@ -24,7 +26,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
+import llvmlite.binding as llvm
 import numba
 
 from hilsim.compilation.internals import unknown_internals
@@ -37,8 +41,19 @@ KEEP_BYTES = 256_000_000
 CLAIM_S = 120.0
 """Timeout for another process's compilation: more than any one kernel takes, on a busy machine too."""
 
+LEVELS = MappingProxyType(
+    {
+        "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+        "x86-64-v3": ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+        "generic": (),
+    }
+)
+"""Levels of processors for which a package may contain kernels, best first: LLVM's names, and the features that each requires beyond those of every x86-64
+(System V psABI for x86-64, table 3.1; SSE is implied)."""
+
 _CLAIM_POLL_S = 0.01
 _PACKAGE = Path(__file__).resolve().parents[1]
+_BUILT = _PACKAGE / "_kernels"
 _IMPORT = re.compile(r"^\s*from (hilsim[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
 _PRIVATE = 0o700
 
@@ -74,15 +89,40 @@ def cache_directory() -> Path | None:
             return directory.resolve()
         if reason not in refusals:
             refusals.append(reason)
+    if (built := built_directory()) is not None:
+        return built
     _LOGGER.warning("%s; so all are compiled now, and at each start, which takes minutes", "; ".join(refusals))
     return None
+
+
+@cache
+def built_directory() -> Path | None:
+    """Directory of the kernels that this package was built with, for the best level that this processor has, or the one that Numba's variables choose.
+
+    Its name is the level. It is trusted as the sources beside it are: its owner is theirs, and no more users can write it. None where there is none.
+    """
+    if not _BUILT.is_dir() or unknown_internals():
+        return None
+    package, found = _PACKAGE.stat(), _BUILT.stat()
+    if found.st_uid != package.st_uid or found.st_mode & ~package.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        refusals.append(f"kernels in {_BUILT} are not used: it must have the owner of {_PACKAGE}, and no more users that can write it")
+        return None
+    chosen = (numba.config.CPU_NAME, numba.config.CPU_FEATURES)
+    levels = levels_here() if chosen == (None, None) else [level for level in LEVELS if (level, "") == chosen]
+    return next((place for level in levels if (place := _BUILT / level).is_dir()), None)
+
+
+def levels_here() -> list[str]:
+    """Levels that this processor has, best first."""
+    features = llvm.get_host_cpu_features()
+    return [level for level, needed in LEVELS.items() if all(features.get(name) for name in needed)]
 
 
 @cache
 def is_writable() -> bool:
     """Whether kernels that are compiled can be kept for the next start."""
     root = cache_directory()
-    return root is not None and root.stat().st_uid == os.geteuid() and os.access(root, os.W_OK)
+    return root is not None and root != built_directory() and root.stat().st_uid == os.geteuid() and os.access(root, os.W_OK)
 
 
 def refusal(directory: Path) -> str:
@@ -204,7 +244,8 @@ def _sources() -> dict[str, str]:
     """Files of the hilsim modules, by name."""
     root = str(_PACKAGE.parent)
     found = {}
-    for directory, _, files in os.walk(_PACKAGE):
+    for directory, folders, files in os.walk(_PACKAGE):
+        folders[:] = {*folders} - {_BUILT.name, "__pycache__"}
         package = directory[len(root) + 1 :].replace(os.sep, ".")
         for file in files:
             if file.endswith(".py"):
@@ -248,8 +289,15 @@ def module_directory(module: str) -> Path | None:
     root = cache_directory()
     if root is None or module not in _sources():
         return None
-    what = repr((numba.__version__, bool(numba.config.BOUNDSCHECK), bool(unknown_internals()), sorted(source_closure(module))))
+    versions = (sys.implementation.cache_tag, numba.__version__)
+    what = repr((*versions, bool(numba.config.BOUNDSCHECK), bool(unknown_internals()), sorted(source_closure(module))))
     return root / f"{module}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def kernel_directories(module: str) -> list[Path]:
+    """Directories that may contain kernels of a hilsim module's current sources: in the cache, then in the package."""
+    place, built = module_directory(module), built_directory()
+    return [] if place is None else [place] if built is None else [place, built / place.name]
 
 
 def make_directory(place: Path) -> None:
@@ -302,6 +350,6 @@ def stored_bytes(place: Path) -> int:
 
 
 def module_is_compiled(module: str) -> bool:
-    """Whether a module's kernels are in the cache on disk; also True when there is no cache they could be in."""
-    place = module_directory(module)
-    return place is None or any(file.suffix == ".nbi" for file in files_below(place))
+    """Whether a module's kernels are in the cache on disk or in the package; also True when there is no cache they could be in."""
+    places = kernel_directories(module)
+    return not places or any(file.suffix == ".nbi" for place in places for file in files_below(place))

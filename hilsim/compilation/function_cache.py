@@ -12,7 +12,17 @@ from typing import Any, Self
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
-from hilsim.compilation.cache import cache_directory, files_below, is_writable, locked, make_directory, module_directories, module_directory, refusals
+from hilsim.compilation.cache import (
+    built_directory,
+    cache_directory,
+    files_below,
+    is_writable,
+    locked,
+    make_directory,
+    module_directories,
+    module_directory,
+    refusals,
+)
 
 _CHECKSUM_SIZE = 16
 _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, ValueError, TypeError)
@@ -94,14 +104,30 @@ class _Index(IndexDataCacheFile):
         Raises:
             ValueError: its checksum is wrong. Unpickling such an entry may succeed, and LLVM then ends the process.
         """
-        return pickle.loads(_checked(Path(self._data_path(name))))  # noqa: S301 - only this user can write it (hilsim.compilation.cache)
+        return pickle.loads(checked(Path(self._data_path(name))))  # noqa: S301 - only this user can write it (hilsim.compilation.cache)
+
+
+class _IndexWithBuilt(_Index):
+    """Index of the cache, and of the kernels that the package was built with: their keys name their level instead of this processor."""
+
+    def __init__(self, place: str, name: str, stamp: str, level: Path) -> None:
+        super().__init__(place, name, stamp)
+        self._built, self._level = _Index(str(level / stamp), name, stamp), level.name
+
+    def load(self, key: Any) -> Any:
+        """Load the entry of a key, from the cache if it is there; None if there is none."""
+        found = super().load(key)
+        if found is not None:
+            return found
+        signature, (triple, *_), code = key  # as Cache._index_key and CPUCodegen.magic_tuple make it
+        return self._built.load((signature, (triple, self._level, ""), code))
 
 
 def _checksum(content: bytes | memoryview) -> bytes:
     return hashlib.blake2b(content, digest_size=_CHECKSUM_SIZE).digest()
 
 
-def _checked(path: Path) -> memoryview:
+def checked(path: Path) -> memoryview:
     """Content of an entry whose checksum is right."""
     stored = path.read_bytes()
     content = memoryview(stored)[_CHECKSUM_SIZE:]
@@ -116,7 +142,7 @@ def remove_damaged() -> int:
     for entry in (file for place in module_directories() for file in files_below(place) if file.suffix == ".nbc") if is_writable() else ():
         with suppress(FileNotFoundError):  # removed since
             try:
-                _checked(entry)
+                checked(entry)
             except ValueError:
                 entry.unlink()
                 damaged += 1
@@ -144,8 +170,8 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        locator = self._impl.locator
-        self._cache_file = _Index(self.cache_path, self._impl.filename_base, locator.get_source_stamp())
+        place, level = (self.cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()), built_directory()
+        self._cache_file = _Index(*place) if level is None else _IndexWithBuilt(*place, level)
 
     def load_overload(self, sig: object, target_context: object) -> Any:
         """Load the entry for a signature; None if there is none, or it is unreadable."""
@@ -176,8 +202,12 @@ class KernelCache(FunctionCache):
                 refusals.append(reason)
 
     def flush(self) -> None:
-        """Remove the function's entries."""
+        """Remove the function's entries; where they cannot be removed, use none."""
+        if not is_writable():
+            self.disable()
+            return
         try:
-            super().flush()
+            with suppress(FileNotFoundError):  # it has none: the unreadable one is the package's
+                super().flush()
         except OSError:
             self.disable()

@@ -45,6 +45,7 @@ INTERNALS = (
         {
             "load_overload": ("self", "sig", "target_context"),
             "_load_overload": ("self", "sig", "target_context"),
+            "_index_key": ("self", "sig", "codegen"),
             "save_overload": ("self", "sig", "data"),
         },
         ("_cache_file", "_guard_against_spurious_io_errors", "_impl", "_impl_class", "cache_path", "disable", "flush"),
@@ -56,6 +57,7 @@ INTERNALS = (
         ("_data_name", "_data_path", "_dump", "_load_data", "_load_index", "_open_for_write", "_save_data", "_save_index"),
     ),
     Internal("numba.core.caching", "CompileResultCacheImpl", {}, ("_locator_classes",)),
+    Internal("numba.core.codegen", "CPUCodegen", {"magic_tuple": ("self",)}),
     Internal("numba.core.codegen", "JITCPUCodegen", {"set_env": ("self", "env_name", "env")}, ("_check_llvm_bugs", "_engine", "_library_class")),
     Internal("numba.core.codegen", "JitEngine", {"is_symbol_defined": ("self", "name")}, ("_defined_symbols",)),
     Internal(

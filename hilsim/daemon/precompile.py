@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import event
 
-from hilsim.compilation.cache import is_writable, module_directory, module_is_compiled
+from hilsim.compilation.cache import is_writable, kernel_directories, module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.emulator.families.base import LidarFamily
@@ -42,7 +42,7 @@ _CHILD = "import importlib, sys; importlib.import_module(sys.argv[1]).main(sys.a
 """Command of a child."""
 _TOLD = b"."
 """Byte that a child writes for each compiled kernel."""
-_MARK = "features-"
+_MARKED, _MARK = "hilsim.daemon.running_rig", "features-"
 _NOT_WITHOUT = frozenset({"background", "external", "obstacles"})
 """Features that change the kernels of other features: a rig without one of them needs some that a rig with it does not."""
 _LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNELS = 340, 120, 14, 25, 30
@@ -104,9 +104,10 @@ def is_compiled(rig: Rig) -> bool:
 
 
 def is_kept(rig: Rig) -> bool:
-    """Whether the cache has the kernels for a rig's features."""
-    place, needs = _marks(), frozenset(kernel_needs(rig))
-    return place is not None and any(_includes(frozenset(mark.read_text(encoding="utf-8").splitlines()), needs) for mark in place.glob(f"{_MARK}*"))
+    """Whether the cache or the package has the kernels for a rig's features."""
+    needs = frozenset(kernel_needs(rig))
+    marks = (mark for place in kernel_directories(_MARKED) for mark in place.glob(f"{_MARK}*"))
+    return any(_includes(frozenset(mark.read_text(encoding="utf-8").splitlines()), needs) for mark in marks)
 
 
 def discard_damaged() -> int:
@@ -129,7 +130,7 @@ def _includes(compiled: frozenset[str], needs: frozenset[str]) -> bool:
 
 def _marks() -> Path | None:
     """Directory with a file for each set of features whose kernels have been compiled; None without a cache."""
-    return module_directory("hilsim.daemon.running_rig")
+    return module_directory(_MARKED)
 
 
 async def compile_kernels(rig: Rig, report: Callable[[int], None]) -> tuple[int, ...]:

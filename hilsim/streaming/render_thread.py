@@ -168,7 +168,7 @@ class RenderThread:
         stopped.words[RenderWord.STOP] = 1
         self._render(stopped)
         if self.can_change:
-            SegmentTable(self.lidar.plan, self.lidar.world).rehearse()
+            SegmentTable(self.lidar.plan, self.lidar.world).rehearse(self._workspace(self.lidar.plan))
             rehearse_change(self.lidar.plan)
         if self.renderer is not None:
             self._rehearse(0, 1)

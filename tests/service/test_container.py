@@ -49,7 +49,7 @@ def image():
         "--build-arg",
         f"BASE={BASE}",
         "--build-arg",
-        "RIGS=demo",
+        "KERNELS=--rig demo",
         "-f",
         PROJECT / "Containerfile",
         "-t",

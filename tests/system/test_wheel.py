@@ -1,11 +1,15 @@
 """The wheel, installed where nothing of the checkout is in reach: what ``pip install`` gives a stranger."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from hilsim.compilation.cache import levels_here
 from hilsim.families.velodyne.protocol.data import Product, ReturnMode
+from tests.system.wheels import PROJECT, install_wheel
 
 pytestmark = [pytest.mark.extended, pytest.mark.system]
 
@@ -38,3 +42,19 @@ def test_ten_lines_of_a_test_hear_a_sensor(installed_wheel, tmp_path):
     (tmp_path / "test_driver.py").write_text(TEN_LINES)
     ran = installed_wheel.run(installed_wheel.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", cwd=tmp_path)
     assert "1 passed" in ran.stdout
+
+
+@pytest.mark.timeout(900)
+def test_a_wheel_with_kernels_compiles_nothing(tmp_path, udp_socket, monkeypatch):
+    """As ``make wheel`` builds it, but for one rig and one level of processors."""
+    kernels, cache = tmp_path / "kernels", tmp_path / "cache"
+    command = [sys.executable, "-m", "tools.kernels", "--level", levels_here()[0], "--rig", "demo", kernels]
+    subprocess.run(command, cwd=PROJECT, check=True, timeout=600)
+    installed = install_wheel(tmp_path, kernels)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    installed.run("hilsim", "record", "demo", "-o", "demo.pcap", "--duration-s", "0.2", cwd=tmp_path)
+    to = f"127.0.0.1:{udp_socket().getsockname()[1]}"
+    ran = installed.run("hilsim", "run", "demo", "--to", to, "--set", "metrics.port=0", "--duration-s", "0.2", cwd=tmp_path)
+    assert "kernels.compil" not in ran.stdout + ran.stderr
+    assert [file.name for file in cache.rglob("*.nb?")] == []

@@ -36,10 +36,20 @@ class Installed:
         return ran
 
 
-def install_wheel(directory):
-    """Build hilsim's wheel and install it into a new environment; what it depends on comes from the environment of the tests."""
+def install_wheel(directory, kernels=None):
+    """Build hilsim's wheel and install it into a new environment; what it depends on comes from the environment of the tests.
+
+    Args:
+        directory: For the wheel and the environment.
+        kernels: Directory of kernels that the wheel takes along, or None.
+    """
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    subprocess.run([*pip, "wheel", "--no-deps", f"--wheel-dir={directory}", PROJECT], check=True, timeout=600)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", f"--wheel-dir={directory}", PROJECT],
+        env=os.environ | {"HILSIM_KERNELS": str(kernels or "")},
+        check=True,
+        timeout=600,
+    )
     (wheel,) = directory.glob("hilsim_lidar-*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory / "env"], check=True, timeout=120)
     installed = Installed(directory / "env")

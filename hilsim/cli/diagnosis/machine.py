@@ -13,7 +13,7 @@ import numpy as np
 from hilsim.assembly.build import build_scenery
 from hilsim.cli.diagnosis.addresses import examine_addresses
 from hilsim.cli.diagnosis.findings import Finding, Verdict, bad, fair, good
-from hilsim.compilation.cache import cache_directory, refusals, stored_bytes
+from hilsim.compilation.cache import built_directory, cache_directory, refusals, stored_bytes
 from hilsim.compilation.internals import TRIED_SERIES, unknown_internals
 from hilsim.config.rig import Rig
 from hilsim.daemon.precompile import is_compiled
@@ -199,7 +199,9 @@ def _kernel_cache() -> Finding:
             "; ".join(("kernels are compiled at each start (a minute or more)", *refusals)),
             "set NUMBA_CACHE_DIR to a directory that only you can write, below directories that only you and root can write",
         )
-    return good("compiled-kernel cache", f"{place}, {stored_bytes(place) / 1e6:.1f} MB")
+    built = built_directory()
+    of_package = f"; beside those of the package for {built.name}" if built is not None else ""
+    return good("compiled-kernel cache", f"{place}, {stored_bytes(place) / 1e6:.1f} MB{of_package}")
 
 
 def _cuda() -> Finding:

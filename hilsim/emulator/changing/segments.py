@@ -288,10 +288,10 @@ class SegmentTable:
         found = self._workspaces.get((plan.choice.size, plan.sequences_per_packet, plan.firing_offset_ns.size))
         return found[0] if found else None
 
-    def rehearse(self) -> None:
+    def rehearse(self, workspace: Workspace) -> None:
         """Load or compile what ``add`` needs."""
         plan, world = self._first
-        for pin in (Pin(plan), Pin(world)):
+        for pin in (Pin(plan), Pin(world), Pin(workspace)):
             pin.release()
         publish(self.segments.words, int(SegmentWord.ADDED), int(self.segments.words[SegmentWord.ADDED]))
 

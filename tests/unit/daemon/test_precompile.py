@@ -25,7 +25,7 @@ def compiled(tmp_path, monkeypatch):
     """Write a file as a process does that compiled the kernels of some features."""
     place = tmp_path / "marks"
     place.mkdir()
-    monkeypatch.setattr(precompile, "module_directory", lambda _module: place)
+    monkeypatch.setattr(precompile, "kernel_directories", lambda _module: [place])
     return lambda features: (place / f"features-{len(list(place.iterdir()))}").write_text("\n".join(features))
 
 
