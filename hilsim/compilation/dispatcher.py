@@ -33,7 +33,7 @@ from hilsim.compilation.compiler import OPTIONS
 from hilsim.compilation.function_cache import KernelCache
 from hilsim.compilation.inference import less_repetition
 from hilsim.compilation.linking import CallTarget, external_call, libraries_on_demand
-from hilsim.compilation.references import Placed, drop, is_placed, pass_by_reference, put, reference_of, words_for
+from hilsim.compilation.references import Placed, drop, is_placed, pass_by_reference, placed_before, put, reference_of, words_for
 
 __all__ = ["Kernel", "compile_borrowing", "compile_inlined", "compile_kernel", "compile_stage", "compile_types", "pass_by_reference"]
 
@@ -127,15 +127,7 @@ class Kernel(_Dispatcher):
             self._parameters = self._parameters or inspect.signature(self.py_func)
             arguments = self._parameters.bind(*arguments, **keywords).args
         outer = self._outer or self.from_python()
-        if not any(map(is_placed, arguments)):
-            return outer(*arguments)
-        taken = [_place(each) if is_placed(each) else each for each in arguments]
-        try:
-            return outer(*taken)
-        finally:
-            for each in taken:
-                if isinstance(each, Placed):
-                    _DROP(each)
+        return outer(*[_place(each) if is_placed(each) else each for each in arguments])
 
     def from_python(self) -> _Dispatcher:
         """Dispatcher for calls from Python: a kernel that only calls this one."""
@@ -220,7 +212,9 @@ _words_of: dict[type, int] = {}
 
 
 def _place(value: Any) -> Placed:
-    """Unpack a tuple of a placed class into memory."""
+    """Unpack a tuple of a placed class into memory, once."""
+    if (found := placed_before(value)) is not None:
+        return found
     words = np.empty(_words_of.get(type(value), words_for(0)), np.int64)
     _PUT(value, words)
     if (required := words_for(int(words[1]))) > words.size:
@@ -229,7 +223,8 @@ def _place(value: Any) -> Placed:
     name = int(words[0])
     if name not in _references:
         _references[name] = numba.typeof(value).reference
-    return Placed(words, _references[name])
+        _DROP.compile((_references[name],))  # now: what gives up a tuple may run in the middle of anything
+    return Placed(value, words, _references[name], _DROP)
 
 
 # -- as hilsim.compilation.compiler lists it ---------------------------------------------------------------------------------------------

@@ -80,9 +80,14 @@ def by_reference(cls: TupleT) -> TupleT:
 
 
 def placed(cls: TupleT) -> TupleT:
-    """Likewise, with one function that unpacks them for all kernels: for a hundred fields, which take half a second for each kernel that Python calls."""
-    _COMPILER.pass_by_reference(cls, is_placed=True)
-    return cls
+    """Likewise, for a hundred fields: one function unpacks a tuple for all kernels that Python calls, and only once.
+
+    The class returned has instances with room for what is unpacked, which is neither compared nor pickled.
+    """
+    named = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    roomy = type(cls)(cls.__name__, (cls,), named | {"__getstate__": lambda _self: None})
+    _COMPILER.pass_by_reference(roomy, is_placed=True)
+    return roomy
 
 
 def with_kernels(**kernels: Callable[..., Any]) -> Callable[[TupleT], TupleT]:

@@ -4,6 +4,7 @@ Numba passes a tuple by value: some hundred numbers at each call, each with code
 """
 
 import hashlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -111,14 +112,34 @@ _HEAD = 2
 """Words before a placed tuple: hash of its type, and its size in bytes."""
 _WORD_SIZE = 8
 _WORD = ir.IntType(64)
+_PLACED_AS = "_placed_as"
 
 
 class Placed:
-    """A tuple that is unpacked into memory, so that a kernel's wrapper takes its address."""
+    """A tuple that is unpacked into memory, so that a kernel's wrapper takes its address; it stays as long as the tuple.
 
-    def __init__(self, words: npt.NDArray[np.int64], reference: TupleReference) -> None:
+    Args:
+        value: The tuple.
+        words: Its memory.
+        reference: Its type.
+        drop: Dispatcher of ``drop``.
+    """
+
+    def __init__(self, value: Any, words: npt.NDArray[np.int64], reference: TupleReference, drop: Any) -> None:
         self.address = int(words.ctypes.data) + _HEAD * _WORD_SIZE
-        self._words, self._numba_type_ = words, reference
+        self._words, self._numba_type_, self._drop = words, reference, drop
+        vars(value)[_PLACED_AS] = self
+
+    def __del__(self) -> None:
+        """Give up the references to the tuple's arrays."""
+        if not sys.is_finalizing():
+            self._drop(self)
+
+
+def placed_before(value: Any) -> Placed | None:
+    """A tuple's place, if it has one."""
+    found: Placed | None = vars(value).get(_PLACED_AS)
+    return found
 
 
 @register_default(Given)

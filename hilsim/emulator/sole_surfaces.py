@@ -59,7 +59,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
     extent_m = plan.response.merge_distance_m
     if has_losses(signal, plan.beam.receiver):
         extent_m = min(extent_m, signal.split_distance_m, SHADOW_DEPTH_M)
-    is_whole = workspace.keeps_hits or not leaves_hits(plan.rare, plan)
+    kept = workspace.kept_rays if leaves_hits(plan.rare, plan) else sub_rays
     groups = workspace.noise.shape[1] // WIDTH
     rows, energies = np.zeros((3, WIDTH), np.int32), np.empty((sub_rays, WIDTH), np.float64)
     for sequence in range(sequences):
@@ -121,9 +121,10 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                 left &= left - 1
                 firing, surface = rows[_FIRING, lane], rows[_SURFACE, lane]
                 hit_count[firing] = sub_rays
-                if settled >> lane & 1 != 0 and not is_whole:
-                    continue
-                for at in range(sub_rays):
+                stored = kept if settled >> lane & 1 != 0 else sub_rays
+                for at in range(stored, sub_rays if stored > 0 else 0):
+                    what[firing, at, TRIANGLE] = -1  # else of an earlier packet
+                for at in range(stored):
                     ray = firing * sub_rays + at
                     value[firing, at, RANGE] = range_m[firing, at]
                     value[firing, at, ENERGY] = energies[at, lane]

@@ -123,7 +123,7 @@ class Workspace(NamedTuple):
         behind: The same for the surface after the next.
         backdrop: Background seen by each firing.
         hits: Hits of the rays.
-        keeps_hits: Whether hits are written of firings of which their sums tell all that is reported (``emulator.sole_surfaces``), as truth requires.
+        kept_rays: Number of sub-rays whose hits are written of firings of which their sums tell all that is reported (``emulator.sole_surfaces``).
         noise: ``float64[s, c]``, range errors of firings' first echoes, in standard deviations; ``c`` is a multiple of 16.
         byte_noise: ``float64[s, c]``, errors of their reflectivity bytes, likewise.
         sole: Firings whose hits all make one echo.
@@ -141,7 +141,7 @@ class Workspace(NamedTuple):
     behind: Rays
     backdrop: Backdrop
     hits: Hits
-    keeps_hits: bool
+    kept_rays: int
     noise: npt.NDArray[np.float64]
     byte_noise: npt.NDArray[np.float64]
     sole: SoleEchoes
@@ -203,7 +203,10 @@ def _allocate_returns(plan: LidarPlan, shape: tuple[int, int, int]) -> Returns:
 
 
 def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool, keeps_hits: bool = True) -> Workspace:
-    """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on from a surface."""
+    """Arrays for ``sequences`` firing sequences; in a world in which everything ``is_opaque`` no ray goes on from a surface.
+
+    ``keeps_hits``: all hits are written, as truth requires, and not those alone that the family's packets need.
+    """
     firings, groups = plan.firing_offset_ns.size * sequences, -(-plan.firing_offset_ns.size // WIDTH)
     rays = firings * plan.beam.share.size
     most = plan.beam.share.size * (1 if is_opaque else 1 + BRANCHES * (LAYERS - 1)) + _EXTRA_HITS
@@ -215,7 +218,7 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool, keep
         behind=allocate_rays(1 if is_opaque else BRANCHES * rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
-        keeps_hits=keeps_hits or plan.own.reads_hits,
+        kept_rays=plan.beam.share.size if keeps_hits else min(plan.own.sensed_rays, plan.beam.share.size),
         noise=np.zeros((sequences, WIDTH * groups)),
         byte_noise=np.zeros((sequences, WIDTH * groups)),
         sole=SoleEchoes(

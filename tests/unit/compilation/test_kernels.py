@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -197,17 +198,32 @@ def test_arguments_passed_by_address_are_not_stored():
     assert [sys.getrefcount(each) for each in arrays] == before
 
 
-@pytest.mark.parametrize("row", [1, -1])
-def test_a_placed_tuple_is_read_in_memory_and_given_up_after_the_call(row):
+def test_a_placed_tuple_is_unpacked_once_and_given_up_with_it():
+    rows = np.array([2.0, 3.0])
+    tall, before = Tall(rows, 0.5, (7, 8)), sys.getrefcount(rows)
+    assert height(tall, 1) == height.py_func(tall, 1) == 9.5
+    with pytest.raises(ValueError, match="0 or more"):
+        height(tall, -1)
+    once = sys.getrefcount(rows)
+    assert height(tall, 0) == 9.0
+    rows[0] = 4.0
+    assert height(tall, 0) == 10.0
+    other = tall._replace(first=2.0)
+    assert (height(other, 0), height(tall, 0)) == (16.0, 10.0)
+    assert sys.getrefcount(rows) == once + 2  # of the other tuple, and of its place
+    del other, tall
+    after = sys.getrefcount(rows)
+    assert after == before - 1
+
+
+def test_a_placed_tuple_is_pickled_without_its_place_and_is_as_one_without():
     tall = Tall(np.array([2.0, 3.0]), 0.5, (7, 8))
-    before = sys.getrefcount(tall.rows)
-    if row < 0:
-        with pytest.raises(ValueError, match="0 or more"):
-            height(tall, row)
-    else:
-        assert height(tall, row) == height.py_func(tall, row) == 9.5
-    after = sys.getrefcount(tall.rows)
-    assert after == before
+    height(tall, 0)
+    copy = pickle.loads(pickle.dumps(tall))  # noqa: S301 - what was pickled here
+    assert type(copy) is Tall
+    assert vars(copy) == {}
+    assert height(copy, 1) == 9.5
+    assert Tall._fields == ("rows", "first", "others")
 
 
 def test_a_placed_tuple_of_other_types_has_kernels_of_its_own():

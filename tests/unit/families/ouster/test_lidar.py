@@ -54,7 +54,7 @@ def world_of(boxes, material=PLASTER):
 
 def ouster(boxes=ROOM, spec=None, track=None, world=None, setup=None, **settings):
     """An Ouster of 32 beams in a room, with these settings of its interface."""
-    setting = lidar_setting(spec=spec or of_model(), unit="ideal", sub_rays=1, ouster=OusterSetting(**settings), **(setup or {}))
+    setting = lidar_setting(spec=spec or of_model(), **{"unit": "ideal", "sub_rays": 1} | (setup or {}), ouster=OusterSetting(**settings))
     flow = Flow(name="lidar", source="127.0.1.201", source_port=7502, destination="127.0.0.1", destination_port=7502)
     return LidarEmulator(
         setting=setting,
@@ -266,6 +266,16 @@ def test_reflectivity_is_made_of_the_photons_and_near_targets_give_no_more_of_th
         near.append(packets.pixels.signal[:, 0][hit].mean())
         assert packets.pixels.reflectivity[:, 0][hit].mean() == pytest.approx(50.0, abs=1.0)
     assert near[0] == pytest.approx(near[1], rel=0.05)
+
+
+@compiled_only
+def test_packets_are_the_same_whether_hits_of_all_rays_are_stored_or_of_axes_alone():
+    boxes = [*ROOM, ((3.0, 1.0, 0.5), (0.1, 0.3, 2.0)), ((4.0, -1.0, 0.5), (0.2, 0.2, 2.0))]
+    world = build_world(
+        [SceneObject(mesh=box(size, FENCE if place[0] == 4.0 else PLASTER), placement=Pose(position_m=place)) for place, size in boxes]
+    )
+    lidar = ouster(world=world, setup={"sub_rays": 7})
+    np.testing.assert_array_equal(lidar.data_packets(0, PACKETS).payload, lidar.data_packets(0, PACKETS, CpuRenderer()).payload)
 
 
 @compiled_only
