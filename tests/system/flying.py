@@ -53,7 +53,7 @@ class Programs:
             process.communicate(timeout=20)
 
 
-def report_of(started, timeout_s=90):
+def report_of(started, timeout_s=300):
     """The report of a program that ends by itself."""
     process, path = started
     process.wait(timeout=timeout_s)

@@ -4,8 +4,10 @@ A namespace belongs to a thread here: sockets that the thread opens are in it, w
 """
 
 import ctypes
+import json
 import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -30,6 +32,15 @@ class Namespace:
     def ip(self, *arguments):
         self.run(lambda: subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True))
 
+    def await_up(self, name):
+        """Wait for an interface: until the kernel has found both ends of a cable up, it drops what is sent."""
+        for _ in range(1000):
+            shown = self.run(lambda: subprocess.run(["ip", "-j", "link", "show", "dev", name], check=True, capture_output=True)).stdout
+            if json.loads(shown)[0]["operstate"] == "UP":
+                return
+            time.sleep(0.01)
+        raise TimeoutError(f"{name} must be up within 10 s")
+
     def close(self):
         self._pool.shutdown()
 
@@ -45,6 +56,8 @@ def link():
             namespace.ip("address", "add", f"{address}/24", "broadcast", "192.168.1.255", "dev", name)
             namespace.ip("link", "set", "lo", "up")
             namespace.ip("link", "set", name, "up")
+        sensor.await_up("lidar0")
+        host.await_up("host0")
         yield sensor, host
     finally:
         sensor.close()
