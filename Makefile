@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 FAMILY_CORE := $(addprefix families/,velodyne/protocol cepton/protocol cepton/test_lidar.py cepton/test_pairs.py cepton/test_response.py) \
 	$(addprefix families/ouster/,protocol interface test_lidar.py test_changes.py)
-KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders sensor emulator $(FAMILY_CORE))
+KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders sensor emulator pose_sources/test_osi.py $(FAMILY_CORE))
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -112,10 +112,10 @@ test-deep: $(VENV)/installed-test
 mutants: $(VENV)/installed-test
 	$(BIN)/python -m tests.mutants
 
-# Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python. Messages of OSI have no kernel, and tests elsewhere.
+# Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test
 	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q -n0 -m "not alone" $(KERNEL_TESTS)
-	$(BIN)/python -m coverage report --skip-covered --include='hilsim/world/geometry/*,hilsim/vehicle/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*,hilsim/families/*/protocol/*,hilsim/families/*/packets.py,hilsim/families/*/plan.py,hilsim/families/*/family.py,hilsim/families/*/specs.py' --omit=hilsim/protocols/osi.py --fail-under=95
+	$(BIN)/python -m coverage report --skip-covered --include='hilsim/world/geometry/*,hilsim/vehicle/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*,hilsim/families/*/protocol/*,hilsim/families/*/packets.py,hilsim/families/*/plan.py,hilsim/families/*/family.py,hilsim/families/*/specs.py' --fail-under=95
 
 # Kernels that check the bounds of their arrays: what counts packets, copies them and changes what sends them. The cache has them beside those without checks.
 CHECKED_TESTS := $(addprefix tests/unit/,transmit sinks replay external daemon/test_follower.py daemon/test_live_packets.py) \
