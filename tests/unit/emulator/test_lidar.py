@@ -15,7 +15,9 @@ from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.protocol.position import decode_position_packets
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.echoes import COSINE, RETRO
-from hilsim.sensor.specs import ClockSetting
+from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec, SunSpec
+from hilsim.sensor.optics.window import WindowSpec
+from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.unit.encoder import RateJitterSpec
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
 from hilsim.vehicle.platform import platform_state
@@ -230,3 +232,36 @@ def test_a_rate_of_zero_is_refused_and_no_rate_is_600_rpm(make_lidar):
     with pytest.raises(ValueError, match=r"rotation_rate_rpm must be 300 to 1200 in steps of 60 for a VLP-16, got 0"):
         make_lidar(rotation_rate_rpm=0)
     assert make_lidar().plan.head == make_lidar(rotation_rate_rpm=600).plan.head
+
+
+@compiled_only
+@pytest.mark.parametrize("sub_rays", [1, 7])
+def test_a_lidar_whose_kernels_lack_rare_physics_sends_the_bytes_of_one_that_has_them_switched_off(make_lidar, sub_rays):
+    full = make_lidar(sub_rays=sub_rays)
+    plain = dataclasses.replace(full, may_change=False)
+    assert (plain.plan.rare, plain.plan.field_of_view) == (None, None)
+    assert full.plan.rare is not None
+    np.testing.assert_array_equal(plain.data_packets(5, 12).payload, full.data_packets(5, 12).payload)
+    for start_ns in (0, SECOND_NS):
+        for span in ("data_span", "position_span"):
+            one, other = (getattr(lidar, span)(start_ns, start_ns + 20_000_000) for lidar in (plain, full))
+            np.testing.assert_array_equal(one.payload, other.payload)
+            np.testing.assert_array_equal(one.deadline_ns, other.deadline_ns)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"window": WindowSpec(soiling_transmission=0.5)},
+        {"decimation": DecimationSpec(beam_step=2)},
+        {"field_of_view_deg": (0, 90)},
+        {"spurious": SpuriousSpec(rate=0.1)},
+        {"false_alarms": FalseAlarmSpec(rate_per_firing=0.001)},
+        {"false_alarms": FalseAlarmSpec(sun=SunSpec(rate_per_firing=0.1))},
+    ],
+    ids=["window", "decimation", "field of view", "spurious returns", "false alarms", "sun"],
+)
+def test_a_setup_with_rare_physics_has_kernels_with_them(make_lidar, changes):
+    lidar = dataclasses.replace(make_lidar(**changes), may_change=False)
+    assert lidar.plan.rare is not None
+    assert lidar.plan.field_of_view is not None
