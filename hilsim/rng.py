@@ -101,8 +101,8 @@ def ten_rounds(c0: Any, c1: Any, c2: Any, c3: Any, key_0: np.uint64, key_1: np.u
     k0 = np.uint64(key_0) & _LOW
     k1 = np.uint64(key_1) & _LOW
     for _ in range(10):
-        product_0 = _MULTIPLIER_0 * c0
-        product_1 = _MULTIPLIER_1 * c2
+        product_0 = (c0 & _LOW) * _MULTIPLIER_0
+        product_1 = (c2 & _LOW) * _MULTIPLIER_1
         n0 = (product_1 >> _32) ^ c1 ^ k0
         n2 = (product_0 >> _32) ^ c3 ^ k1
         c1 = product_1 & _LOW

@@ -5,6 +5,7 @@ Numba passes a tuple by value: some hundred numbers at each call, each with code
 
 import hashlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -130,9 +131,9 @@ class Placed:
         self._words, self._numba_type_, self._drop = words, reference, drop
         vars(value)[_PLACED_AS] = self
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # bound: this module's names are gone at the end
         """Give up the references to the tuple's arrays."""
-        if not sys.is_finalizing():
+        if not is_finalizing():
             self._drop(self)
 
 

@@ -161,6 +161,8 @@ def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count:
     is_first = travelled_m[0] == 0.0
     if is_first and rule == _SYNTHETIC_ONLY:
         meet_sole_surfaces(plan, world, workspace)
+    elif is_first:
+        workspace.sole.bits[:] = 0
     ray = -1
     while ray < count - 1:
         ray += 1

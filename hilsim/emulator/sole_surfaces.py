@@ -22,7 +22,7 @@ from hilsim.compilation.lanes import (
 )
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.reception.light import leaves_hits
-from hilsim.emulator.workspace import SOLE_ROWS, Workspace
+from hilsim.emulator.workspace import AXIS_ENERGY, SOLE_ROWS, SUMMED, Workspace
 from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE
 from hilsim.sensor.signal.losses import SHADOW_DEPTH_M, has_losses
 from hilsim.world.geometry.rotations import rotate
@@ -37,6 +37,7 @@ _POROSITY, _TRANSMISSION, _MIRROR = constant(Optic.POROSITY), constant(Optic.TRA
 _TEXTURE, _TEXTURE_SIZE, _FLAW = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE), constant(Optic.FLAW)
 _FIRING, _SURFACE, _OBJECT = 0, 1, 2
 _MOMENT, _TOTAL, _OF_RETRO, _SHARE = 0, 1, 2, 4
+_NO_LANES = constant(0)
 
 
 @stage_kernel
@@ -46,7 +47,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
     Args:
         plan: The lidar.
         world: World of the hits.
-        workspace: Its rays have been cast. Written: the hits of such firings, which are as many as they have rays, and ``sole``'s sums and settled firings.
+        workspace: Its rays have been cast. Written: the hits of such firings, which are as many as they have rays, and ``sole``'s sums.
     """
     rays, hits, sole, share = workspace.rays, workspace.hits, workspace.sole, plan.beam.share
     channels, sequences, sub_rays = plan.firing_offset_ns.size, workspace.sequence.size, share.size
@@ -59,7 +60,8 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
     extent_m = plan.response.merge_distance_m
     if has_losses(signal, plan.beam.receiver):
         extent_m = min(extent_m, signal.split_distance_m, SHADOW_DEPTH_M)
-    kept = workspace.kept_rays if leaves_hits(plan.rare, plan) else sub_rays
+    sums_up = leaves_hits(plan.rare, plan)
+    keeps_hits = workspace.keeps_hits
     groups = workspace.noise.shape[1] // WIDTH
     rows, energies = np.zeros((3, WIDTH), np.int32), np.empty((sub_rays, WIDTH), np.float64)
     for sequence in range(sequences):
@@ -82,7 +84,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                     rows[_SURFACE, lane], rows[_OBJECT, lane] = surface, owner[row]
                     alike |= 1 << lane
             if alike == 0:
-                bits[sequence * groups + group, 0] = 0
+                bits[sequence * groups + group, SUMMED] = 0
                 continue
             firings, surfaces, things = load_lanes(rows, _FIRING), load_lanes(rows, _SURFACE), load_lanes(rows, _OBJECT)
             of_first, away_m = firings * np.int32(sub_rays), gather(range_m, firings, 0)
@@ -113,18 +115,16 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
             store_lanes(sums, row + _TOTAL, total)
             store_lanes(sums, row + _OF_RETRO, retro)
             store_lanes(sums, row + _SHARE, lambertian)
-            settled = alike & bits_of(total > 0.0) & bits_of(farthest_m - nearest_m < extent_m)
-            bits[sequence * groups + group, 0] = settled
+            store_lanes(sums, row + AXIS_ENERGY, load_lanes(energies, 0))
+            summed = alike & bits_of(total > 0.0) & bits_of(farthest_m - nearest_m < extent_m) if sums_up else _NO_LANES
+            bits[sequence * groups + group, SUMMED] = summed
             left = alike
             while left != 0:
                 lane = first_bit(left)
                 left &= left - 1
                 firing, surface = rows[_FIRING, lane], rows[_SURFACE, lane]
                 hit_count[firing] = sub_rays
-                stored = kept if settled >> lane & 1 != 0 else sub_rays
-                for at in range(stored, sub_rays if stored > 0 else 0):
-                    what[firing, at, TRIANGLE] = -1  # else of an earlier packet
-                for at in range(stored):
+                for at in range(sub_rays if keeps_hits or summed >> lane & 1 == 0 else 0):
                     ray = firing * sub_rays + at
                     value[firing, at, RANGE] = range_m[firing, at]
                     value[firing, at, ENERGY] = energies[at, lane]

@@ -92,9 +92,11 @@ class EmulatorCount(IntEnum):
     """Returns that the packet format cannot represent, sent as no return."""
 
 
-SOLE_ROWS = 6
-"""Rows of ``SoleEchoes.sums`` for sixteen channels of a firing sequence: range, energy, share of retro-reflectors, distance, reflectivity, and column of
-``LaserSignals.correction``."""
+SOLE_ROWS = 8
+"""Rows of ``SoleEchoes.sums`` for sixteen channels of a firing sequence: range, energy, share of retro-reflectors, distance, reflectivity, column of
+``LaserSignals.correction``, the axis's energy, and the random number of an empty firing's byte."""
+AXIS_ENERGY, SUMMED = 6, 3
+"""Row of ``SoleEchoes.sums``, and column of its bits, that remain as ``emulator.sole_surfaces`` writes them."""
 
 
 class SoleEchoes(NamedTuple):
@@ -102,13 +104,14 @@ class SoleEchoes(NamedTuple):
 
     Attributes:
         sums: ``float64[s * g * SOLE_ROWS, 16]``. Range and retro-reflectors first as sums weighted by energy, then divided by it.
-        marks: ``int64[f, 4]`` of each firing: how many echoes (``sensor.echoes.sole_echo``), whether noise was taken for one, its ``ReturnFlag``, whether
+        marks: ``uint8[f, 4]`` of each firing: how many echoes (``sensor.echoes.sole_echo``), whether noise was taken for one, its ``ReturnFlag``, whether
             its echoes are lost.
-        bits: ``int64[s * g, 3]``, a bit a channel: the values here are the firing's; its echo passes the threshold; its reflectivity is set here.
+        bits: ``int64[s * g, 4]``, a bit a channel: the values here are the firing's; its echo passes the threshold; its reflectivity is set here; its hits are
+            summed here and lose nothing.
     """
 
     sums: npt.NDArray[np.float64]
-    marks: npt.NDArray[np.int64]
+    marks: npt.NDArray[np.uint8]
     bits: npt.NDArray[np.int64]
 
 
@@ -123,7 +126,7 @@ class Workspace(NamedTuple):
         behind: The same for the surface after the next.
         backdrop: Background seen by each firing.
         hits: Hits of the rays.
-        kept_rays: Number of sub-rays whose hits are written of firings of which their sums tell all that is reported (``emulator.sole_surfaces``).
+        keeps_hits: Whether the hits are written of firings of which ``sole`` has all that is reported.
         noise: ``float64[s, c]``, range errors of firings' first echoes, in standard deviations; ``c`` is a multiple of 16.
         byte_noise: ``float64[s, c]``, errors of their reflectivity bytes, likewise.
         sole: Firings whose hits all make one echo.
@@ -141,7 +144,7 @@ class Workspace(NamedTuple):
     behind: Rays
     backdrop: Backdrop
     hits: Hits
-    kept_rays: int
+    keeps_hits: bool
     noise: npt.NDArray[np.float64]
     byte_noise: npt.NDArray[np.float64]
     sole: SoleEchoes
@@ -218,13 +221,13 @@ def allocate_workspace(plan: LidarPlan, sequences: int, *, is_opaque: bool, keep
         behind=allocate_rays(1 if is_opaque else BRANCHES * rays),
         backdrop=Backdrop(np.full(firings, np.inf), np.zeros(firings)),
         hits=allocate_hits(firings, most),
-        kept_rays=plan.beam.share.size if keeps_hits else min(plan.own.sensed_rays, plan.beam.share.size),
+        keeps_hits=keeps_hits or plan.own.reads_hits,
         noise=np.zeros((sequences, WIDTH * groups)),
         byte_noise=np.zeros((sequences, WIDTH * groups)),
         sole=SoleEchoes(
             sums=np.zeros((sequences * groups * SOLE_ROWS, WIDTH)),
-            marks=np.zeros((firings, 4), np.int64),
-            bits=np.zeros((sequences * groups, 3), np.int64),
+            marks=np.zeros((firings, 4), np.uint8),
+            bits=np.zeros((sequences * groups, 4), np.int64),
         ),
         echoes=np.zeros((most, ECHO_COLUMNS)),
         kept=np.zeros(most, np.int64),

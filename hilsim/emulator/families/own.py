@@ -26,8 +26,6 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel, with_kernels
 
 T = TypeVar("T", bound=type)
-_ALL_RAYS = 1 << 30
-"""More than a beam ever has."""
 FIRINGS, COLUMNS = constant(-1), constant(0)
 """Order of a packet's returns: firing by firing with its returns side by side; column by column.
 
@@ -79,7 +77,7 @@ def family_kernels(
     encode: Callable[..., None],
     encode_info: Callable[..., None] = _write_nothing,
     sense: Callable[..., None] = _sense_nothing,
-    sensed_rays: int | None = None,
+    reads_hits: bool = True,
     copy_return: Callable[..., None] = _copy_nothing,
     first_sequence: Callable[..., int] = _without_gaps,
     packet_before: Callable[..., int] = _without_gaps,
@@ -89,8 +87,7 @@ def family_kernels(
 ) -> Callable[[T], T]:
     """Decorator of the class of a family's ``LidarPlan.own``, a named tuple; the kernels are those of the table above.
 
-    ``sensed_rays`` is the number of a firing's sub-rays whose hits ``sense`` reads, the first being the beam's axis; None: all of them, if it does anything.
-    The class gets it as a number.
+    ``reads_hits`` is False for a ``sense`` that reads no hits of firings that ``SoleEchoes`` sums up. The class gets it as an attribute.
     """
     kernels = with_kernels(
         encode=encode,
@@ -105,7 +102,7 @@ def family_kernels(
     )
 
     def decorate(cls: T) -> T:
-        cls.sensed_rays = _ALL_RAYS if sensed_rays is None and sense is not _sense_nothing else sensed_rays or 0  # type: ignore[attr-defined]
+        cls.reads_hits = reads_hits and sense is not _sense_nothing  # type: ignore[attr-defined]
         return kernels(cls)
 
     return decorate

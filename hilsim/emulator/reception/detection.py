@@ -4,12 +4,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
-from hilsim.compilation.lanes import WIDTH, bits_of, load_lanes, store_lanes
+from hilsim.compilation.lanes import WIDTH, bits_of, first_bit, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
-from hilsim.emulator.reception.light import add_false_alarm, leaves_hits, takes_light, weaken, window_share
-from hilsim.emulator.workspace import SOLE_ROWS, Workspace
+from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
+from hilsim.emulator.workspace import SOLE_ROWS, SUMMED, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -45,7 +45,17 @@ from hilsim.sensor.response import (
     range_noise,
 )
 from hilsim.sensor.signal.empty import own_empty_byte
-from hilsim.sensor.signal.losses import empty_byte, has_losses, is_dropped_out, is_lost, is_lost_at_flaw, lambertian_share, loss_draws, missing_side
+from hilsim.sensor.signal.losses import (
+    empty_byte,
+    empty_draws,
+    has_losses,
+    is_dropped_out,
+    is_lost,
+    is_lost_at_flaw,
+    lambertian_share,
+    loss_draws,
+    missing_side,
+)
 from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, ranged_percents, shifted_code
 from hilsim.sensor.signal.signal import RANGES, RANGES_PER_M, Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
@@ -55,7 +65,7 @@ _SYNTHETIC_ONLY = constant(OverlayRule.SYNTHETIC_ONLY)
 _BLOCKED, _UNFLAGGED = constant(ReturnFlag.BLOCKED), constant(0)
 _SOLE_TWICE = constant(EchoChoice.STRONGEST_BESIDE_LAST)
 """Choices up to this one report a sole echo, too, whichever return they are of."""
-_RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF = 0, 1, 2, 3, 4, 5
+_RANGE, _ENERGY, _RETRO, _CODE, _BYTE, _HALF, _DRAW = 0, 1, 2, 3, 4, 5, 7
 _SHARE = _BYTE  # until the byte is known
 _FOUND, _IS_ALARM, _FLAGS, _IS_LOST = 0, 1, 2, 3
 _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
@@ -104,19 +114,25 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
     if rare is not None:
         is_weak, has_alarms, is_plain = takes_light(rare), has_false_alarms(plan.false_alarms), rare.overlay.rule == _SYNTHETIC_ONLY
         has_pulses = rare.interference.sources.size > 0
-    has_sums = is_plain and leaves_hits(rare, plan)
     is_lossy = is_plain and has_losses(signal, receiver)  # a captured background has its own losses
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         if rare is not None and has_pulses:
             turns = turns_of_sequence(plan, index)
         for group in range(groups):
-            of_group, among = sequence * groups + group, _NO_LANES
-            row, summed = of_group * SOLE_ROWS, bits[of_group, _SETTLED] if has_sums else _NO_LANES
+            of_group = sequence * groups + group
+            row, summed = of_group * SOLE_ROWS, bits[of_group, SUMMED]
+            reported = summed if response.drop_out_ratio <= 0.0 else _NO_LANES
             if is_lossy:
-                store_lanes(sums, row + _CODE, loss_draws(response.seed, first_stream + group * WIDTH, index))
+                draws = loss_draws(response.seed, first_stream + group * WIDTH, index)
+                store_lanes(sums, row + _CODE, draws)
+                reported &= ~bits_of(draws < signal.loss_ratio)
+            among = reported
             for channel in range(group * WIDTH, min(group * WIDTH + WIDTH, channels)):
                 firing, lane = channel * sequences + sequence, channel - group * WIDTH
+                if reported >> lane & 1 != 0:
+                    marks[firing, _FOUND], marks[firing, _IS_ALARM], marks[firing, _FLAGS], marks[firing, _IS_LOST] = 1, 0, _UNFLAGGED, 0
+                    continue
                 found, blocked, moment, energy, retro, through = 0, _UNFLAGGED, 0.0, 0.0, 0.0, 1.0
                 is_summed = summed >> lane & 1 != 0
                 if rare is not None:
@@ -261,27 +277,8 @@ def _brightness_of(
     return byte, half, marked
 
 
-@inlined_kernel
-def _empty_byte_of(
-    signal: Signal,
-    has_own: npt.NDArray[np.bool_],
-    own: npt.NDArray[np.uint8],
-    baseline: int,
-    step: float,
-    is_lost_firing: bool,  # noqa: FBT001 - kernels take their arguments by place
-    seed: np.uint64,
-    stream: int,
-    index: int,
-) -> int:
-    """Reflectivity byte of a firing without a return: the laser's own, where they are known."""
-    channel = stream % CHANNELS_PER_STREAM
-    if has_own[channel]:
-        return own_empty_byte(own, channel, seed, stream, index)
-    return empty_byte(signal, baseline, step, is_lost_firing, seed, stream, index)
-
-
 @borrowing_kernel
-def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  # noqa: C901, PLR0915 - one loop over firings: what it looks into is taken out of it once
+def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  # noqa: C901, PLR0912, PLR0915 - one loop over firings: what it looks into is taken out of it once
     """Write what each firing reports: of those with one echo what was judged, of others each echo judged by itself."""
     hits, response, returns, choice, sequence_index = workspace.hits, plan.response, workspace.returns, plan.choice, workspace.sequence
     sequences = sequence_index.size
@@ -299,26 +296,54 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
     if rare is not None:
         is_plain = rare.overlay.rule == _SYNTHETIC_ONLY
         has_backdrop = not is_plain and not takes_light(rare)
-    for sequence in range(sequences):
-        warming_m = warm_up_m(plan.warm_up, sequence_index[sequence] * plan.sequence_ns)
-        for channel in range(baseline.size):
-            firing, of_group, lane = channel * sequences + sequence, sequence * groups + channel // WIDTH, channel % WIDTH
-            bit, row, blocked = 1 << lane, of_group * SOLE_ROWS, marks[firing, _FLAGS]
-            is_settled, is_diffuse = bits[of_group, _SETTLED] & bit != 0, False
-            count, kept[0], index = 0, 0, sequence_index[sequence]
-            stream = response.stream * CHANNELS_PER_STREAM + channel
+    reports_sole = not is_pair or signal.one_sided_ratio <= 0.0
+    for return_number in range(choice.size):
+        reports_sole = reports_sole and choice[return_number] <= _SOLE_TWICE
+    draws_bytes = signal.empty_byte_ratio > 0.0 or signal.lost_byte_ratio > 0.0
+    for channel in range(baseline.size):
+        draws_bytes = draws_bytes or has_empty_bytes[channel]
+    first_stream = response.stream * CHANNELS_PER_STREAM
+    for group in range(sequences * groups):
+        sequence, first, row = group // groups, group % groups * WIDTH, group * SOLE_ROWS
+        index = sequence_index[sequence]
+        warming_m, left = warm_up_m(plan.warm_up, index * plan.sequence_ns), (1 << min(baseline.size - first, WIDTH)) - 1
+        settled, passing, diffuse = bits[group, _SETTLED], bits[group, _PASSING], bits[group, _DIFFUSE]
+        usual = settled & passing & diffuse & bits_of(load_lanes(sums, row + _CODE) > 0.0) if reports_sole else _NO_LANES
+        while usual != 0:
+            lane = first_bit(usual)
+            usual, left, channel = usual & usual - 1, left & ~(1 << lane), first + lane
+            code, column = int(sums[row + _CODE, lane]), int(sums[row + _HALF, lane])
+            shifted = shifted_code(signal, code, int(correction[channel, column]))
+            for return_number in range(choice.size):
+                at = (return_number * sequences + sequence) * baseline.size + channel
+                reported_echo[at] = 0
+                reported_m[at] = sums[row + _RANGE, lane]
+                reported_energy[at] = sums[row + _ENERGY, lane]
+                corrected[at] = shifted - code
+                distance[at] = shifted
+                reflectivity[at] = int(sums[row + _BYTE, lane])
+                flags[at] = marks[channel * sequences + sequence, _FLAGS]
+        if draws_bytes and left != 0:
+            store_lanes(sums, row + _DRAW, empty_draws(response.seed, first_stream + first, index))
+        while left != 0:
+            lane = first_bit(left)
+            left, channel, bit = left & left - 1, first + lane, 1 << lane
+            firing, stream = channel * sequences + sequence, first_stream + channel
+            blocked = marks[firing, _FLAGS]
+            is_settled, is_diffuse = settled & bit != 0, False
+            count, kept[0] = 0, 0
             is_sole = marks[firing, _FOUND] == 1 and marks[firing, _IS_ALARM] == 0 and is_plain
             if is_sole:
                 echoes[0, ECHO_RANGE], echoes[0, ECHO_CODE] = sums[row + _RANGE, lane], sums[row + _CODE, lane]
                 echoes[0, ECHO_ENERGY], echoes[0, ECHO_RETRO] = sums[row + _ENERGY, lane], sums[row + _RETRO, lane]
             if is_settled:
-                is_diffuse = bits[of_group, _DIFFUSE] & bit != 0
-                count = 1 if bits[of_group, _PASSING] & bit != 0 and sums[row + _CODE, lane] > 0.0 else 0
+                is_diffuse = diffuse & bit != 0
+                count = 1 if passing & bit != 0 and sums[row + _CODE, lane] > 0.0 else 0
             elif marks[firing, _FOUND] > 0:
                 found = 1 if is_sole else group_echoes(hit_count[firing], value, what, firing, response.merge_distance_m, echoes)
                 certain = _echo_of(hits, firing, FALSE_ALARM_RAY) if marks[firing, _IS_ALARM] != 0 else -1
                 recorded = _background_echo(hits, firing) if has_backdrop else -1
-                error_m = bias_m[channel] + ripple[index % period * groups + channel // WIDTH, lane] + warming_m
+                error_m = bias_m[channel] + ripple[index % period * groups + first // WIDTH, lane] + warming_m
                 for echo in range(found):
                     is_certain = echo in (certain, recorded)
                     range_m, energy = echoes[echo, ECHO_RANGE], echoes[echo, ECHO_ENERGY]
@@ -330,24 +355,19 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
             missing = missing_side(signal, response.seed, stream, index) if is_pair and count == 1 else -1
             for return_number in range(choice.size):
                 at = (return_number * sequences + sequence) * baseline.size + channel
-                is_only = count == 1 and choice[return_number] <= _SOLE_TWICE
-                echo = int(kept[0]) if is_only else chosen_echo(echoes, kept, count, choice[return_number])
-                echo = -1 if return_number == missing else echo
+                echo = -1
+                if count == 1 and choice[return_number] <= _SOLE_TWICE and return_number != missing:
+                    echo = int(kept[0])
+                elif count > 0 and return_number != missing:
+                    echo = chosen_echo(echoes, kept, count, choice[return_number])
                 reported_echo[at] = echo
                 corrected[at] = 0
                 if echo < 0:
                     is_lost_firing = marks[firing, _IS_LOST] != 0
-                    byte = _empty_byte_of(
-                        signal,
-                        has_empty_bytes,
-                        empty_bytes,
-                        int(baseline[channel]),
-                        empty_step[channel],
-                        is_lost_firing,
-                        response.seed,
-                        stream,
-                        index,
-                    )
+                    if has_empty_bytes[channel]:
+                        byte = own_empty_byte(empty_bytes, channel, sums[row + _DRAW, lane])
+                    else:
+                        byte = empty_byte(signal, int(baseline[channel]), empty_step[channel], is_lost_firing, sums[row + _DRAW, lane])
                     distance[at] = 0
                     reflectivity[at] = byte
                     flags[at] = blocked

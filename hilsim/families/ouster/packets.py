@@ -8,11 +8,24 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
-from hilsim.compilation.lanes import WIDTH, Doubles, floor_lanes, lane_numbers, load_lanes, roots, store_lanes
+from hilsim.compilation.lanes import (
+    WIDTH,
+    Doubles,
+    bits_of,
+    doubles,
+    floor_lanes,
+    greater_lanes,
+    lane_numbers,
+    lesser_lanes,
+    load_lanes,
+    roots,
+    select,
+    store_lanes,
+)
 from hilsim.emulator.inertial import felt_motion
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
-from hilsim.emulator.workspace import Returns, Workspace
+from hilsim.emulator.workspace import AXIS_ENERGY, SOLE_ROWS, SUMMED, Returns, Workspace
 from hilsim.families.ouster.protocol.headers import ColumnField, HeaderField
 from hilsim.families.ouster.protocol.imu import encode_imu_packet
 from hilsim.families.ouster.protocol.lidar import encode_lidar_packet
@@ -38,6 +51,7 @@ _STAMP, _ID, _STATUS, _ENCODER = (
 _FRAME_ID = constant(HeaderField.FRAME_ID)
 _SLOW = constant(COLUMN_PPB)
 _MOST = 65_535.0
+_AMBIENT, _SIGNAL, _BYTE, _LIGHTS = 0, 1, 2, 3
 _DISC = math.cos(math.radians(0.27))
 """Cosine of half the angle that the sun's disc covers."""
 _LEAST_COSINE = 0.1
@@ -167,6 +181,12 @@ def _counts(mean: Doubles, noise: Doubles, factor: float) -> Doubles:
 
 
 @inlined_kernel
+def _limited(counts: Doubles, least: float) -> Doubles:
+    """Counts as 16 bits hold them."""
+    return lesser_lanes(greater_lanes(counts, least), _MOST)
+
+
+@inlined_kernel
 def _is_reversed(order: int, first: int, second: int) -> bool:
     """Whether a pixel's returns, of which the stronger is the first, are the other way round by its setting; a sole one is the first."""
     return second > 0 and (first == 0 or (order == _ONE and second < first) or (order == _TWO and second > first))
@@ -197,19 +217,27 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
     """
     returns, hits, sequence_index, sub_rays, alarms = workspace.returns, workspace.hits, workspace.sequence, plan.beam.share.size, plan.false_alarms
     distance, range_m, energy, signal, near_ir = returns.distance, returns.range_m, returns.energy, returns.own.signal, returns.own.near_ir
-    reflectivity, echo, order, diffuse_max = returns.reflectivity, returns.echo, own.order, float(plan.response.diffuse_max)
-    hit_count, value, what = hits.hit_count, hits.value, hits.what
-    direction, times_ns, light, is_pair = workspace.rays.direction, workspace.rays.time_ns, np.zeros((5, WIDTH)), returns.distance.shape[0] > 1
+    reflectivity, echo, order, diffuse_max = returns.reflectivity, returns.echo, own.order, plan.response.diffuse_max
+    hit_count, value, what, tile_count = hits.hit_count, hits.value, hits.what, world.tile_count
+    rays, sums, bits, light = workspace.rays, workspace.sole.sums, workspace.sole.bits, np.zeros((_LIGHTS, WIDTH))
+    direction, times_ns, range_of, cosine_of, instance_of, triangle_of = (
+        rays.direction,
+        rays.time_ns,
+        rays.range_m,
+        rays.cosine,
+        rays.instance,
+        rays.triangle,
+    )
     sequences, channels, first_stream = sequence_index.size, distance.shape[2], plan.response.stream * CHANNELS_PER_STREAM
+    distances, ranges_m, energies = distance.reshape(-1, WIDTH), range_m.reshape(-1, WIDTH), energy.reshape(-1, WIDTH)
     for sequence in range(sequences):
         index = sequence_index[sequence]
         if not is_inside(own, (index - own.frame_sequence) % own.columns_per_frame):
             _leave_out(returns, sequence)
             continue
-        for group in range(0, channels, WIDTH):
-            for channel in range(group, min(group + WIDTH, channels)):
-                lane = channel - group
-                if is_pair and _is_reversed(order, distance[0, sequence, channel], distance[1, sequence, channel]):
+        if distance.shape[0] > 1:
+            for channel in range(channels):
+                if _is_reversed(order, distance[0, sequence, channel], distance[1, sequence, channel]):
                     a, b = distance[0, sequence, channel], distance[1, sequence, channel]
                     distance[0, sequence, channel], distance[1, sequence, channel] = b, a
                     c, d = reflectivity[0, sequence, channel], reflectivity[1, sequence, channel]
@@ -220,40 +248,58 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
                     range_m[0, sequence, channel], range_m[1, sequence, channel] = h, g
                     i, j = energy[0, sequence, channel], energy[1, sequence, channel]
                     energy[0, sequence, channel], energy[1, sequence, channel] = j, i
-                for number in range(distance.shape[0]):
-                    # Photons of a surface of one percent; nearer than in focus they grow no more.
-                    square = range_m[number, sequence, channel] * range_m[number, sequence, channel]
-                    per_percent = own.signal / (100.0 * max(square, own.signal_near_m2))
-                    is_return = distance[number, sequence, channel] > 0
-                    percent = 100.0 * energy[number, sequence, channel] * square
-                    light[number, lane] = per_percent * percent if is_return else own.signal_floor
-                    light[3 + number, lane] = per_percent
-                firing, nearest_m, met = channel * sequences + sequence, np.inf, -1
-                for hit in range(hit_count[firing]):
-                    if what[firing, hit, RAY] == 0 and what[firing, hit, TRIANGLE] >= 0 and value[firing, hit, RANGE] < nearest_m:
-                        nearest_m, met = value[firing, hit, RANGE], hit
+        of_instance, of_triangle, upright = -1, -1, (0.0, 0.0, 0.0)
+        for group in range(0, channels, WIDTH):
+            of_group = (sequence * channels + group) // WIDTH
+            summed, of_axis = bits[of_group, SUMMED], of_group * SOLE_ROWS + AXIS_ENERGY
+            for channel in range(group, group + WIDTH):
+                lane, firing = channel - group, channel * sequences + sequence
                 ray = firing * sub_rays
                 ahead = (float(direction[ray, 0]), float(direction[ray, 1]), float(direction[ray, 2]))
-                if met < 0:
-                    light[2, lane] = own.near_ir_floor + _ambient(own, alarms, ahead)
+                axis_energy, axis_m, cosine, instance, triangle = (
+                    sums[of_axis, lane],
+                    float(range_of[ray]),
+                    cosine_of[ray],
+                    instance_of[ray],
+                    triangle_of[ray],
+                )
+                if summed >> lane & 1 == 0:
+                    triangle = -1
+                    for hit in range(hit_count[firing]):  # of a ray the nearest is first
+                        if what[firing, hit, RAY] == 0 and what[firing, hit, TRIANGLE] >= 0:
+                            axis_energy, axis_m, cosine = value[firing, hit, ENERGY], value[firing, hit, RANGE], value[firing, hit, COSINE]
+                            instance, triangle = what[firing, hit, INSTANCE], what[firing, hit, TRIANGLE]
+                            break
+                if triangle < 0:
+                    light[_AMBIENT, lane] = own.near_ir_floor + _ambient(own, alarms, ahead)
                 else:
-                    facing = max(value[firing, met, COSINE], _LEAST_COSINE)
-                    white = min(1.0, value[firing, met, ENERGY] * sub_rays * nearest_m * nearest_m / facing)
-                    upright = hit_normal(world, what[firing, met, INSTANCE], what[firing, met, TRIANGLE], times_ns[ray])
-                    light[2, lane] = own.near_ir_floor + white * _lit(own, alarms, ahead, upright)
+                    white = min(1.0, axis_energy * sub_rays * axis_m * axis_m / max(cosine, _LEAST_COSINE))
+                    if triangle != of_triangle or instance != of_instance or instance >= tile_count:  # beams beside each other mostly meet the same
+                        of_instance, of_triangle = instance, triangle
+                        upright = hit_normal(world, instance, triangle, times_ns[ray])
+                    light[_AMBIENT, lane] = own.near_ir_floor + white * _lit(own, alarms, ahead, upright)
             of_signal, of_ambient = normal_pairs(plan.response.seed, lane_numbers() + np.uint64(first_stream + group), index, _PHOTONS)
-            store_lanes(light, 0, _counts(load_lanes(light, 0), of_signal, 1.0))
-            store_lanes(light, 1, _counts(load_lanes(light, 1), of_signal, 1.0))
-            store_lanes(light, 2, _counts(load_lanes(light, 2), of_ambient, own.near_ir_noise))
-            for channel in range(group, min(group + WIDTH, channels)):
-                lane = channel - group
-                for number in range(distance.shape[0]):
-                    is_return, count = distance[number, sequence, channel] > 0, min(max(light[number, lane], 1.0), _MOST)
-                    signal[number, sequence, channel] = int(count) if is_return or number == 0 else 0
-                    byte = reflectivity[number, sequence, channel]
-                    if is_return and count < _MOST and byte <= diffuse_max:  # what it reports of a diffuse surface is made of its photons
-                        reflectivity[number, sequence, channel] = int(min(math.floor(count / light[3 + number, lane] + 0.5), diffuse_max))
-                near_ir[0, sequence, channel] = int(min(max(light[2, lane], 0.0), _MOST))
+            store_lanes(light, _AMBIENT, _limited(_counts(load_lanes(light, _AMBIENT), of_ambient, own.near_ir_noise), 0.0))
+            for channel in range(group, group + WIDTH):
+                near_ir[0, sequence, channel] = int(light[_AMBIENT, channel - group])
+            for number in range(distance.shape[0]):
+                row = ((number * sequences + sequence) * channels + group) // WIDTH
+                away_m, is_return = load_lanes(ranges_m, row), load_lanes(distances, row) > np.int32(0)
+                # Photons of a surface of one percent; nearer than in focus they grow no more.
+                square = away_m * away_m
+                per_percent = own.signal / (greater_lanes(square, own.signal_near_m2) * 100.0)
+                mean = select(is_return, per_percent * (doubles(load_lanes(energies, row)) * 100.0 * square), own.signal_floor)
+                photons = _limited(_counts(mean, of_signal, 1.0), 1.0)
+                store_lanes(light, _SIGNAL, photons)
+                store_lanes(light, _BYTE, lesser_lanes(floor_lanes(photons / per_percent + 0.5), float(diffuse_max)))
+                returned, counted = bits_of(is_return), bits_of(is_return) & bits_of(photons < _MOST)
+                for channel in range(group, group + WIDTH):
+                    bit = 1 << channel - group
+                    signal[number, sequence, channel] = int(light[_SIGNAL, channel - group]) if returned & bit != 0 or number == 0 else 0
+                    if (
+                        counted & bit != 0 and reflectivity[number, sequence, channel] <= diffuse_max
+                    ):  # of a diffuse surface it is made of its photons
+                        reflectivity[number, sequence, channel] = int(light[_BYTE, channel - group])
 
 
 @kernel

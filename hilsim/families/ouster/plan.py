@@ -62,7 +62,7 @@ class OusterReturns(NamedTuple):
     encode=encode_columns,
     encode_info=write_inertial,
     sense=sense_light,
-    sensed_rays=1,
+    reads_hits=False,
     copy_return=copy_pixel,
     first_sequence=first_column_of,
     packet_before=packet_before,

@@ -3,12 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.compilation.jit import borrowing_kernel, constant
-from hilsim.rng import Purpose, uniform
+from hilsim.compilation.jit import borrowing_kernel
 from hilsim.sensor.signal.signal import LaserSignals
 
 Doubles = npt.NDArray[np.float64]
-_EMPTY_BYTE = constant(Purpose.EMPTY_BYTE)
 _PLACES = 1024
 
 
@@ -38,14 +36,12 @@ def with_own_empty_bytes(lasers: LaserSignals, baseline: npt.NDArray[np.uint8], 
 
 
 @borrowing_kernel
-def own_empty_byte(empty_bytes: npt.NDArray[np.uint8], channel: int, seed: np.uint64, stream: int, index: int) -> int:
+def own_empty_byte(empty_bytes: npt.NDArray[np.uint8], channel: int, draw: float) -> int:
     """Reflectivity byte of a firing without a return, of a laser with known ones.
 
     Args:
         empty_bytes: ``LaserSignals.empty_bytes``.
         channel: Number of the laser.
-        seed: Seed of the rig.
-        stream: Random stream of the laser.
-        index: Index of the firing sequence.
+        draw: The firing's number of ``empty_draws``.
     """
-    return int(empty_bytes[channel, int(uniform(seed, stream, index, _EMPTY_BYTE) * empty_bytes.shape[1])])
+    return int(empty_bytes[channel, int(draw * empty_bytes.shape[1])])

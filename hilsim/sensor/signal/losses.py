@@ -263,14 +263,18 @@ def is_lost(
 
 
 @borrowing_kernel
+def empty_draws(seed: np.uint64, first_stream: int, index: int) -> Doubles:
+    """The draws of bytes without a return for sixteen lasers, whose random streams follow each other."""
+    return uniforms(seed, lane_numbers() + np.uint64(first_stream), index, _EMPTY_BYTE)
+
+
+@borrowing_kernel
 def empty_byte(
     signal: Signal,
     baseline: int,
     step: float,
     is_lost_firing: bool,  # noqa: FBT001 - kernels take their arguments by place
-    seed: np.uint64,
-    stream: int,
-    index: int,
+    draw: float,
 ) -> int:
     """Reflectivity byte of a firing without a return: the laser's baseline, or a multiple of its step.
 
@@ -279,16 +283,12 @@ def empty_byte(
         baseline: The laser's baseline.
         step: The laser's ``empty_step``.
         is_lost_firing: Whether the firing hit a surface.
-        seed: Seed of the rig.
-        stream: Random stream of the laser.
-        index: Index of the firing sequence.
+        draw: The firing's number of ``empty_draws``.
     """
     ratio = signal.lost_byte_ratio if is_lost_firing else signal.empty_byte_ratio
-    if ratio <= 0.0:
+    if ratio <= 0.0 or draw / ratio >= 1.0:
         return baseline
-    draw = uniform(seed, stream, index, _EMPTY_BYTE) / ratio
-    if draw >= 1.0:
-        return baseline
+    draw /= ratio
     multiple = 2.0 if draw < _TWICE else 3.0
     if draw >= _THRICE:  # few counts are more likely than many
         multiple = math.floor(3.0 * (1.0 / (1.0 - 0.97 * (draw - _THRICE) / (1.0 - _THRICE)))) + 1.0

@@ -10,7 +10,7 @@ from hilsim.compilation.lanes import load_lanes, store_lanes
 from hilsim.emulator.firing import fire
 from hilsim.emulator.fused import render_returns
 from hilsim.emulator.hits import collect
-from hilsim.emulator.workspace import allocate_workspace
+from hilsim.emulator.workspace import SUMMED, allocate_workspace
 from hilsim.sensor.echoes import sole_echo
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import about_axis
@@ -110,7 +110,7 @@ def test_hits_and_sums_of_one_surface_are_those_of_its_rays(lidar, first):
         np.testing.assert_array_equal(together.hits.what[firing, :count, :3], alone.hits.what[firing, :count, :3])
     sums = np.zeros((alone.hits.hit_count.size, 3))
     _sole_echoes(alone.hits, lidar.plan.response.merge_distance_m, sums)
-    settled = together.sole.bits[:, 0, None] >> np.arange(16) & 1 == 1
+    settled = together.sole.bits[:, SUMMED, None] >> np.arange(16) & 1 == 1
     assert 0.1 < settled.mean() < 0.9
     by_group = together.sole.sums.reshape(SEQUENCES, -1, 16)[:, :3]
     np.testing.assert_array_equal(by_group.swapaxes(1, 2)[settled], sums.reshape(16, SEQUENCES, 3).swapaxes(0, 1)[settled])

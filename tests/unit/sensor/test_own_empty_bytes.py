@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hilsim.rng import Purpose, uniform
 from hilsim.sensor.signal.empty import own_empty_byte, with_own_empty_bytes
 from hilsim.sensor.signal.signal import drawn_lasers
 from hilsim.sensor.signal.spec import SignalSpec
@@ -35,7 +36,7 @@ def test_empty_firings_have_their_bytes_as_often_as_the_unit_has():
     found = with_own_empty_bytes(lasers(), BASELINE, NO_RATIO, shares(b18=0.2, b27=0.05))
     assert found.has_empty_bytes.tolist() == [True, False]
     assert shares_of_table(found, 0) == {9: 0.75, 18: 0.2, 27: 0.05}
-    drawn = np.array([own_empty_byte(found.empty_bytes, 0, np.uint64(7), 0, index) for index in range(4000)])
+    drawn = np.array([own_empty_byte(found.empty_bytes, 0, uniform(np.uint64(7), 0, index, Purpose.EMPTY_BYTE)) for index in range(4000)])
     for byte, share in ((9, 0.75), (18, 0.2), (27, 0.05)):
         np.testing.assert_allclose((drawn == byte).mean(), share, atol=4.0 * np.sqrt(share * (1.0 - share) / 4000))
 

@@ -247,7 +247,7 @@ def test_dark_surfaces_lose_more_firings_and_of_one_draw():
 @compiled_only
 def test_bytes_of_empty_firings_are_the_baseline_and_multiples_of_its_step():
     def bytes_of(spec, *, is_lost):
-        return np.array([losses.empty_byte(signal(spec), 9, 9.2, is_lost, SEED, 1, index) for index in range(20_000)])
+        return np.array([losses.empty_byte(signal(spec), 9, 9.2, is_lost, uniform(SEED, 1, index, Purpose.EMPTY_BYTE)) for index in range(20_000)])
 
     usual, at_edges = bytes_of(REAL, is_lost=False), bytes_of(REAL, is_lost=True)
     np.testing.assert_allclose([np.mean(usual != 9), np.mean(at_edges != 9)], (0.05, 0.2), atol=0.01)

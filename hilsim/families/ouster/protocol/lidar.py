@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel, signed
+from hilsim.compilation.words import store_half
 from hilsim.errors import PacketError, require
 from hilsim.families.ouster.protocol.bits import add_bits, read_bits
 from hilsim.families.ouster.protocol.firmware import FOOTER_CONSTANT, FOOTER_SIZE, Footer
@@ -46,6 +47,7 @@ _FRAME_ID = constant(HeaderField.FRAME_ID)
 _ZERO, _MASK = constant(Overflow.ZERO), constant(Overflow.MASK)
 _CRC, _CONSTANT = constant(Footer.CRC), constant(Footer.CONSTANT)
 _COLUMNS = constant(COLUMNS_PER_PACKET)
+_STEP = constant(4)  # bytes; pixels have a multiple of it
 _FOOTER_CONSTANT = constant(FOOTER_CONSTANT - (1 << 64))
 
 
@@ -121,45 +123,49 @@ def lidar_layout(profile: Profile, channels: int, footer: Footer) -> LidarLayout
 
 
 @kernel
-def _counts(value: int, dropped: int, largest: int, overflow: int) -> int:
-    """Raw value of a field, at most ``largest``."""
-    counts = value >> dropped
-    if counts <= largest:
-        return counts
-    if overflow == _ZERO:
-        return 0
-    return counts & largest if overflow == _MASK else largest
-
-
-@kernel
-def _write_field(layout: LidarLayout, field: int, values: npt.NDArray[Any], payload: npt.NDArray[np.uint8]) -> None:
-    """Write one field of all pixels from ``[return, column, channel]``."""
+def _add_field(layout: LidarLayout, field: int, values: npt.NDArray[Any], column: int, words: npt.NDArray[np.int64]) -> None:
+    """Add one field of a column's pixels, from ``[return, column, channel]``, to their words."""
     number, bit, bits = layout.pixel_fields[field, 1], layout.pixel_fields[field, 2], layout.pixel_fields[field, 3]
     dropped, overflow = layout.pixel_fields[field, 4], layout.pixel_fields[field, 5]
     largest = (1 << bits) - 1
-    for column in range(_COLUMNS):
-        at = layout.first_column + column * layout.column_size + layout.first_pixel
+    filled, left = largest if overflow not in (_ZERO, _MASK) else 0, 0 if overflow == _ZERO else largest  # of what is larger
+    word, shift = bit >> 6, bit & 63
+    for channel in range(layout.channels):
+        counts = signed(values[number, column, channel]) >> dropped
+        counts = counts if counts <= largest else (counts | filled) & left
+        words[word, channel] |= counts << shift
+    if shift + bits > 64:
         for channel in range(layout.channels):
-            add_bits(_counts(signed(values[number, column, channel]), dropped, largest, overflow), bits, payload, at, bit)
-            at += layout.pixel_size
+            counts = signed(values[number, column, channel]) >> dropped
+            counts = counts if counts <= largest else (counts | filled) & left
+            words[word + 1, channel] |= counts >> 64 - shift
 
 
 @kernel
 def _write_pixels(layout: LidarLayout, pixels: Pixels, payload: npt.NDArray[np.uint8]) -> None:
-    for field in range(len(layout.pixel_fields)):
-        kind = layout.pixel_fields[field, 0]
-        if kind == _RANGE:
-            _write_field(layout, field, pixels.range_mm, payload)
-        elif kind == _FLAGS:
-            _write_field(layout, field, pixels.flags, payload)
-        elif kind == _REFLECTIVITY:
-            _write_field(layout, field, pixels.reflectivity, payload)
-        elif kind == _SIGNAL:
-            _write_field(layout, field, pixels.signal, payload)
-        elif kind == _NEAR_IR:
-            _write_field(layout, field, pixels.near_ir, payload)
-        else:
-            _write_field(layout, field, pixels.window, payload)
+    """Write the pixels column by column: their fields gathered in words of 64 bits, then their bytes."""
+    words = np.zeros(((layout.pixel_size + 7) >> 3, layout.channels), np.int64)
+    for column in range(_COLUMNS):
+        words[:] = 0
+        for field in range(len(layout.pixel_fields)):
+            kind = layout.pixel_fields[field, 0]
+            if kind == _RANGE:
+                _add_field(layout, field, pixels.range_mm, column, words)
+            elif kind == _FLAGS:
+                _add_field(layout, field, pixels.flags, column, words)
+            elif kind == _REFLECTIVITY:
+                _add_field(layout, field, pixels.reflectivity, column, words)
+            elif kind == _SIGNAL:
+                _add_field(layout, field, pixels.signal, column, words)
+            elif kind == _NEAR_IR:
+                _add_field(layout, field, pixels.near_ir, column, words)
+            else:
+                _add_field(layout, field, pixels.window, column, words)
+        at = layout.first_column + column * layout.column_size + layout.first_pixel
+        for channel in range(layout.channels):
+            for place in range(0, layout.pixel_size, _STEP):
+                store_half(payload, at, words[place >> 3, channel] >> 8 * (place & 7))
+                at += _STEP
 
 
 @kernel
