@@ -5,10 +5,7 @@ lead covers.
 """
 
 import time
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from hilsim.compilation.atomics import publish
 from hilsim.compilation.jit import constant, kernel
@@ -25,11 +22,10 @@ from hilsim.emulator.schedule import data_deadline_ns, write_sequences_of
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.errors import DeviceError
 from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
-from hilsim.protocols.ethernet import Framing
 from hilsim.streaming.render_loop import await_former, await_packets, begin_loop, end_loop, note_rendered
-from hilsim.streaming.render_state import RenderCounter, RenderState
+from hilsim.streaming.render_state import RenderCounter, Stream
 from hilsim.transmit.libc import monotonic_ns
-from hilsim.transmit.ring import Rings, push
+from hilsim.transmit.ring import push
 from hilsim.vehicle.platform import Platform
 from hilsim.world.render.renderer import DeviceRenderer
 from hilsim.world.scene.world import World
@@ -40,36 +36,14 @@ PACKETS_TOGETHER = 8
 _UNCHANGED = constant(BASE)
 
 
-class LoopPlace(NamedTuple):
-    """Destination and timing of a loop's packets; fields as in ``streaming.render_loop.render_ahead``."""
-
-    rings: Rings
-    data_flow: int
-    position_flow: int
-    epoch_ns: int
-    late_limit_ns: int
-    stop_packet: int
-
-
-def render_ahead_on(
-    renderer: DeviceRenderer,
-    lidar: LidarEmulator,
-    place: LoopPlace,
-    *,
-    goes_on: bool,
-    state: RenderState,
-    obstacle_map: ObstacleMap | None,
-    datagram: npt.NDArray[np.uint8],
-) -> DeviceError | None:
+def render_ahead_on(renderer: DeviceRenderer, lidar: LidarEmulator, stream: Stream, obstacle_map: ObstacleMap | None) -> DeviceError | None:
     """Render packets into both rings of a lidar until stopped, as ``streaming.render_loop.render_ahead`` does.
 
     Returns:
         Error that ended the loop, after which another loop can continue; None: the loop was stopped.
     """
-    plan, platform, world = lidar.plan, lidar.platform, lidar.world
-    rings, data_flow, position_flow, epoch_ns, late_limit_ns, stop_packet = place
-    positions = np.zeros(plan.position.period_ns.size, np.int64)
-    if not _begin(plan, state, int(goes_on), positions):
+    plan, world, state = lidar.plan, lidar.world, stream.state
+    if not _begin(plan, stream):
         return None
     most = PACKETS_TOGETHER if obstacle_map is None else 1  # a map takes the rays of one packet
     workspaces: dict[int, Workspace] = {}
@@ -86,101 +60,38 @@ def render_ahead_on(
     has_rendered = False
     fault = None
     while fault is None:
-        count = _await_packets(
-            plan,
-            platform,
-            lidar.position_framing,
-            rings,
-            data_flow,
-            position_flow,
-            epoch_ns,
-            late_limit_ns,
-            stop_packet,
-            most,
-            has_rendered,
-            state,
-            datagram,
-            positions,
-        )
+        count = _await_packets(plan, stream, most, has_rendered)
         if count == 0:
             break
         first = int(state.counters[RenderCounter.NEXT_PACKET])
         begun_ns = time.monotonic_ns()
         workspace = workspace_of(count)
-        _fire(plan, platform, first, workspace)
+        _fire(plan, lidar.platform, first, workspace)
         try:
             trace_with(lambda rays: renderer.cast_slices(world, [rays]), plan, world, workspace)
         except DeviceError as error:
             fault = error
             break
-        _finish(
-            plan,
-            platform,
-            world,
-            lidar.data_framing,
-            rings,
-            data_flow,
-            epoch_ns,
-            state,
-            workspace,
-            part,
-            obstacle_map,
-            datagram,
-            first,
-            count,
-            begun_ns,
-        )
+        _finish(plan, world, stream, workspace, part, obstacle_map, first, count, begun_ns)
         publish(state.counters, int(RenderCounter.NEXT_PACKET), first + count)
         has_rendered = True
-    _end(plan, state, positions)
+    _end(plan, stream)
     return fault
 
 
 @kernel
-def _begin(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> bool:
+def _begin(plan: LidarPlan, stream: Stream) -> bool:
     """Begin where the former loop has ended; returns False if this loop is stopped before."""
-    has_begun = await_former(state)
+    has_begun = await_former(stream.state)
     if has_begun:
-        state.counters[RenderCounter.NEXT_PACKET] = begin_loop(plan, state, goes_on, positions)
+        stream.state.counters[RenderCounter.NEXT_PACKET] = begin_loop(plan, stream)
     return has_begun
 
 
 @kernel
-def _await_packets(
-    plan: LidarPlan,
-    platform: Platform,
-    position_framing: Framing,
-    rings: Rings,
-    data_flow: int,
-    position_flow: int,
-    epoch_ns: int,
-    late_limit_ns: int,
-    stop_packet: int,
-    most: int,
-    has_rendered: bool,  # noqa: FBT001
-    state: RenderState,
-    datagram: npt.NDArray[np.uint8],
-    positions: npt.NDArray[np.int64],
-) -> int:
+def _await_packets(plan: LidarPlan, stream: Stream, most: int, has_rendered: bool) -> int:  # noqa: FBT001 - kernels take their arguments by place
     """Call ``streaming.render_loop.await_packets`` from Python."""
-    return await_packets(
-        plan,
-        None,
-        _UNCHANGED,
-        platform,
-        position_framing,
-        rings,
-        data_flow,
-        position_flow,
-        epoch_ns,
-        late_limit_ns,
-        stop_packet,
-        most,
-        has_rendered,
-        state,
-        datagram,
-        positions,
-    )
+    return await_packets(plan, _UNCHANGED, stream, most, has_rendered)
 
 
 @kernel
@@ -194,17 +105,11 @@ def _fire(plan: LidarPlan, platform: Platform, first: int, workspace: Workspace)
 @kernel
 def _finish(
     plan: LidarPlan,
-    platform: Platform,
     world: World,
-    framing: Framing,
-    rings: Rings,
-    flow: int,
-    epoch_ns: int,
-    state: RenderState,
+    stream: Stream,
     workspace: Workspace,
     part: Returns,
     obstacle_map: ObstacleMap | None,
-    datagram: npt.NDArray[np.uint8],
     first: int,
     count: int,
     begun_ns: int,
@@ -213,22 +118,23 @@ def _finish(
 
     Each has its share of the time since ``begun_ns``. ``part`` is for the returns of one.
     """
+    state, framing, datagram = stream.state, stream.data_framing, stream.datagram
     respond(plan, workspace)
     sense(plan, world, workspace)
     done_ns = monotonic_ns()
     share_ns = (done_ns - begun_ns) // count
     for number in range(count):
         packet = first + number
-        due_ns = epoch_ns + data_deadline_ns(plan, packet)
+        due_ns = stream.epoch_ns + data_deadline_ns(plan, packet)
         _take_part(plan.own, workspace.returns, number * plan.sequences_per_packet, part)
         encode(plan, packet, part, workspace.counts, framing.header_size, datagram)
         size = frame_datagram(framing, packet, datagram, plan.data_size)
-        if not push(rings, flow, due_ns, begun_ns, datagram, size):
+        if not push(stream.rings, stream.data_flow, due_ns, begun_ns, datagram, size):
             state.counters[RenderCounter.RING_FULL] += 1
         former_ns = done_ns
         done_ns = monotonic_ns()
         note_rendered(state, due_ns, done_ns, done_ns - former_ns + share_ns)
-    note_packet(obstacle_map, plan, platform.live, workspace)
+    note_packet(obstacle_map, plan, stream.platform.live, workspace)
 
 
 @kernel
@@ -247,6 +153,6 @@ def _take_part(own: Any, returns: Returns, first: int, part: Returns) -> None:
 
 
 @kernel
-def _end(plan: LidarPlan, state: RenderState, positions: npt.NDArray[np.int64]) -> None:
+def _end(plan: LidarPlan, stream: Stream) -> None:
     """Pass the place where the next loop begins to it, and let it begin."""
-    end_loop(plan, state, state.counters[RenderCounter.NEXT_PACKET], positions)
+    end_loop(plan, stream)

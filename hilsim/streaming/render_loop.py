@@ -19,16 +19,14 @@ from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from
 from hilsim.emulator.workspace import Workspace
 from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
-from hilsim.protocols.ethernet import Framing
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
 from hilsim.streaming.punctuality import LONGEST_RUN_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
-from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord
+from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, Stream
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, depth, push
 from hilsim.transmit.statistics import bin_index
-from hilsim.vehicle.platform import Platform
 from hilsim.world.scene.world import World
 
 _LONGEST_WAIT_NS = 1_000_000
@@ -50,11 +48,11 @@ def _seek_positions(plan: LidarPlan, from_ns: int, positions: npt.NDArray[np.int
 
 
 @inlined_kernel
-def begin_loop(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt.NDArray[np.int64]) -> int:
-    """Find this loop's first packets; returns the index of the first data packet, and writes those of the first position packets to ``positions``."""
-    place = state.place
+def begin_loop(plan: LidarPlan, stream: Stream) -> int:
+    """Find this loop's first packets; returns the index of the first data packet, and writes those of the first position packets to ``stream.positions``."""
+    place, positions = stream.state.place, stream.positions
     packet = int(place[Place.PACKET])
-    if goes_on != 0:
+    if stream.goes_on:
         for schedule in range(positions.size):
             positions[schedule] = place[Place.SCHEDULES + schedule]
     else:
@@ -66,9 +64,10 @@ def begin_loop(plan: LidarPlan, state: RenderState, goes_on: int, positions: npt
 
 
 @inlined_kernel
-def end_loop(plan: LidarPlan, state: RenderState, packet: int, positions: npt.NDArray[np.int64]) -> None:
+def end_loop(plan: LidarPlan, stream: Stream) -> None:
     """Pass the place where the next loop begins to it, and let it begin."""
-    place = state.place
+    state, positions = stream.state, stream.positions
+    place, packet = state.place, state.counters[RenderCounter.NEXT_PACKET]
     place[Place.PACKET] = packet
     for schedule in range(positions.size):
         place[Place.SCHEDULES + schedule] = positions[schedule]
@@ -112,53 +111,29 @@ def await_former(state: RenderState) -> bool:
 
 
 @stage_kernel
-def _encode_position(
-    plan: LidarPlan,
-    segments: Segments | None,
-    at: int,
-    platform: Platform,
-    framing: Framing,
-    next_packet: int,
-    index: int,
-    position_ns: int,
-    datagram: npt.NDArray[np.uint8],
-) -> int:
+def _encode_position(segments: Segments | None, plan: LidarPlan, at: int, stream: Stream, next_packet: int, index: int, position_ns: int) -> int:
     """Encode the position packet assembled at a device time by the plan in force then; ``plan`` is that of segment ``at``. Returns its size in bytes."""
     if segments is None:
-        return render_info_packet(plan, platform, framing, index, position_ns, datagram)
+        return render_info_packet(plan, stream.platform, stream.position_framing, index, position_ns, stream.datagram)
     later = segment_after(plan, segments, at, next_packet, rig_from_device(plan.clock, position_ns))
     if later == at:
-        return render_info_packet(plan, platform, framing, index, position_ns, datagram)
-    return render_info_packet(tuple_at(segments.plan[later & _MASK], plan), platform, framing, index, position_ns, datagram)
+        return render_info_packet(plan, stream.platform, stream.position_framing, index, position_ns, stream.datagram)
+    changed = tuple_at(segments.plan[later & _MASK], plan)
+    return render_info_packet(changed, stream.platform, stream.position_framing, index, position_ns, stream.datagram)
 
 
 @inlined_kernel
-def _render_position(
-    plan: LidarPlan,
-    segments: Segments | None,
-    at: int,
-    platform: Platform,
-    framing: Framing,
-    rings: Rings,
-    flow: int,
-    late_limit_ns: int,
-    state: RenderState,
-    datagram: npt.NDArray[np.uint8],
-    positions: npt.NDArray[np.int64],
-    position_ns: int,
-    due_ns: int,
-    now_ns: int,
-) -> None:
+def _render_position(plan: LidarPlan, at: int, stream: Stream, position_ns: int, due_ns: int, now_ns: int) -> None:
     """Encode a position packet into its ring; it costs little, so only a packet that the sending loop would drop is skipped."""
-    counters = state.counters
-    if now_ns > due_ns + late_limit_ns:
+    counters, positions = stream.state.counters, stream.positions
+    if now_ns > due_ns + stream.late_limit_ns:
         counters[RenderCounter.POSITIONS_SKIPPED] += 1
     else:
         index = _NONE
         for schedule in range(positions.size):
             index += positions[schedule]
-        size = _encode_position(plan, segments, at, platform, framing, counters[RenderCounter.NEXT_PACKET], index, position_ns, datagram)
-        if not push(rings, flow, due_ns, now_ns, datagram, size):
+        size = _encode_position(stream.segments, plan, at, stream, counters[RenderCounter.NEXT_PACKET], index, position_ns)
+        if not push(stream.rings, stream.position_flow, due_ns, now_ns, stream.datagram, size):
             counters[RenderCounter.RING_FULL] += 1
         _note_done(counters, due_ns, monotonic_ns())
         counters[RenderCounter.POSITIONS] += 1
@@ -178,47 +153,20 @@ def _rest(rings: Rings, flow: int, begin_ns: int, due_ns: int, now_ns: int, brak
 
 
 @inlined_kernel
-def await_packets(
-    plan: LidarPlan,
-    segments: Segments | None,
-    at: int,
-    platform: Platform,
-    position_framing: Framing,
-    rings: Rings,
-    data_flow: int,
-    position_flow: int,
-    epoch_ns: int,
-    late_limit_ns: int,
-    stop_packet: int,
-    most: int,
-    has_rendered: bool,  # noqa: FBT001
-    state: RenderState,
-    datagram: npt.NDArray[np.uint8],
-    positions: npt.NDArray[np.int64],
-) -> int:
+def await_packets(plan: LidarPlan, at: int, stream: Stream, most: int, has_rendered: bool) -> int:  # noqa: FBT001 - kernels take their arguments by place
     """Sleep until data packets are to be rendered, and encode the position packets that are due meanwhile into their ring.
 
     Args:
         plan: Plan of the lidar, that of segment ``at``.
-        segments: Segments; None: the lidar does not change.
         at: Segment of the data packet before.
-        platform: Platform that carries the lidar.
-        position_framing: Framing of position datagrams.
-        rings: Rings to fill.
-        data_flow: Row of the data flow.
-        position_flow: Row of the position flow.
-        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-        late_limit_ns: Largest lateness with which the sending loop still sends a datagram.
-        stop_packet: Index of the data packet to end before; -1: none.
+        stream: The loop's stream.
         most: Largest number of packets to return.
         has_rendered: Whether the packet before was rendered just now.
-        state: State shared with the rest of the daemon.
-        datagram: ``uint8[>= frame]``, working array.
-        positions: ``int64[t]``, working array: next packet of each position schedule.
 
     Returns:
         Number of packets, from ``RenderCounter.NEXT_PACKET`` on, whose lead has begun and for which the ring has room; 0: the loop is to end.
     """
+    state, rings, positions, epoch_ns, stop_packet = stream.state, stream.rings, stream.positions, stream.epoch_ns, stream.stop_packet
     counters, words = state.counters, state.words
     packet = counters[RenderCounter.NEXT_PACKET]
     is_running = has_rendered
@@ -229,11 +177,11 @@ def await_packets(
         position_due_ns = epoch_ns + position_deadline_ns(plan, position_ns)
         is_data = data_due_ns <= position_due_ns
         due_ns = data_due_ns if is_data else position_due_ns
-        flow = data_flow if is_data else position_flow
+        flow = stream.data_flow if is_data else stream.position_flow
         now_ns = monotonic_ns()
         estimate_ns = counters[RenderCounter.ESTIMATE_NS]
         lead_ns = lead_in_force_ns(load_acquire(state.lead, (0,)), estimate_ns, plan.sequences_per_packet * plan.sequence_ns)
-        begin_ns = render_from_ns(due_ns, lead_ns, is_running, platform.is_live)
+        begin_ns = render_from_ns(due_ns, lead_ns, is_running, stream.platform.is_live)
         is_running = not _rest(rings, flow, begin_ns, due_ns, now_ns, state.brake)
         if not is_running:
             counters[RenderCounter.LATE_SINCE_NS] = 0
@@ -244,26 +192,11 @@ def await_packets(
             counters[RenderCounter.RING_FULL] += 1
         if not is_data:
             if not is_full:
-                _render_position(
-                    plan,
-                    segments,
-                    at,
-                    platform,
-                    position_framing,
-                    rings,
-                    flow,
-                    late_limit_ns,
-                    state,
-                    datagram,
-                    positions,
-                    position_ns,
-                    due_ns,
-                    now_ns,
-                )
+                _render_position(plan, at, stream, position_ns, due_ns, now_ns)
             positions[schedule] += 1
             state.place[Place.POSITIONS_FROM_NS] = due_ns - epoch_ns + 1
             continue
-        from_ns = earliest_due_ns(now_ns, estimate_ns, late_limit_ns, counters[RenderCounter.LATE_SINCE_NS])
+        from_ns = earliest_due_ns(now_ns, estimate_ns, stream.late_limit_ns, counters[RenderCounter.LATE_SINCE_NS])
         if is_full:
             packet += 1
             store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
@@ -285,79 +218,28 @@ def await_packets(
 
 
 @stage_kernel
-def render_ahead(
-    plan: LidarPlan,
-    platform: Platform,
-    world: World,
-    data_framing: Framing,
-    position_framing: Framing,
-    rings: Rings,
-    data_flow: int,
-    position_flow: int,
-    epoch_ns: int,
-    late_limit_ns: int,
-    goes_on: int,
-    stop_packet: int,
-    state: RenderState,
-    workspace: Workspace,
-    segments: Segments,
-    obstacle_map: ObstacleMap | None,
-    datagram: npt.NDArray[np.uint8],
-    positions: npt.NDArray[np.int64],
-) -> None:
+def render_ahead(segments: Segments, plan: LidarPlan, world: World, workspace: Workspace, stream: Stream, obstacle_map: ObstacleMap | None) -> None:
     """Render packets into both rings of a lidar until stopped.
 
     Args:
+        segments: The stream's.
         plan: Plan of the lidar.
-        platform: Platform that carries the lidar.
         world: World that the lidar sees.
-        data_framing: Framing of data datagrams.
-        position_framing: Framing of position datagrams.
-        rings: Rings to fill.
-        data_flow: Row of the data flow.
-        position_flow: Row of the position flow.
-        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
-        late_limit_ns: Largest lateness with which the sending loop still sends a datagram.
-        goes_on: Not 0: continue with exactly the packets before which the former loop ended; 0: begin with the first ones due from the rig times in
-            ``state.place`` on.
-        stop_packet: Index of the data packet to end before; -1: none.
-        state: State shared with the rest of the daemon.
         workspace: Working arrays.
-        segments: Changed lidars that follow by rig time; more may be added meanwhile.
+        stream: What never changes.
         obstacle_map: Map in which a packet's returns are entered, once the packet is in the ring; None: no map.
-        datagram: ``uint8[>= frame]``, working array.
-        positions: ``int64[t]``, working array: next packet of each position schedule.
     """
+    state, platform, epoch_ns = stream.state, stream.platform, stream.epoch_ns
     counters = state.counters
     if not await_former(state):
         return
-    packet = begin_loop(plan, state, goes_on, positions)
+    packet = begin_loop(plan, stream)
     store_release(counters, (RenderCounter.NEXT_PACKET,), packet)
     has_rendered = False
     at = enter_segment(plan, segments, _BASE, packet)
     now = plan if at < 0 else tuple_at(segments.plan[at & _MASK], plan)
     now_world, now_workspace = world, workspace
-    while (
-        await_packets(
-            now,
-            segments,
-            at,
-            platform,
-            position_framing,
-            rings,
-            data_flow,
-            position_flow,
-            epoch_ns,
-            late_limit_ns,
-            stop_packet,
-            _ONE,
-            has_rendered,
-            state,
-            datagram,
-            positions,
-        )
-        != 0
-    ):
+    while await_packets(now, at, stream, _ONE, has_rendered) != 0:
         packet = counters[RenderCounter.NEXT_PACKET]
         former, at = at, enter_segment(plan, segments, at, packet)
         if at >= 0:
@@ -369,12 +251,12 @@ def render_ahead(
             continue  # with a limited view the packet may end much later than it did, and changes until then are to be in it
         due_ns = epoch_ns + data_deadline_ns(now, packet)
         begun_ns = monotonic_ns()
-        size = render_packet(now, platform, now_world, data_framing, segments, at, packet, now_workspace, datagram)
+        size = render_packet(now, platform, now_world, stream.data_framing, segments, at, packet, now_workspace, stream.datagram)
         done_ns = monotonic_ns()
-        if not push(rings, data_flow, due_ns, begun_ns, datagram, size):
+        if not push(stream.rings, stream.data_flow, due_ns, begun_ns, stream.datagram, size):
             counters[RenderCounter.RING_FULL] += 1
         note_rendered(state, due_ns, done_ns, done_ns - begun_ns)
         note_packet(obstacle_map, now, platform.live, now_workspace)
         store_release(counters, (RenderCounter.NEXT_PACKET,), packet + 1)
         has_rendered = True
-    end_loop(now, state, counters[RenderCounter.NEXT_PACKET], positions)
+    end_loop(now, stream)

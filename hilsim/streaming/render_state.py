@@ -8,9 +8,13 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import shared_words
 from hilsim.compilation.jit import by_reference
+from hilsim.emulator.changing.segments import Segments
 from hilsim.emulator.workspace import EmulatorCount
+from hilsim.protocols.ethernet import Framing
 from hilsim.transmit.brake import allocate_brake
+from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import BINS
+from hilsim.vehicle.platform import Platform
 
 _SCHEDULES_MAX = 10
 
@@ -88,6 +92,44 @@ class RenderState(NamedTuple):
     render: npt.NDArray[np.int64]
     place: npt.NDArray[np.int64]
     brake: npt.NDArray[np.int64]
+
+
+@by_reference
+class Stream(NamedTuple):
+    """What never changes within a loop.
+
+    Attributes:
+        platform: Platform that carries the lidar.
+        data_framing: Framing of data datagrams.
+        position_framing: Framing of position datagrams.
+        rings: Rings to fill.
+        data_flow: Row of the data flow.
+        position_flow: Row of the position flow.
+        epoch_ns: CLOCK_MONOTONIC time of rig time 0.
+        late_limit_ns: Largest lateness with which the sending loop still sends a datagram.
+        goes_on: Whether the loop continues with exactly the packets before which the former one ended; otherwise it begins with the first ones that are due from
+            the rig times in ``state.place`` on.
+        stop_packet: Index of the data packet to end before; -1: none.
+        segments: Changed lidars that follow by rig time, to which others may be added; None: the lidar does not change.
+        state: State shared with the rest of the daemon.
+        datagram: ``uint8[>= frame]``, working array.
+        positions: ``int64[t]``, working array: next packet of each position schedule.
+    """
+
+    platform: Platform
+    data_framing: Framing
+    position_framing: Framing
+    rings: Rings
+    data_flow: int
+    position_flow: int
+    epoch_ns: int
+    late_limit_ns: int
+    goes_on: bool
+    stop_packet: int
+    segments: Segments | None
+    state: RenderState
+    datagram: npt.NDArray[np.uint8]
+    positions: npt.NDArray[np.int64]
 
 
 def allocate_state() -> RenderState:

@@ -17,10 +17,10 @@ from hilsim.errors import DeviceError, TransmitError
 from hilsim.fly.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.sensor.position_stream import NEVER_NS
-from hilsim.streaming.device_loop import LoopPlace, render_ahead_on
+from hilsim.streaming.device_loop import render_ahead_on
 from hilsim.streaming.punctuality import OUTLIER_RATIO
 from hilsim.streaming.render_loop import render_ahead
-from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, allocate_state, state_after
+from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, Stream, allocate_state, state_after
 from hilsim.transmit.brake import is_applied
 from hilsim.transmit.ring import Rings, allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, apply, enter
@@ -285,38 +285,32 @@ class RenderThread:
 
     def _render(self, state: RenderState, rings: Rings | None = None, stop_packet: int = -1, *, epoch_ns: int | None = None) -> None:
         """Run the loop; with other rings than this render thread's own, no packet is sent."""
-        lidar = self.lidar
-        used_rings, used_epoch_ns = rings or self.rings, self.epoch_ns if epoch_ns is None else epoch_ns
+        lidar, used_rings = self.lidar, rings or self.rings
         data_flow, position_flow = _REHEARSED_FLOWS if rings else (self.data_flow, self.position_flow)
         obstacle_map = no_obstacle_map() if rings and self.obstacle_map else self.obstacle_map
         largest = HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size)
-        datagram = np.zeros(max(largest, used_rings.payload.shape[2]) if self.can_change else largest, np.uint8)
-        if self.renderer is not None:
-            place = LoopPlace(used_rings, data_flow, position_flow, used_epoch_ns, self.late_limit_ns, stop_packet)
-            self.fault = render_ahead_on(
-                self.renderer, lidar, place, goes_on=self._goes_on, state=state, obstacle_map=obstacle_map, datagram=datagram
-            )
-            return
-        render_ahead(
-            lidar.plan,
-            lidar.platform,
-            lidar.world,
-            lidar.data_framing,
-            lidar.position_framing,
-            used_rings,
-            data_flow,
-            position_flow,
-            used_epoch_ns,
-            self.late_limit_ns,
-            int(self._goes_on),
-            stop_packet,
-            state,
-            self._workspace(lidar.plan)._replace(counts=state.emulated),
-            (self.table if state is self.state and self.table is not None else SegmentTable(lidar.plan, lidar.world)).segments,
-            obstacle_map,
-            datagram,
-            np.zeros(lidar.plan.position.period_ns.size, np.int64),
+        table = self.table if state is self.state and self.table is not None else SegmentTable(lidar.plan, lidar.world)
+        stream = Stream(
+            platform=lidar.platform,
+            data_framing=lidar.data_framing,
+            position_framing=lidar.position_framing,
+            rings=used_rings,
+            data_flow=data_flow,
+            position_flow=position_flow,
+            epoch_ns=self.epoch_ns if epoch_ns is None else epoch_ns,
+            late_limit_ns=self.late_limit_ns,
+            goes_on=self._goes_on,
+            stop_packet=stop_packet,
+            segments=None if self.renderer else table.segments,
+            state=state,
+            datagram=np.zeros(max(largest, used_rings.payload.shape[2]) if self.can_change else largest, np.uint8),
+            positions=np.zeros(lidar.plan.position.period_ns.size, np.int64),
         )
+        if self.renderer is not None:
+            self.fault = render_ahead_on(self.renderer, lidar, stream, obstacle_map)
+        else:
+            workspace = self._workspace(lidar.plan)._replace(counts=state.emulated)
+            render_ahead(table.segments, lidar.plan, lidar.world, workspace, stream, obstacle_map)
 
 
 def _produced(plan: LidarPlan) -> tuple[object, ...]:
