@@ -19,8 +19,6 @@ from types import FunctionType
 from typing import Any, get_args, get_origin
 
 import llvmlite.binding as llvm
-import numba
-import numpy as np
 from numba import types
 from numba.core import sigutils
 from numba.core.compiler_lock import global_compiler_lock
@@ -33,7 +31,7 @@ from hilsim.compilation.compiler import OPTIONS
 from hilsim.compilation.function_cache import KernelCache
 from hilsim.compilation.inference import less_repetition
 from hilsim.compilation.linking import CallTarget, external_call, libraries_on_demand
-from hilsim.compilation.references import Placed, drop, is_placed, pass_by_reference, placed_before, put, reference_of, words_for
+from hilsim.compilation.references import is_placed, pass_by_reference, place
 
 __all__ = ["Kernel", "compile_borrowing", "compile_inlined", "compile_kernel", "compile_stage", "compile_types", "pass_by_reference"]
 
@@ -127,7 +125,7 @@ class Kernel(_Dispatcher):
             self._parameters = self._parameters or inspect.signature(self.py_func)
             arguments = self._parameters.bind(*arguments, **keywords).args
         outer = self._outer or self.from_python()
-        return outer(*[_place(each) if is_placed(each) else each for each in arguments])
+        return outer(*[place(each) if is_placed(each) else each for each in arguments])
 
     def from_python(self) -> _Dispatcher:
         """Dispatcher for calls from Python: a kernel that only calls this one."""
@@ -205,28 +203,6 @@ def _for_python(function: Callable[..., Any]) -> _Dispatcher:
     return outer
 
 
-_PUT, _DROP = _for_python(put), _for_python(drop)
-_references: dict[int, Any] = {}
-"""Types of placed tuples by their hashes: Numba takes a millisecond to find the type of a large tuple in Python."""
-_words_of: dict[type, int] = {}
-
-
-def _place(value: Any) -> Placed:
-    """Unpack a tuple of a placed class into memory, once."""
-    if (found := placed_before(value)) is not None:
-        return found
-    words = np.empty(_words_of.get(type(value), words_for(0)), np.int64)
-    _PUT(value, words)
-    if (required := words_for(int(words[1]))) > words.size:
-        _words_of[type(value)] = required
-        return _place(value)
-    name = int(words[0])
-    if name not in _references:
-        _references[name] = numba.typeof(value).reference
-        _DROP.compile((_references[name],))  # now: what gives up a tuple may run in the middle of anything
-    return Placed(value, words, _references[name], _DROP)
-
-
 # -- as hilsim.compilation.compiler lists it ---------------------------------------------------------------------------------------------
 
 
@@ -255,4 +231,4 @@ def compile_inlined(function: Callable[..., Any]) -> Any:
 def compile_types(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """Compile a kernel for Numba types, or load it; other functions are ignored."""
     if isinstance(function, Kernel):
-        function.compile(tuple(map(reference_of, arguments)))
+        function.compile(arguments)

@@ -13,10 +13,8 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
-from hilsim.compilation.jit import kernel
+from hilsim.compilation.layout import write_tuple
 
-_WORD_SIZE = 8
-_MEASURE, _PUT, _RELEASE = 0, 1, 2
 _INT_BITS = 64
 
 
@@ -44,37 +42,6 @@ def _tuple_at(_typing: Any, address: Any, like: Any) -> Any:
     return like(types.int64, like), generate
 
 
-def _size_of(_typing: Any, value: Any) -> Any:
-    def generate(context: Any, _builder: Any, signature: Any, _arguments: Any) -> Any:
-        size = context.get_abi_sizeof(context.get_value_type(_tuple_type(signature.args[0])))
-        return context.get_constant(types.int64, size)
-
-    return types.int64(value), generate
-
-
-def _write(_typing: Any, value: Any, words: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = _tuple_type(signature.args[0])
-        found = builder.load(arguments[0]) if kind is not signature.args[0] else arguments[0]
-        context.nrt.incref(builder, kind, found)
-        array = context.make_array(signature.args[1])(context, builder, arguments[1])
-        builder.store(found, builder.bitcast(array.data, found.type.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(value, words), generate
-
-
-def _drop(_typing: Any, words: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = _tuple_type(signature.args[1])
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.bitcast(array.data, context.get_value_type(kind).as_pointer())
-        context.nrt.decref(builder, kind, builder.load(pointer))
-        return context.get_dummy_value()
-
-    return types.void(words, like), generate
-
-
 _compiled = not numba.config.DISABLE_JIT
 _python_tuples: dict[int, Any] = {}
 
@@ -86,20 +53,6 @@ def _python_tuple_at(address: int, like: Any) -> Any:
 
 tuple_at: Any = intrinsic(_tuple_at) if _compiled else _python_tuple_at
 """``tuple_at(address, like)``: the pinned tuple at an address, of the type of ``like``."""
-
-_size_intrinsic: Any = intrinsic(_size_of) if _compiled else None
-_write_intrinsic: Any = intrinsic(_write) if _compiled else None
-_drop_intrinsic: Any = intrinsic(_drop) if _compiled else None
-
-
-@kernel
-def _pin(value: Any, words: npt.NDArray[np.int64], step: int) -> int:
-    """Take a step with a tuple and the array for it; returns the tuple's size in bytes. One kernel: each takes a second to compile for each large tuple."""
-    if step == _PUT:
-        _write_intrinsic(value, words)
-    elif step == _RELEASE:
-        _drop_intrinsic(words, value)
-    return int(_size_intrinsic(value))
 
 
 def is_alike(value: Any, like: Any) -> bool:
@@ -131,19 +84,12 @@ class Pin:
 
     def __init__(self, value: Any) -> None:
         """Pin a tuple of arrays and numbers, as kernels take it."""
-        self._value = value
-        if _compiled:
-            size = _pin(value, np.zeros(0, np.int64), _MEASURE)
-            self._words = np.zeros(-(-size // _WORD_SIZE), np.int64)
-            _pin(value, self._words, _PUT)
-            self.address = int(self._words.ctypes.data)
-        else:
-            self.address = id(self)
+        self._value, self._words = value, write_tuple(value)[0] if _compiled else None
+        self.address = id(self) if self._words is None else self._words.ctypes.data
+        if self._words is None:
             _python_tuples[self.address] = value
 
     def release(self) -> None:
         """Give up the address; no kernel may use it any more."""
-        if _compiled:
-            _pin(self._value, self._words, _RELEASE)
-        else:
-            del _python_tuples[self.address]
+        self._value = None
+        _python_tuples.pop(self.address, None)
