@@ -81,10 +81,11 @@ def _alignment(kind: Any) -> int:
 
 def _format(kind: Any) -> str:
     if isinstance(kind, types.Array):
-        return "q" * (_WORDS_OF_ARRAY + 2 * kind.ndim)
-    if kind not in _FORMATS:
+        return "q" * int(_WORDS_OF_ARRAY + 2 * kind.ndim)
+    found: str | None = _FORMATS.get(kind)
+    if found is None:
         raise TypeError(f"a tuple for kernels must have arrays, numbers and tuples, got {kind}")
-    return str(_FORMATS[kind])
+    return found
 
 
 def _place(kind: Any, at: int, parts: list[str]) -> int:
