@@ -20,7 +20,7 @@ from bench_timing import describe_machine
 
 import hilsim
 from hilsim.capture.batches import CaptureBatches
-from hilsim.daemon.remote.packet_client import open_packets
+from hilsim.daemon.control.client import Client
 from hilsim.read.scans.stream import SensorStream
 from hilsim.show.view.feed.growing_map import GrowingMap
 from hilsim.show.view.feed.series import Series, quantile
@@ -103,9 +103,9 @@ def following(seconds):
         found = {}
         for turn in (1, 2):
             found[f"no_client_{turn}"] = stretch(daemon, seconds, lambda: time.sleep(0.1))
-            with open_packets(address) as source:
+            with Client(address).packets() as source:
                 found[f"client_{turn}"] = stretch(daemon, seconds, lambda source=source: source.read(0.1))
-        with open_packets(address):
+        with Client(address).packets():
             found["stalled_client"] = stretch(daemon, 3 * seconds, lambda: time.sleep(0.1))
             found["stalled_client"]["packets"] = daemon.control.state()["packet_streams"]
     return found

@@ -1,12 +1,11 @@
 """Client of a running daemon's control socket or port: ``hilsim control`` for programs."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hilsim.daemon.control_client import done, send_request, sender
+from hilsim.daemon.control.client import Client
 from hilsim.errors import ConfigError, TransmitError
 
 T = TypeVar("T")
@@ -127,8 +126,7 @@ class Control:
             ConfigError: the address has none of these forms, or the token is missing or malformed.
         """
         self.address = str(address)
-        self._token, self._token_file = token, token_file
-        self._tell = sender(self.address, token, token_file)
+        self._client = Client(address, token, token_file)
 
     def pause(self, name: str | None = None) -> None:
         """Pause a replay.
@@ -140,7 +138,7 @@ class Control:
             ConfigError: no replay has this name.
             TransmitError: no daemon listens, or no answer arrives.
         """
-        self._obeyed("pause", name)
+        self._replay("pause", name)
 
     def resume(self, name: str | None = None) -> None:
         """Resume a paused replay.
@@ -152,7 +150,7 @@ class Control:
             ConfigError: no replay has this name.
             TransmitError: no daemon listens, or no answer arrives.
         """
-        self._obeyed("resume", name)
+        self._replay("resume", name)
 
     def seek(self, seconds: float, name: str | None = None) -> None:
         """Continue a replay at a capture time.
@@ -165,7 +163,7 @@ class Control:
             ConfigError: no replay has this name, or the time is out of bounds.
             TransmitError: no daemon listens, or no answer arrives.
         """
-        self._obeyed(f"seek {seconds!r}", name)
+        self._replay("seek", name, position_s=seconds)
 
     def change(self, kind: str, at_s: float | None = None, **keys: Any) -> ChangeTimes:
         """Change the rig; returns when packets contain the change.
@@ -181,8 +179,7 @@ class Control:
             TransmitError: no daemon listens, no answer arrives, or the rig ends before that.
         """
         timed = {} if at_s is None else {"at_s": at_s}
-        answer = self._requested({"do": "change", "change": {"kind": kind, **timed, **keys}}, 0.0 if at_s is None else at_s)
-        return self._made(ChangeTimes, answer)
+        return self._made(ChangeTimes, self._requested({"do": "change", "change": {"kind": kind, **timed, **keys}}))
 
     def script(self) -> tuple[dict[str, Any], ...]:
         """List the changes made since the rig was started or reloaded, in the form of a script that gives the same packets with ``hilsim record --script``.
@@ -208,17 +205,9 @@ class Control:
         """
         return self._requested({"do": "state"})
 
-    def _requested(self, request: Mapping[str, Any], wait_until_s: float = 0.0) -> dict[str, Any]:
-        """Send a request in JSON; returns its answer.
-
-        Args:
-            request: Request.
-            wait_until_s: Rig time to which the usual time-out is added.
-        """
-        answer = self._parsed(send_request(self.address, json.dumps(request), wait_until_s, self._token, self._token_file))
-        if not answer.pop("ok", False):
-            raise ConfigError(str(answer.get("error", "the daemon refused the request without a reason")))
-        return answer
+    def _requested(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a request; returns its answer."""
+        return self._client.ask(request)
 
     def status(self) -> DaemonStatus:
         """Read the state of each replay.
@@ -226,7 +215,7 @@ class Control:
         Raises:
             TransmitError: no daemon listens, no answer arrives, or a daemon of another version sends another answer.
         """
-        answer = self._asked("status")
+        answer = self._requested({"do": "status"})
         return DaemonStatus(replays=tuple(self._made(ReplayStatus, replay) for replay in answer.get("replays", ())))
 
     def health(self) -> DaemonHealth:
@@ -235,7 +224,7 @@ class Control:
         Raises:
             TransmitError: no daemon listens, no answer arrives, or a daemon of another version sends another answer.
         """
-        answer = self._asked("health")
+        answer = self._requested({"do": "health"})
         return self._made(
             DaemonHealth,
             answer
@@ -246,22 +235,10 @@ class Control:
             },
         )
 
-    def _obeyed(self, command: str, name: str | None) -> None:
+    def _replay(self, verb: str, name: str | None, **keys: float) -> None:
         if name is not None and len(name.split()) != 1:
             raise ConfigError(f'a replay must be named by one word, got "{name}"')
-        done(self._tell(command if name is None else f"{command} {name}"))
-
-    def _asked(self, command: str) -> dict[str, Any]:
-        return self._parsed(done(self._tell(command)))
-
-    def _parsed(self, answer: str) -> dict[str, Any]:
-        try:
-            found = json.loads(answer)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise TransmitError(f"the daemon at {self.address} must answer with a JSON object, got {answer[:80]!r}")
-        return found
+        self._requested({"do": verb, **keys, **({} if name is None else {"replay": name})})
 
     def _made(self, kind: type[T], answer: Mapping[str, Any]) -> T:
         """Make a result from the daemon's answer, ignoring unknown fields of a newer daemon."""

@@ -2,14 +2,15 @@
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hilsim.errors import ConfigError
 
-CHANGES = ("add", "move", "travel", "remove", "weather", "sensor", "clock", "replay", "vehicle")
-"""Kinds of changes, as ``config.script`` has them, whose import takes half a second; a test compares them."""
+if TYPE_CHECKING:
+    from hilsim.daemon.control.client import Client
+
 _EXAMPLES = """\b
 Examples:
   hilsim control /run/hilsim/control pause front
@@ -38,42 +39,37 @@ def control(address: str, words: tuple[str, ...], token_file: str | None) -> Non
     capture); `pause [NAME]`, `resume [NAME]`, `seek SECONDS [NAME]` (of replay NAME; without: of all replays);
     `status` (of the replays); `health`; or a request in JSON.
     """
-    if words == ("packets",):
-        _follow_packets(address, token_file)
-        return
-    from hilsim.daemon.control_client import done, send_request, sender  # noqa: PLC0415 - no other command needs it
+    from hilsim.daemon.control.client import Client  # noqa: PLC0415 - no other command needs these
+    from hilsim.daemon.control.grammar import in_words, parse_arguments, parse_words  # noqa: PLC0415
 
     try:
-        request = _request(words)
-        send = sender(address, token_file=token_file)
+        client = Client(address, token_file=token_file)
+        request = None if words == ("packets",) else parse_arguments(words)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    if request is None:
-        click.echo(done(send(" ".join(words))))
+    if words == ("packets",):
+        _follow_packets(client)
         return
-    text = send_request(address, json.dumps(request), _at_s(request), token_file=token_file)
-    answer = json.loads(text)
-    if not answer.get("ok"):
-        raise ConfigError(str(answer.get("error")))
-    if words[0] == "script":
+    answer = {"ok": True, **client.ask(parse_words(" ".join(words)) if request is None else request)}
+    if request is None:
+        click.echo(in_words(answer))
+    elif words[0] == "script":
         for change in answer["changes"]:
             click.echo(json.dumps(change))
     else:
-        click.echo(text)
+        click.echo(json.dumps(answer))
 
 
-def _follow_packets(address: str, token_file: str | None) -> None:
+def _follow_packets(client: "Client") -> None:
     """Write the capture that a daemon sends to standard output, until either end closes.
 
     Raises:
         TransmitError: the daemon ends, or does not answer.
     """
-    from hilsim.daemon.remote.packet_client import open_packets  # noqa: PLC0415 - as above
-
     if sys.stdout.isatty():
         raise click.UsageError("packets must be written to a file or a pipe, got a terminal (for example: … packets > now.pcap)")
     try:
-        source = open_packets(address, token_file=token_file)
+        source = client.packets()
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     with source, open(sys.stdout.fileno(), "wb", buffering=0, closefd=False) as out:
@@ -84,37 +80,3 @@ def _follow_packets(address: str, token_file: str | None) -> None:
                     rest = rest[out.write(rest) :]
         except (BrokenPipeError, KeyboardInterrupt):  # the reader of the pipe has ended, or the operator has seen enough
             return
-
-
-def _at_s(request: dict[str, Any]) -> float:
-    """Rig time (s) until which the answer may be delayed."""
-    change = request.get("change")
-    at_s = change.get("at_s", 0.0) if isinstance(change, dict) else 0.0
-    return float(at_s) if isinstance(at_s, int | float) else 0.0
-
-
-def _request(words: tuple[str, ...]) -> dict[str, Any] | None:
-    """Convert a command to a request in JSON; None for a command that the daemon accepts in words.
-
-    Raises:
-        ConfigError: the command is neither.
-    """
-    if words[0].startswith("{"):
-        try:
-            request = json.loads(" ".join(words))
-        except ValueError as error:
-            raise ConfigError(f"a request must be a JSON object, got {error}") from error
-        return request if isinstance(request, dict) and isinstance(request.get("do"), str) else {"do": request}
-    if words[0] in ("script", "state", "rig"):
-        return {"do": words[0]}
-    if words[0] not in CHANGES:
-        return None
-    from hilsim.config.toml_file import toml_value  # noqa: PLC0415 - most commands need none
-
-    change: dict[str, Any] = {"kind": words[0]}
-    for word in words[1:]:
-        key, equals, value = word.partition("=")
-        if not equals or not key.isidentifier():
-            raise ConfigError(f"a change must be given as KEY=VALUE, got {word}")
-        change[key] = toml_value(value, word)
-    return {"do": "change", "change": change}

@@ -55,8 +55,8 @@ class RunningRig:
 
     Attributes:
         health: Monitor that judges readings; ``HealthReporter`` reports its findings.
-        commands: Counts of commands by datagram (``control_datagrams``).
-        http: Counts of requests over HTTP and WebSocket (``remote.http_server``).
+        commands: Counts of commands by datagram (``control.datagram_server``).
+        http: Counts of requests over HTTP and WebSocket (``control.http_server``).
     """
 
     def __init__(self, *, rig: Rig, say: Say = lambda _event, _keys: None) -> None:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hilsim.assembly.rig_sources import RigSource, say_hosts, shown
-from hilsim.daemon.control import serve_control
-from hilsim.daemon.control_datagrams import serve_datagrams
+from hilsim.daemon.control.datagram_server import serve_datagrams
+from hilsim.daemon.control.http_listening import serve_http
+from hilsim.daemon.control.line_server import serve_lines
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
-from hilsim.daemon.remote.http_listening import serve_http
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.stopping import Stopping, signals_handled
@@ -216,7 +216,7 @@ async def _ports(running: RunningRig) -> AsyncIterator[socket.socket | None]:
     rig = running.rig
     control = rig.directory / rig.spec.control.socket if rig.spec.control.socket else None
     async with (
-        serve_control(running, control),
+        serve_lines(running, control),
         serve_datagrams(running, rig.spec.control),
         serve_http(running, rig.spec.control, rig.directory),
         running.serve(),

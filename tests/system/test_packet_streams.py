@@ -13,7 +13,7 @@ import pytest
 
 from hilsim.api.daemon import Daemon
 from hilsim.capture.pcap import CaptureFile, pcap_file_header
-from hilsim.daemon.remote.packet_client import open_packets
+from hilsim.daemon.control.client import Client as Control
 from hilsim.errors import ConfigError
 from hilsim.limits import PACKET_STREAM_BYTES, PACKET_STREAMS
 from tests.system.conftest import SCENE, sensor_table
@@ -88,7 +88,7 @@ def http_address(log):
 def test_the_stream_has_the_bytes_of_the_recording_over_both_transports(bench, tmp_path):
     with bench() as daemon:
         address = http_address(tmp_path / "log")
-        with open_packets(str(tmp_path / "control")) as first, open_packets(address, token_file=tmp_path / "token") as second:
+        with Control(tmp_path / "control").packets() as first, Control(address, token_file=tmp_path / "token").packets() as second:
             assert (first.answer["client"], second.answer["client"]) == (1, 2)
             found = [read_for(first, 1.0), read_for(second, 0.5)]
             found = [found[0] + read_for(first, 0.3), found[1]]
@@ -108,7 +108,7 @@ def test_frames_are_whole_across_changes_of_destination(bench, tmp_path, receive
     ports, log = [receiver().port for _ in range(8)], tmp_path / "log"
     limit = 'destinations = ["127.0.0.0/30"]\n'
     os1 = ouster(*ports[:2], limit).replace("roof", "os")
-    with bench(more=WEB + limit + os1), open_packets(str(tmp_path / "control")) as follower:
+    with bench(more=WEB + limit + os1), Control(tmp_path / "control").packets() as follower:
         velodyne, page = (re.search(rf'"event": "sensor\.{kind}".*"address": "(http://[^"]+)"', log.read_text())[1] for kind in ("web", "ouster"))
         whole = read_for(follower, 0.2)
         for change in range(50):
@@ -134,7 +134,7 @@ def test_frames_are_whole_across_changes_of_destination(bench, tmp_path, receive
 @pytest.mark.extended
 def test_a_client_that_stands_still_loses_whole_packets_and_no_other_notices(bench, tmp_path):
     with bench('rotation_rate_rpm = 600\nreturn_mode = "dual"') as daemon:
-        with open_packets(str(tmp_path / "control")) as slow, open_packets(str(tmp_path / "control")) as fast:
+        with Control(tmp_path / "control").packets() as slow, Control(tmp_path / "control").packets() as fast:
             whole = b""
             until_s = time.monotonic() + 40
             while streams(daemon)["clients"][0]["lost_packets"] == 0:
@@ -183,10 +183,10 @@ def test_the_reader_of_a_pipe_may_end(bench, tmp_path):
 def test_a_client_beyond_the_bound_is_refused(bench, tmp_path):
     with bench() as daemon:
         address = http_address(tmp_path / "log")
-        sources = [open_packets(str(tmp_path / "control")) for _ in range(PACKET_STREAMS.bound)]
+        sources = [Control(tmp_path / "control").packets() for _ in range(PACKET_STREAMS.bound)]
         for transport in ({"address": str(tmp_path / "control")}, {"address": address, "token_file": tmp_path / "token"}):
             with pytest.raises(ConfigError, match="at most 8, got 9"):
-                open_packets(**transport)
+                Control(**transport).packets()
         for source in sources:
             source.close()
         await_true(lambda: not streams(daemon)["clients"])
@@ -198,7 +198,7 @@ def test_a_client_beyond_the_bound_is_refused(bench, tmp_path):
 def test_a_stream_ends_with_its_daemon(bench, tmp_path):
     with bench() as daemon:
         address = http_address(tmp_path / "log")
-        sources = [open_packets(str(tmp_path / "control")), open_packets(address, token_file=tmp_path / "token")]
+        sources = [Control(tmp_path / "control").packets(), Control(address, token_file=tmp_path / "token").packets()]
     for source in sources:
         with source:
             await_true(lambda source=source: source.read(0.1) == b"")

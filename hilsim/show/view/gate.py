@@ -25,7 +25,7 @@ import aiohttp
 import structlog
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
-from hilsim.daemon.remote.token_file import Token
+from hilsim.daemon.control.token_file import Token
 from hilsim.errors import TransmitError
 from hilsim.limits import CONTROL_REQUESTS_A_SECOND, VIEW_CLIENTS, VIEW_MESSAGE_BYTES, VIEW_MESSAGES_A_SECOND, VIEW_STALLED_S
 from hilsim.show.view.messages import Verdict, judged

@@ -57,10 +57,10 @@ def edit_session(address: str, token_file: str | None) -> "EditSession | None":
     """Begin to edit the rig of a daemon; None, with a line in the log, where its file cannot be edited from here."""
     from hilsim.api.control import connect  # noqa: PLC0415 - slow to import
     from hilsim.api.editing import edit  # noqa: PLC0415 - slow to import
-    from hilsim.show.view.feed.answers import requested  # noqa: PLC0415 - slow to import
+    from hilsim.daemon.control.client import Client  # noqa: PLC0415 - slow to import
 
     try:
-        path = str(requested(address, token_file, "rig")["path"])
+        path = str(Client(address, token_file=token_file).ask({"do": "rig"})["path"])
         return edit(path, connect(address, token_file=token_file))
     except HilsimError as error:
         log.warning("view.not_editable", reasons=str(error).split("\n"))

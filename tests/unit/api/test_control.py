@@ -7,9 +7,9 @@ import pytest
 
 from hilsim.api.control import Control
 from hilsim.config.rig import ControlSpec
-from hilsim.daemon.control import serve_control
-from hilsim.daemon.control_datagrams import serve_datagrams
-from hilsim.daemon.remote.http_listening import serve_http
+from hilsim.daemon.control.datagram_server import serve_datagrams
+from hilsim.daemon.control.http_listening import serve_http
+from hilsim.daemon.control.line_server import serve_lines
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.telemetry.readings import CommandCounts, HttpCounts
 from tests.unit.daemon.test_control import paused, running  # noqa: F401 - a fixture for these tests too
@@ -19,7 +19,7 @@ def asked(running, path, ask):  # noqa: F811
     """What ``ask`` makes of a client, while commands are obeyed at a socket."""
 
     async def serve():
-        async with serve_control(running, path):
+        async with serve_lines(running, path):
             return await asyncio.to_thread(ask, Control(path))
 
     return asyncio.run(serve())

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from hilsim.cli.addresses import HostPort
 from hilsim.cli.compare import compare
-from hilsim.cli.control import CHANGES
 from hilsim.cli.outputs import ImageFile
 from hilsim.cli.picture import picture
 from hilsim.config.script import CHANGE_KINDS
+from hilsim.daemon.control.grammar import CHANGES
 from hilsim.transmit import hosts
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from hilsim.daemon.remote import answers
-from hilsim.daemon.remote.answers import Answers, Order, known, order_of
+from hilsim.daemon.control import answers
+from hilsim.daemon.control.answers import Answers, Order, known, order_of
 from hilsim.limits import Limit
 
 

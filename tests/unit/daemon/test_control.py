@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from hilsim.config.rig import Rig, RigSpec
-from hilsim.daemon.control import obey, serve_control
-from hilsim.daemon.control_client import send_by_socket
+from hilsim.daemon.control.client import Client
+from hilsim.daemon.control.grammar import in_words, parse_words
+from hilsim.daemon.control.line_server import serve_lines
+from hilsim.daemon.control.requests import Connection, answer_at_once
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.replays import Replays
@@ -39,6 +41,11 @@ def running(tmp_path):
         each.replay_source.start(FAR_FUTURE_NS, StampClock(0, 0))
     yield SimpleNamespace(replays=replays)
     replays.stop()
+
+
+def obey(running, line):
+    """Answer to a command."""
+    return in_words(answer_at_once(Connection(running), parse_words(line)))
 
 
 def states(running):
@@ -111,7 +118,7 @@ def over_socket(running, path, *lines):
     """The answers that a client gets to lines of bytes, one connection each."""
 
     async def ask():
-        async with serve_control(running, path):
+        async with serve_lines(running, path):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             answers = []
             for line in lines:
@@ -150,7 +157,7 @@ def test_a_command_in_words_is_short(running, tmp_path):
 
 def test_without_a_path_there_is_no_socket(running):
     async def nothing():
-        async with serve_control(running, None):
+        async with serve_lines(running, None):
             return True
 
     assert asyncio.run(nothing())
@@ -158,8 +165,8 @@ def test_without_a_path_there_is_no_socket(running):
 
 def told(running, path, *lines):
     async def ask():
-        async with serve_control(running, path):
-            return [await asyncio.to_thread(send_by_socket, path, line) for line in lines]
+        async with serve_lines(running, path):
+            return [await asyncio.to_thread(Client(path).exchange, line) for line in lines]
 
     return asyncio.run(ask())
 
@@ -182,7 +189,7 @@ def test_a_long_answer_arrives_whole(tmp_path):
             writer.close()
 
         async with await asyncio.start_unix_server(answer, path):
-            return await asyncio.to_thread(send_by_socket, path, "status")
+            return await asyncio.to_thread(Client(path).exchange, "status")
 
     assert json.loads(asyncio.run(ask(tmp_path / "long"))) == readings
 
@@ -213,18 +220,18 @@ def test_the_socket_of_a_daemon_that_lives_is_not_taken_from_it(running, tmp_pat
     path = tmp_path / "control"
 
     async def second():
-        async with serve_control(running, path):
+        async with serve_lines(running, path):
             with pytest.raises(TransmitError, match=r"the control socket must belong to one daemon only, got .*control, where another one listens"):
-                async with serve_control(running, path):
+                async with serve_lines(running, path):
                     pass
-            return await asyncio.to_thread(send_by_socket, path, "pause")
+            return await asyncio.to_thread(Client(path).exchange, "pause")
 
     assert asyncio.run(second()) == "ok"
 
 
 def test_a_client_that_only_waits_is_let_go_when_the_daemon_ends(running, tmp_path):
     async def wait():
-        async with serve_control(running, tmp_path / "control"):
+        async with serve_lines(running, tmp_path / "control"):
             reader, writer = await asyncio.open_unix_connection(tmp_path / "control")
             writer.write(b"pause\n")
             assert await reader.readline() == b"ok\n"
@@ -239,7 +246,7 @@ def test_a_path_without_a_listener_is_reported(tmp_path):
     with pytest.raises(
         TransmitError, match=r"a daemon must listen at .*control, got No such file or directory; \[control\] socket in its rig sets the place"
     ):
-        send_by_socket(tmp_path / "control", "status")
+        Client(tmp_path / "control").exchange("status")
 
 
 def test_a_daemon_that_hangs_up_without_an_answer_is_a_fault(tmp_path):
@@ -248,7 +255,7 @@ def test_a_daemon_that_hangs_up_without_an_answer_is_a_fault(tmp_path):
             writer.close()
 
         async with await asyncio.start_unix_server(hang_up, tmp_path / "control"):
-            return await asyncio.to_thread(send_by_socket, tmp_path / "control", "pause")
+            return await asyncio.to_thread(Client(tmp_path / "control").exchange, "pause")
 
     with pytest.raises(TransmitError, match=r"the daemon at .*control must answer within 10 s, got nothing"):
         asyncio.run(ask())

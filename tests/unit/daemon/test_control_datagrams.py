@@ -8,9 +8,9 @@ import pytest
 import structlog
 
 from hilsim.config.rig import ControlSpec
-from hilsim.daemon import control_client, control_datagrams
-from hilsim.daemon.control_client import send_by_datagram
-from hilsim.daemon.control_datagrams import CommandPort, serve_datagrams
+from hilsim.daemon.control import client, datagram_server
+from hilsim.daemon.control.client import Client
+from hilsim.daemon.control.datagram_server import CommandPort, serve_datagrams
 from hilsim.errors import TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
 from hilsim.telemetry.readings import CommandCounts
@@ -34,7 +34,7 @@ def told(running, *lines, spec=FREE):  # noqa: F811
 
     async def ask():
         async with serve_datagrams(running, spec) as (host, port):
-            return [await asyncio.to_thread(send_by_datagram, host, port, line) for line in lines]
+            return [await asyncio.to_thread(Client(f"udp:{host}:{port}").exchange, line) for line in lines]
 
     return asyncio.run(ask())
 
@@ -120,22 +120,22 @@ def test_refusals_are_logged_once_for_each_reason(counted):
 
 
 def test_an_answer_larger_than_a_datagram_is_reported_as_such(counted, monkeypatch):
-    monkeypatch.setattr(control_datagrams, "obey", lambda _running, _line: "x" * 70_000)
+    monkeypatch.setattr(datagram_server, "in_words", lambda answer: f"error: {answer['error']}" if "error" in answer else "x" * 70_000)
     port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(b"health", "127.0.0.1") == b"error: the answer has 70001 bytes, more than fit into a datagram: use the control socket\n"
 
 
 def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):
     monkeypatch.setattr("hilsim.telemetry.guarded._AGAIN_S", 0.0)
-    honest, calls = control_datagrams.obey, []
+    honest, calls = datagram_server.answer_at_once, []
 
-    def spoilt(running, line):  # noqa: F811
-        calls.append(line)
+    def spoilt(connection, request):
+        calls.append(request)
         if len(calls) == 1:
-            raise KeyError(line)
-        return honest(running, line)
+            raise KeyError("pause")
+        return honest(connection, request)
 
-    monkeypatch.setattr(control_datagrams, "obey", spoilt)
+    monkeypatch.setattr(datagram_server, "answer_at_once", spoilt)
 
     async def ask():
         async with serve_datagrams(counted, FREE) as (host, port):
@@ -143,7 +143,7 @@ def test_an_error_of_this_program_does_not_end_the_port(counted, monkeypatch):
                 program.sendto(b"pause", (host, port))
             while not calls:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.001)
-            return await asyncio.to_thread(send_by_datagram, host, port, "pause")
+            return await asyncio.to_thread(Client(f"udp:{host}:{port}").exchange, "pause")
 
     with structlog.testing.capture_logs() as said:
         assert asyncio.run(ask()) == "ok"
@@ -162,15 +162,15 @@ def test_a_port_without_a_listener_is_reported_at_once():
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
     with pytest.raises(TransmitError, match=rf"a daemon must listen at udp:127\.0\.0\.1:{port}, got Connection refused"):
-        send_by_datagram("127.0.0.1", port, "pause")
+        Client(f"udp:127.0.0.1:{port}").exchange("pause")
 
 
 def test_silence_is_reported_after_a_while(monkeypatch):
-    monkeypatch.setattr(control_client, "_DATAGRAM_ANSWER_S", 0.2)
+    monkeypatch.setattr(client, "_DATAGRAM_ANSWER_S", 0.2)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(TransmitError, match="must answer within 0 s, got nothing"):
-            send_by_datagram("127.0.0.1", silent.getsockname()[1], "pause")
+            Client(f"udp:127.0.0.1:{silent.getsockname()[1]}").exchange("pause")
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ import pytest
 import structlog
 
 from hilsim.config.rig import ControlSpec
-from hilsim.daemon.control import serve_control
-from hilsim.daemon.control_requests import REQUESTS
+from hilsim.daemon.control import conversation, http_server
+from hilsim.daemon.control.conversation import Progress
+from hilsim.daemon.control.http_listening import serve_http
+from hilsim.daemon.control.line_server import serve_lines
+from hilsim.daemon.control.openapi import description
+from hilsim.daemon.control.requests import REQUESTS
+from hilsim.daemon.control.token_file import read_or_make_token
 from hilsim.daemon.health import HealthMonitor
-from hilsim.daemon.remote import events, http_server
-from hilsim.daemon.remote.events import Progress
-from hilsim.daemon.remote.http_listening import serve_http
-from hilsim.daemon.remote.openapi import description
-from hilsim.daemon.remote.token_file import read_or_make_token
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import CONNECTIONS, CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, TOKENLESS_STREAMS, Limit
 from hilsim.telemetry import guard
@@ -552,7 +552,7 @@ def test_an_open_stream_is_closed_when_the_daemon_ends(running, tmp_path):
 @pytest.fixture
 def made(running, monkeypatch):
     """An entry for each event made; each has 2 MB, and who reads nothing for 0.3 s is let go."""
-    monkeypatch.setattr(events, "SUBSCRIBER_STALLED_S", SOON)
+    monkeypatch.setattr(conversation, "SUBSCRIBER_STALLED_S", SOON)
     running.rig.name = "x" * 2_000_000
     found = []
 
@@ -581,7 +581,7 @@ async def closed(reader, writer):
 
 def test_a_subscriber_of_the_socket_that_does_not_read_is_let_go_and_nothing_is_queued_for_it(running, made, tmp_path):
     async def check():
-        async with serve_control(running, tmp_path / "control"):
+        async with serve_lines(running, tmp_path / "control"):
             reader, writer = await asyncio.open_unix_connection(tmp_path / "control", limit=1000)
             writer.write(b'{"do": "subscribe", "every_s": 0.05}\n')
             await reader.readline()
@@ -596,7 +596,7 @@ def test_a_subscriber_of_the_socket_that_does_not_read_is_let_go_and_nothing_is_
 
 def test_a_subscriber_over_the_socket_gets_lines(running, tmp_path):
     async def check():
-        async with serve_control(running, tmp_path / "control"):
+        async with serve_lines(running, tmp_path / "control"):
             reader, writer = await asyncio.open_unix_connection(tmp_path / "control")
             writer.write(b'{"id": 1, "do": "subscribe", "every_s": 0.05}\n')
             lines = [json.loads(await reader.readline()) for _ in range(3)]

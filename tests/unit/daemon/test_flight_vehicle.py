@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.daemon.control_requests import parse_request, state_answer
+from hilsim.daemon.control.grammar import parse_request
+from hilsim.daemon.control.requests import state_answer
 from hilsim.daemon.flight.link import rates_of, station_of
 from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
 from hilsim.fly.autopilot.ground_stations.endpoints import Protocol

@@ -16,12 +16,12 @@ import structlog
 from hilsim.assembly.shapes import Shape
 from hilsim.capture.batches import DatagramArrays, PcapPieces
 from hilsim.capture.metadata import known_metadata
-from hilsim.daemon.remote.packet_client import PacketSource, open_packets
+from hilsim.daemon.control.client import Client
+from hilsim.daemon.control.packet_source import PacketSource
 from hilsim.errors import ConfigError, HilsimError, require
 from hilsim.limits import PACKET_STREAM_BYTES
 from hilsim.read.scans.scan import IDENTITY_WXYZ, Scan, ScanPackets
 from hilsim.read.scans.streams import SensorStreams
-from hilsim.show.view.feed.answers import requested
 from hilsim.show.view.feed.mirror import RigMirror, key_of
 from hilsim.show.view.feed.origins import origins, row_of_point
 from hilsim.show.view.feed.packets import LatestPackets
@@ -100,11 +100,12 @@ class DaemonFeed(StoredFeed):
             (0.1 <= status_hz <= 10.0, f"status_hz must be 0.1 to 10, got {status_hz}"),
             (0.0 <= labels_hz <= 100.0, f"labels_hz must be 0 to 100, got {labels_hz}"),
         )
-        _check_address(address, token_file)
+        if address.startswith("udp:"):
+            raise ConfigError(f"a view must follow a control socket or http://HOST:PORT, got {address}")
+        self._client = Client(address, token_file=token_file)
         self.title = address
         self.notes: dict[str, str] = {}
         self.series = Series(seconds=series_s)
-        self._address, self._token_file = address, token_file
         self._status_s, self._labels_s = 1.0 / status_hz, 1.0 / labels_hz if labels_hz else 0.0
         self._packets = LatestPackets() if with_packets else None
         self._store = ScanStore(seconds=seconds, most_bytes=most_bytes)
@@ -185,7 +186,7 @@ class DaemonFeed(StoredFeed):
         while not self._ending.is_set():
             try:
                 self._look_at_rig()
-                with open_packets(self._address, token_file=self._token_file) as source:
+                with self._client.packets() as source:
                     self.notes.pop("connection", None)
                     self._streams.reset()
                     self._read(source)
@@ -294,10 +295,10 @@ class DaemonFeed(StoredFeed):
             try:
                 if time.monotonic() - looked_s >= _AGAIN_S:
                     looked_s = time.monotonic()
-                    self._health = self._asked("health")
+                    self._health = self._client.ask({"do": "health"})
                     if self._mirror is not None:
                         self._look_at_rig()
-                state = self._asked("state")
+                state = self._client.ask({"do": "state"})
             except HilsimError as error:
                 self.notes["status"] = str(error)
                 continue
@@ -313,9 +314,9 @@ class DaemonFeed(StoredFeed):
             TransmitError: the daemon does not answer.
         """
         with self._mirroring:
-            answer = self._asked("rig")
+            answer = self._client.ask({"do": "rig"})
             self._names = self._names | _names_of(answer["flows"])
-            self.title = f"{answer['name']} ({self._address})"
+            self.title = f"{answer['name']} ({self._client.address})"
             if self._mirror is None or self._mirror.key != key_of(answer):
                 try:
                     self._mirror = RigMirror(answer)
@@ -327,25 +328,6 @@ class DaemonFeed(StoredFeed):
                     if self._mirror.reason:
                         self.notes["rig"] = self._mirror.reason
             return self._mirror
-
-    def _asked(self, name: str) -> dict[str, Any]:
-        return requested(self._address, self._token_file, name)
-
-
-def _check_address(address: str, token_file: str | Path | None) -> None:
-    """Refuse what is no address, without connecting.
-
-    Raises:
-        ConfigError: the address has another form, or the token is missing or malformed.
-    """
-    if address.startswith("udp:"):
-        raise ConfigError(f"a view must follow a control socket or http://HOST:PORT, got {address}")
-    if address.startswith("http://"):
-        from hilsim.daemon.remote.http_client import HttpClient  # noqa: PLC0415 - slow to import
-
-        HttpClient(address, None, token_file)
-    elif token_file is not None:
-        raise ConfigError(f"a token must come with an address http://HOST:PORT, got {address}")
 
 
 def _names_of(flows: Mapping[str, Mapping[str, Any]]) -> dict[bytes, str]:

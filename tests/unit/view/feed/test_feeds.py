@@ -173,7 +173,7 @@ def test_a_daemons_scans_with_packets_that_were_left_out_are_dropped_as_a_whole_
     source = MagicMock()
     source.read.side_effect = chain([data[:begin] + gap + data[end:]], repeat(b""))
     source.__enter__.return_value = source
-    monkeypatch.setattr(daemon_feed, "open_packets", Mock(return_value=source))
+    monkeypatch.setattr(daemon_feed.Client, "packets", Mock(return_value=source))
     monkeypatch.setattr(daemon_feed.DaemonFeed, "_look_at_rig", Mock())
     feed = daemon_feed.DaemonFeed("/nowhere")
     try:

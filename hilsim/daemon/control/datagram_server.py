@@ -1,22 +1,24 @@
-"""Commands by UDP, for programs that cannot open a Unix socket: one datagram for each command and each answer (listed in ``hilsim.daemon.control``).
+"""Commands by UDP, for programs that cannot open a Unix socket: one datagram for each command and each answer, in words or in JSON (``grammar``).
 
 asyncio-dgram receives them on the daemon's event loop. Its queue has no bound, so no datagram may wait: each is executed or refused at once, the only await
 is for the next one, and answers are sent with the socket's own non-blocking send. Refused datagrams are counted, and the first one is logged.
 """
 
 import asyncio
+import json
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncio_dgram
 import structlog
 
 from hilsim.config.rig import ControlSpec
-from hilsim.daemon.control import obey
+from hilsim.daemon.control.grammar import COMMANDS, in_words, is_json, parse_line
+from hilsim.daemon.control.requests import Connection, answer_at_once, refusal
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
@@ -62,17 +64,15 @@ class CommandPort:
         """
         if (reason := self._turned_away(datagram, sender)) is not None:
             return self._refuse(reason, sender)
+        write: Callable[[dict[str, Any]], str] = json.dumps if is_json(datagram.decode("latin-1")) else in_words
         try:
-            answer = obey(self.running, _line(datagram))
+            answer = write(answer_at_once(Connection(self.running), _request(datagram)))
         except HilsimError as error:
-            return self._refuse(Refusal.NOT_A_COMMAND, sender, str(error))
+            return self._refuse(Refusal.NOT_A_COMMAND, sender, write(refusal(str(error))))
         self.running.commands.obeyed += 1
-        reply = f"{answer}\n".encode()
-        return (
-            reply
-            if len(reply) <= _LONGEST_ANSWER
-            else _error(f"the answer has {len(reply)} bytes, more than fit into a datagram: use the control socket")
-        )
+        if len(answer) >= _LONGEST_ANSWER:
+            answer = write(refusal(f"the answer has {len(answer) + 1} bytes, more than fit into a datagram: use the control socket"))
+        return f"{answer}\n".encode()
 
     def _turned_away(self, datagram: bytes, sender: str) -> Refusal | None:
         """Reason to discard a datagram unread, or None."""
@@ -89,23 +89,22 @@ class CommandPort:
             advice = "further ones are counted only: hilsim_control_refused_commands_total"
             log.warning("control.datagram_refused", reason=reason.value, peer=sender, advice=advice)
         refused[reason] += 1
-        return _error(answer) if answer else b""
+        return f"{answer}\n".encode() if answer else b""
 
 
-def _line(datagram: bytes) -> str:
-    """Command in a datagram, with or without an end of line.
+def _request(datagram: bytes) -> dict[str, Any]:
+    """Request in a datagram, with or without an end of line.
 
     Raises:
-        ConfigError: the datagram is not one line of text.
+        ConfigError: the datagram is not one line of text, or not a command.
     """
     line = datagram.decode("ascii", errors="replace").removesuffix("\n").removesuffix("\r")
     if not line.isascii() or not line.isprintable():
         raise ConfigError("a datagram must hold one command of printable ASCII")
-    return line
-
-
-def _error(text: str) -> bytes:
-    return f"error: {text}\n".encode()
+    request = parse_line(line)
+    if request.get("do") not in COMMANDS:
+        raise ConfigError(f"do must be one of {', '.join(COMMANDS)} in a datagram, got {json.dumps(request.get('do'))[:60]}")
+    return request
 
 
 @asynccontextmanager

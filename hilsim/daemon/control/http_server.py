@@ -1,6 +1,6 @@
 """Server for requests over HTTP and WebSocket, on the daemon's event loop.
 
-- ``POST /v1/request``: a request in JSON (``control_requests``), answered as at the control socket.
+- ``POST /v1/request``: a request in JSON (``requests``), answered as at the control socket.
 - ``GET /v1/help``: the requests; ``GET /v1/openapi.json``: their description for programs. Neither needs the token.
 - ``GET /v1/stream``: a WebSocket; each text message is a request, and each answer a message. It can receive events.
 - ``GET /v1/packets``: a WebSocket; after one text message, its binary messages together are a capture of what is sent.
@@ -15,17 +15,16 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, hdrs, web
 
-from hilsim.daemon.control_requests import answer_parsed, parse_request, refusal
-from hilsim.daemon.remote.answers import Answers, Order, known, order_of
-from hilsim.daemon.remote.events import StateEvents, Subscription
-from hilsim.daemon.remote.openapi import description
-from hilsim.daemon.remote.packet_connection import PacketConnection
-from hilsim.daemon.remote.token_file import Token
+from hilsim.daemon.control.conversation import Conversation, StateEvents
+from hilsim.daemon.control.grammar import parse_request
+from hilsim.daemon.control.openapi import description
+from hilsim.daemon.control.requests import Connection, answer, refusal
+from hilsim.daemon.control.token_file import Token
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
 from hilsim.limits import CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, REQUEST_S, SUBSCRIBER_STALLED_S, TOKENLESS_STREAMS
@@ -40,20 +39,18 @@ _TOO_MANY = f"there must be at most {CONTROL_REQUESTS_A_SECOND.bound} requests a
 _TOO_MANY_STREAMS = f"there must be at most {TOKENLESS_STREAMS.bound} streams that wait for their token"
 _TOO_LONG = f"a request must be at most {CONTROL_REQUEST_BYTES.bound} bytes"
 _TOO_SLOW = f"a request must arrive within {REQUEST_S.text}"
-_STATUS = {
-    HttpRefusal.FOREIGN: 403,
-    HttpRefusal.UNAUTHORISED: 401,
-    HttpRefusal.TOO_MANY: 429,
-    HttpRefusal.TOO_LONG: 413,
-    HttpRefusal.TOO_SLOW: 408,
-    HttpRefusal.NOT_A_REQUEST: 400,
-}
-_HEADERS = {
-    HttpRefusal.UNAUTHORISED: {"WWW-Authenticate": "Bearer"},
-    HttpRefusal.TOO_MANY: {"Retry-After": "1"},
+_STATUS: Mapping[HttpRefusal, tuple[int, Mapping[str, str]]] = {
+    HttpRefusal.FOREIGN: (403, {}),
+    HttpRefusal.UNAUTHORISED: (401, {"WWW-Authenticate": "Bearer"}),
+    HttpRefusal.TOO_MANY: (429, {"Retry-After": "1"}),
+    HttpRefusal.TOO_LONG: (413, {}),
+    HttpRefusal.TOO_SLOW: (408, {}),
+    HttpRefusal.NOT_A_REQUEST: (400, {}),
 }
 _CLOSE_S = 0.3
 """Longest wait for a WebSocket client's answer to the closing message."""
+
+_Serve = Callable[[web.WebSocketResponse, asyncio.Transport], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -63,13 +60,6 @@ async def serve_requests(running: RunningRig, token: Token, listening: socket.so
     server = RequestServer(running, token, f"[{address}]" if ":" in address else address, port)
     async with served(server.app(), listening, server.held):
         yield
-
-
-class _Stream(NamedTuple):
-    """An open WebSocket and its transport."""
-
-    socket: web.WebSocketResponse
-    transport: asyncio.Transport
 
 
 class RequestServer:
@@ -106,8 +96,8 @@ class RequestServer:
                 web.post("/v1/request", self._request),
                 web.get("/v1/help", self._help),
                 web.get("/v1/openapi.json", self._openapi),
-                web.get("/v1/stream", self._stream),
-                web.get("/v1/packets", self._packets),
+                web.get("/v1/stream", partial(self._stream, self._serve_requests)),
+                web.get("/v1/packets", partial(self._stream, self._serve_packets)),
             ]
         )
         app.on_shutdown.append(self._close_streams)
@@ -118,10 +108,10 @@ class RequestServer:
     async def _admit(self, request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
         try:
             self._enforce_admitted(request)
-            answer: web.StreamResponse = await handler(request)
+            response: web.StreamResponse = await handler(request)
         except _RefusedError as refused:
-            return self._refused(refused.reason, refused.error)
-        return answer
+            return self._refused(refused)
+        return response
 
     def _enforce_admitted(self, request: web.Request) -> None:
         if not {host.lower() for host in request.headers.getall(hdrs.HOST, [""])} <= self._hosts:
@@ -141,91 +131,102 @@ class RequestServer:
 
     async def _help(self, request: web.Request) -> web.Response:
         del request
-        return _json(await answer_parsed(self._running, {"do": "help"}))
+        return _json(await answer(Connection(self._running), {"do": "help"}))
 
     async def _openapi(self, request: web.Request) -> web.Response:
         del request
-        return _json(json.dumps(description()))
+        return _json(description())
 
     async def _request(self, request: web.Request) -> web.Response:
         if not self._has_token(request):
             raise _RefusedError(HttpRefusal.UNAUTHORISED, _NO_TOKEN)
         asked = _parsed(await _body(request))
         with _held(self.held, request):
-            answer = await answer_parsed(self._running, asked)
+            answered = await answer(Connection(self._running), asked)
         self._running.http.answered += 1
-        return _json(answer)
+        return _json(answered)
 
     # -- streams -------------------------------------------------------------------------------------------------------------------------
 
-    async def _stream(self, request: web.Request) -> web.StreamResponse:
-        return await self._open_stream(request, self._serve_requests)
-
-    async def _packets(self, request: web.Request) -> web.StreamResponse:
-        return await self._open_stream(request, self._serve_packets)
-
-    async def _open_stream(self, request: web.Request, serve: Callable[[_Stream], Awaitable[None]]) -> web.StreamResponse:
+    async def _stream(self, serve: _Serve, request: web.Request) -> web.StreamResponse:
+        """Open a WebSocket, and serve it once its client has the token."""
         stream = web.WebSocketResponse(timeout=_CLOSE_S, compress=False, max_msg_size=CONTROL_REQUEST_BYTES.bound)
         if not stream.can_prepare(request):
             raise _RefusedError(HttpRefusal.NOT_A_REQUEST, "a stream must be a WebSocket, got a plain request")
-        has_token = self._has_token(request)
+        has_token, transport = self._has_token(request), request.transport
         if not has_token and len(self._tokenless) >= TOKENLESS_STREAMS.bound:
             raise _RefusedError(HttpRefusal.TOO_MANY, _TOO_MANY_STREAMS)
         if not has_token:
             self._tokenless.add(stream)
         try:
             await stream.prepare(request)
-            if request.transport is not None:
-                await self._serve_stream(request, _Stream(stream, request.transport), serve, has_token=has_token)
+            self._streams.add(stream)
+            if transport is not None and (has_token or await self._is_authorised(stream)):
+                self._tokenless.discard(stream)
+                with _held(self.held, request):
+                    await serve(stream, transport)
+        except ConnectionError:
+            pass
+        except TimeoutError:
+            if transport is not None:
+                transport.abort()
         finally:
+            self._streams.discard(stream)
             self._tokenless.discard(stream)
         return stream
 
-    async def _serve_stream(self, request: web.Request, opened: _Stream, serve: Callable[[_Stream], Awaitable[None]], *, has_token: bool) -> None:
-        stream, transport = opened
-        self._streams.add(stream)
-        try:
-            with suppress(ConnectionError):
-                if has_token or await self._is_authorised(stream):
-                    self._tokenless.discard(stream)
-                    with _held(self.held, request):
-                        await serve(opened)
-        except TimeoutError:
-            transport.abort()
-        finally:
-            self._streams.discard(stream)
-
-    async def _serve_requests(self, opened: _Stream) -> None:
-        stream, transport = opened
-        subscription = Subscription(events=self._events, send=stream.send_str, transport=transport)
-        answers = Answers(send=partial(_send, stream), transport=transport)
-        try:
-            await self._converse(stream, subscription, answers)
-        finally:
-            await answers.end()
-            await subscription.end()
-
-    async def _serve_packets(self, opened: _Stream) -> None:
-        """Send the answer, then packets, until the client closes the stream; what it sends is ignored."""
-        stream, _ = opened
-        packets = PacketConnection(self._running)
-        try:
-            answer = {"ok": True, **packets.join()}
-        except ConfigError as error:
-            await _send(stream, refusal(str(error)))
-            await stream.close(code=WSCloseCode.TRY_AGAIN_LATER)
-            return
-        self._running.http.answered += 1
-        await _send(stream, json.dumps(answer))
-        sending = asyncio.create_task(packets.stream(partial(_send_bytes, stream), lambda: stream.closed), name="control-packets")
+    async def _serve_requests(self, stream: web.WebSocketResponse, transport: asyncio.Transport) -> None:
+        conversation = Conversation(self._events, partial(_send, stream), transport, carries_packets=False)
         try:
             async for message in stream:
                 if message.type is WSMsgType.ERROR:
-                    break
+                    is_too_long = getattr(message.data, "code", None) == WSCloseCode.MESSAGE_TOO_BIG
+                    self._count(HttpRefusal.TOO_LONG if is_too_long else HttpRefusal.NOT_A_REQUEST)
+                    return
+                await self._take(conversation, message)
         finally:
-            packets.leave()
-            sending.cancel()
-            await asyncio.wait({sending})
+            await conversation.end()
+
+    async def _take(self, conversation: Conversation, message: WSMessage) -> None:
+        try:
+            request = self._asked(message)
+        except _RefusedError as refused:
+            self._count(refused.reason)
+            await conversation.refuse(json.dumps(refusal(str(refused))))
+        else:
+            await conversation.take(request, self._written)
+
+    def _asked(self, message: WSMessage) -> dict[str, Any]:
+        if not self._allowance.take():
+            raise _RefusedError(HttpRefusal.TOO_MANY, _TOO_MANY)
+        return _parsed(message.data)
+
+    async def _serve_packets(self, stream: web.WebSocketResponse, transport: asyncio.Transport) -> None:
+        """Send the answer, then packets, until the client closes the stream; what it sends is ignored."""
+        conversation = Conversation(self._events, partial(_send, stream), transport, carries_packets=True)
+        try:
+            await conversation.take({"do": "packets"}, self._written)
+            if not conversation.has_packets:
+                await stream.close(code=WSCloseCode.TRY_AGAIN_LATER)
+                return
+            sending = asyncio.create_task(self._send_packets(conversation, stream), name="control-packets")
+            try:
+                async for message in stream:
+                    if message.type is WSMsgType.ERROR:
+                        break
+            finally:
+                sending.cancel()
+                await asyncio.wait({sending})
+        finally:
+            await conversation.end()
+
+    @staticmethod
+    async def _send_packets(conversation: Conversation, stream: web.WebSocketResponse) -> None:
+        await conversation.stream_packets(lambda data: stream.send_bytes(bytes(data)), lambda: stream.closed)
+
+    def _written(self, answered: Mapping[str, Any]) -> str:
+        self._running.http.answered += 1
+        return json.dumps(answered)
 
     async def _is_authorised(self, stream: web.WebSocketResponse) -> bool:
         """Whether the first message has the token; if not, the stream is closed."""
@@ -241,36 +242,11 @@ class RequestServer:
         except TimeoutError:
             reason, error = HttpRefusal.TOO_SLOW, _TOO_SLOW
         except _RefusedError as refused:
-            reason, error = refused.reason, refused.error
+            reason, error = refused.reason, str(refused)
         self._count(reason)
-        await _send(stream, refusal(error))
+        await _send(stream, json.dumps(refusal(error)))
         await stream.close(code=WSCloseCode.POLICY_VIOLATION)
         return False
-
-    async def _converse(self, stream: web.WebSocketResponse, subscription: Subscription, answers: Answers) -> None:
-        message: WSMessage
-        async for message in stream:
-            if message.type is WSMsgType.ERROR:
-                is_too_long = getattr(message.data, "code", None) == WSCloseCode.MESSAGE_TOO_BIG
-                self._count(HttpRefusal.TOO_LONG if is_too_long else HttpRefusal.NOT_A_REQUEST)
-                return
-            try:
-                asked = self._asked(message)
-            except _RefusedError as refused:
-                self._count(refused.reason)
-                await answers.give(known(refusal(refused.error)), Order.ALONE)
-            else:
-                await answers.give(self._answer(asked, subscription), order_of(asked))
-
-    def _asked(self, message: WSMessage) -> dict[str, Any]:
-        if not self._allowance.take():
-            raise _RefusedError(HttpRefusal.TOO_MANY, _TOO_MANY)
-        return _parsed(message.data)
-
-    async def _answer(self, asked: Mapping[str, Any], subscription: Subscription) -> str:
-        answer = await answer_parsed(self._running, asked, subscription)
-        self._running.http.answered += 1
-        return answer
 
     async def _close_streams(self, app: web.Application) -> None:
         del app
@@ -284,12 +260,13 @@ class RequestServer:
 
     # -- refusals ------------------------------------------------------------------------------------------------------------------------
 
-    def _refused(self, reason: HttpRefusal, error: str) -> web.Response:
-        self._count(reason)
-        answer = _json(refusal(error), _STATUS[reason], _HEADERS.get(reason, {}))
-        if reason in {HttpRefusal.TOO_SLOW, HttpRefusal.TOO_LONG} or error == _TOO_MANY_STREAMS:
-            answer.force_close()  # further bytes of the connection are not a request, or its place is needed
-        return answer
+    def _refused(self, refused: "_RefusedError") -> web.Response:
+        self._count(refused.reason)
+        status, headers = _STATUS[refused.reason]
+        response = _json(refusal(str(refused)), status, headers)
+        if refused.reason in {HttpRefusal.TOO_SLOW, HttpRefusal.TOO_LONG} or str(refused) == _TOO_MANY_STREAMS:
+            response.force_close()  # further bytes of the connection are not a request, or its place is needed
+        return response
 
     def _count(self, reason: HttpRefusal) -> None:
         refused = self._running.http.refused
@@ -305,7 +282,6 @@ class _RefusedError(Exception):
     def __init__(self, reason: HttpRefusal, error: str) -> None:
         super().__init__(error)
         self.reason = reason
-        self.error = error
 
 
 async def _body(request: web.Request) -> bytes:
@@ -364,9 +340,5 @@ async def _send(stream: web.WebSocketResponse, text: str) -> None:
         await stream.send_str(text)
 
 
-async def _send_bytes(stream: web.WebSocketResponse, data: bytes | memoryview) -> None:
-    await stream.send_bytes(bytes(data))
-
-
-def _json(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(text=text, status=status, content_type="application/json", headers={"Cache-Control": "no-store", **(headers or {})})
+def _json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.json_response(content, status=status, headers={"Cache-Control": "no-store", **(headers or {})})

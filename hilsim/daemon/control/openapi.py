@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hilsim.daemon.control_requests import PROTOCOL, REQUESTS, Request
+from hilsim.daemon.control.requests import PROTOCOL, REQUESTS, Request
 from hilsim.version import __version__
 
 _REFUSALS = {
@@ -20,7 +20,14 @@ def _refusals(*statuses: str) -> dict[str, Any]:
     return {status: {"description": _REFUSALS[status], "content": content} for status in statuses}
 
 
-_WEB_SOCKET = {"101": {"description": "The connection is a WebSocket now."}, **_refusals("400", "401", "403", "429")}
+_ID = {"type": ["integer", "string"], "description": "repeated in the answer"}
+_REFUSAL = {
+    "type": "object",
+    "required": ["ok", "error"],
+    "properties": {"ok": {"const": False}, "error": {"type": "string"}, "id": _ID},
+}
+_STREAM = "A WebSocket: each text message is a request, each answer and event a message."
+_PACKETS = "A WebSocket: one text message with the answer to packets; then binary messages, which together are a capture (PCAP)."
 
 
 def description() -> dict[str, Any]:
@@ -32,39 +39,18 @@ def description() -> dict[str, Any]:
             "/v1/request": {"post": _request_operation()},
             "/v1/help": {"get": _open_operation("help", "List the requests.")},
             "/v1/openapi.json": {"get": _open_operation("openapi", "This document.")},
-            "/v1/stream": {
-                "get": {
-                    "operationId": "stream",
-                    "summary": "A WebSocket: each text message is a request, each answer and event a message.",
-                    "security": [{"token": []}, {}],
-                    "responses": _WEB_SOCKET,
-                }
-            },
-            "/v1/packets": {
-                "get": {
-                    "operationId": "packets",
-                    "summary": "A WebSocket: one text message with the answer to packets; then binary messages, which together are a capture (PCAP).",
-                    "security": [{"token": []}, {}],
-                    "responses": _WEB_SOCKET,
-                }
-            },
+            "/v1/stream": {"get": _stream_operation("stream", _STREAM)},
+            "/v1/packets": {"get": _stream_operation("packets", _PACKETS)},
         },
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {
                 **{f"{name}_request": _schema(name, request) for name, request in REQUESTS.items()},
                 **{f"{name}_answer": _answer_schema(request) for name, request in REQUESTS.items()},
-                "refusal": {
-                    "type": "object",
-                    "required": ["ok", "error"],
-                    "properties": {"ok": {"const": False}, "error": {"type": "string"}, "id": _ID},
-                },
+                "refusal": _REFUSAL,
             },
         },
     }
-
-
-_ID = {"type": ["integer", "string"], "description": "repeated in the answer"}
 
 
 def _request_operation() -> dict[str, Any]:
@@ -86,18 +72,22 @@ def _request_operation() -> dict[str, Any]:
 
 
 def _open_operation(name: str, text: str) -> dict[str, Any]:
-    answer = {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
-    return {"operationId": name, "summary": text, "responses": {"200": answer, **_refusals("403", "429")}}
+    response = {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
+    return {"operationId": name, "summary": text, "responses": {"200": response, **_refusals("403", "429")}}
+
+
+def _stream_operation(name: str, text: str) -> dict[str, Any]:
+    responses = {"101": {"description": "The connection is a WebSocket now."}, **_refusals("400", "401", "403", "429")}
+    return {"operationId": name, "summary": text, "security": [{"token": []}, {}], "responses": responses}
 
 
 def _schema(name: str, request: Request) -> dict[str, Any]:
-    keys: dict[str, Any] = {key: {"description": text} for key, text in request.keys.items()}
     return {
         "type": "object",
         "description": request.text,
-        "required": ["do"],
+        "required": ["do", *(key for key, rule in request.keys.items() if rule.default is None)],
         "additionalProperties": False,
-        "properties": {"do": {"const": name}, "id": _ID, **keys},
+        "properties": {"do": {"const": name}, "id": _ID, **{key: rule.schema for key, rule in request.keys.items()}},
     }
 
 

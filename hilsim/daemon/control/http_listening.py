@@ -11,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from hilsim.config.rig import ControlSpec
-from hilsim.daemon.remote.token_file import Token, read_or_make_token
+from hilsim.daemon.control.token_file import Token, read_or_make_token
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import TransmitError
 from hilsim.telemetry.guarded import guarded
@@ -53,8 +53,8 @@ async def serve_http(running: RunningRig, spec: ControlSpec, directory: Path) ->
 
 
 async def _serve(running: RunningRig, token: Token, listening: socket.socket) -> None:
-    await asyncio.to_thread(importlib.import_module, "hilsim.daemon.remote.http_server")
-    from hilsim.daemon.remote.http_server import serve_requests  # noqa: PLC0415 - slow to import: aiohttp
+    await asyncio.to_thread(importlib.import_module, "hilsim.daemon.control.http_server")
+    from hilsim.daemon.control.http_server import serve_requests  # noqa: PLC0415 - slow to import: aiohttp
 
     async with serve_requests(running, token, listening):
         await asyncio.Event().wait()

@@ -1,0 +1,217 @@
+"""A connection that takes request after request, and can receive events and packets, whatever listener it came to.
+
+An event that a connection cannot accept at once is skipped: at most one waits to be sent, and a connection that reads nothing for 10 s is closed.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hilsim.capture.pcap import pcap_file_header
+from hilsim.daemon.control.answers import Answers, Order, known, order_of
+from hilsim.daemon.control.requests import Connection, answer, state_answer
+from hilsim.daemon.running_rig import RunningRig
+from hilsim.errors import ConfigError
+from hilsim.limits import SUBSCRIBER_STALLED_S
+from hilsim.telemetry.guarded import guarded
+
+if TYPE_CHECKING:
+    from hilsim.capture.sinks.pcap_streams import StreamClient
+
+_SHARED_S = 0.02
+"""Age up to which an event is reused for other subscribers, so that counters are read at most fifty times a second."""
+_LOOK_S = 0.5
+"""Longest time between two checks of how much a connection has accepted."""
+_LOOK_PACKETS_S = 1.0
+"""Longest time between two checks whether a client of packets is still there."""
+
+
+class StateEvents:
+    """Maker of the events of a rig, once for all subscribers."""
+
+    def __init__(self, running: RunningRig) -> None:
+        """Make events of ``running``."""
+        self.running = running
+        self._making = asyncio.Lock()
+        self._made_s = float("-inf")
+        self._text = ""
+
+    async def text(self) -> str:
+        """Present state as JSON."""
+        async with self._making:
+            if time.monotonic() - self._made_s > _SHARED_S:
+                self._text = await asyncio.to_thread(self._make)
+                self._made_s = time.monotonic()
+            return self._text
+
+    def _make(self) -> str:
+        return json.dumps({"event": "state", **state_answer(self.running)})
+
+
+@dataclass(kw_only=True, eq=False)
+class Progress:
+    """Check whether the reader of a connection makes progress.
+
+    Attributes:
+        transport: Transport of the connection.
+        now_s: Clock in seconds.
+    """
+
+    transport: asyncio.WriteTransport
+    now_s: Callable[[], float] = time.monotonic
+    _waiting_bytes: int = field(default=0, init=False)
+    _gone_on_s: float = field(default=float("-inf"), init=False)
+
+    def is_stalled(self) -> bool:
+        """Whether the reader has read nothing of the waiting bytes for 10 s."""
+        waiting_bytes = self.transport.get_write_buffer_size()
+        if waiting_bytes == 0 or waiting_bytes < self._waiting_bytes or self._waiting_bytes == 0:
+            self._gone_on_s = self.now_s()
+        self._waiting_bytes = waiting_bytes
+        return self.now_s() - self._gone_on_s > SUBSCRIBER_STALLED_S.bound
+
+
+class Conversation(Connection):
+    """Requests of one connection, with their answers in order, its subscription and its packets.
+
+    Attributes:
+        has_packets: Whether the connection belongs to packets now, and takes no further request.
+    """
+
+    def __init__(
+        self, events: StateEvents, send: Callable[[str], Awaitable[None]], transport: asyncio.WriteTransport, *, carries_packets: bool
+    ) -> None:
+        """Create a conversation.
+
+        Args:
+            events: Source of the events of the rig.
+            send: Function that sends a text.
+            transport: Transport of the connection.
+            carries_packets: Whether the connection can carry packets.
+        """
+        super().__init__(events.running)
+        self._events, self._send, self._transport, self._carries_packets = events, send, transport, carries_packets
+        self._answers = Answers(send=send, transport=transport)
+        self._sending_events: asyncio.Task[None] | None = None
+        self._client: StreamClient | None = None
+        self._come = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def has_packets(self) -> bool:
+        """Whether the connection belongs to packets now."""
+        return self._client is not None
+
+    async def take(self, request: Mapping[str, Any], write: Callable[[Mapping[str, Any]], str] = json.dumps) -> None:
+        """Answer the next request; returns when another one may be taken.
+
+        Args:
+            request: Request.
+            write: Function that makes the text of its answer.
+        """
+        await self._answers.give(self._answered(request, write), order_of(request))
+
+    async def _answered(self, request: Mapping[str, Any], write: Callable[[Mapping[str, Any]], str]) -> str:
+        return write(await answer(self, request))
+
+    async def refuse(self, text: str) -> None:
+        """Answer the next request by a text."""
+        await self._answers.give(known(text), Order.ALONE)
+
+    async def end(self) -> None:
+        """Leave packets and stop events; returns when every answer has been sent."""
+        self._leave()
+        try:
+            await self._answers.end()
+        finally:
+            self.unsubscribe()
+            if self._sending_events is not None:
+                await asyncio.wait({self._sending_events})
+
+    # -- events ------------------------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, every_s: float) -> None:
+        """Start sending the state at an interval, which replaces an earlier interval."""
+        self.unsubscribe()
+        self._sending_events = asyncio.create_task(guarded("control-events", lambda: self._send_events(every_s)), name="control-events")
+
+    def unsubscribe(self) -> None:
+        """Stop sending events."""
+        if self._sending_events is not None:
+            self._sending_events.cancel()
+
+    async def _send_events(self, every_s: float) -> None:
+        progress = Progress(transport=self._transport)
+        next_s = time.monotonic()
+        with suppress(ConnectionError):
+            while not self._transport.is_closing():
+                if progress.is_stalled():
+                    self._transport.abort()
+                    return
+                now_s = time.monotonic()
+                if now_s >= next_s:
+                    next_s += every_s * (1 + (now_s - next_s) // every_s)
+                    if self._transport.get_write_buffer_size() == 0:
+                        await self._send_event(await self._events.text())
+                await asyncio.sleep(min(max(next_s - time.monotonic(), 0.0), _LOOK_S))
+
+    async def _send_event(self, text: str) -> None:
+        try:
+            async with asyncio.timeout(SUBSCRIBER_STALLED_S.bound):
+                await self._send(text)
+        except TimeoutError:
+            self._transport.abort()
+
+    # -- packets -----------------------------------------------------------------------------------------------------------------------
+
+    def follow_packets(self) -> dict[str, Any]:
+        """Follow the sent packets from now on, and send no events; returns the keys of the answer.
+
+        Raises:
+            ConfigError: the connection cannot carry them, there are too many clients, or no packets flow.
+        """
+        if not self._carries_packets:
+            return super().follow_packets()
+        self.unsubscribe()
+        live = self.running.live_packets
+        if live is None:
+            raise ConfigError("packets must be asked for while packets flow")
+        if self._client is None:
+            self._client = live.connect(self._wake)
+        return {"client": self._client.number, "format": "pcap", "epoch_ns": self.running.epoch_ns, "utc_epoch_ns": self.running.utc_epoch_ns}
+
+    async def stream_packets(self, send: Callable[[bytes | memoryview], Awaitable[None]], is_gone: Callable[[], bool]) -> None:
+        """Send a capture until the client is gone or the task is cancelled.
+
+        Args:
+            send: Function that sends bytes, and returns when there is room for more.
+            is_gone: Function that finds out whether the client is gone.
+        """
+        if self._sending_events is not None:
+            await asyncio.wait({self._sending_events})
+        client = self._client
+        if client is None:
+            return
+        with suppress(ConnectionError):
+            await send(pcap_file_header())
+            while not is_gone():
+                self._come.clear()
+                while (chunk := client.take()) is not None:
+                    await send(chunk)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_PACKETS_S):
+                        await self._come.wait()
+
+    def _leave(self) -> None:
+        client, self._client = self._client, None
+        live = self.running.live_packets
+        if client is not None and live is not None:
+            live.disconnect(client)
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._come.set)
