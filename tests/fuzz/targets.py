@@ -21,7 +21,7 @@ from hilsim.config.rig import load_rig
 from hilsim.config.script import load_script, parse_change
 from hilsim.config.sensor_profiles import parse_profile
 from hilsim.daemon.control.grammar import in_words, parse_request, parse_words
-from hilsim.daemon.control.requests import Connection, answer_at_once
+from hilsim.daemon.control.requests import answer_at_once
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, PacketError
 from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
@@ -318,7 +318,7 @@ _STATION = SimpleNamespace(replays=SimpleNamespace(choose=_no_replay, readings=l
 
 
 def _control(data: bytes, _: Path) -> None:
-    in_words(answer_at_once(Connection(_STATION), parse_words(data.split(b"\n", 1)[0].decode(errors="replace"))))
+    in_words(answer_at_once(_STATION, parse_words(data.split(b"\n", 1)[0].decode(errors="replace"))))
 
 
 def _request(data: bytes, _: Path) -> None:

@@ -8,12 +8,11 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hilsim.capture.pcap import pcap_file_header
 from hilsim.daemon.control.answers import Answers, Order, known, order_of
-from hilsim.daemon.control.requests import Connection, answer, state_answer
+from hilsim.daemon.control.requests import NO_PACKETS, answer, state_answer
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
 from hilsim.limits import SUBSCRIBER_STALLED_S
@@ -52,30 +51,7 @@ class StateEvents:
         return json.dumps({"event": "state", **state_answer(self.running)})
 
 
-@dataclass(kw_only=True, eq=False)
-class Progress:
-    """Check whether the reader of a connection makes progress.
-
-    Attributes:
-        transport: Transport of the connection.
-        now_s: Clock in seconds.
-    """
-
-    transport: asyncio.WriteTransport
-    now_s: Callable[[], float] = time.monotonic
-    _waiting_bytes: int = field(default=0, init=False)
-    _gone_on_s: float = field(default=float("-inf"), init=False)
-
-    def is_stalled(self) -> bool:
-        """Whether the reader has read nothing of the waiting bytes for 10 s."""
-        waiting_bytes = self.transport.get_write_buffer_size()
-        if waiting_bytes == 0 or waiting_bytes < self._waiting_bytes or self._waiting_bytes == 0:
-            self._gone_on_s = self.now_s()
-        self._waiting_bytes = waiting_bytes
-        return self.now_s() - self._gone_on_s > SUBSCRIBER_STALLED_S.bound
-
-
-class Conversation(Connection):
+class Conversation:
     """Requests of one connection, with their answers in order, its subscription and its packets.
 
     Attributes:
@@ -93,10 +69,11 @@ class Conversation(Connection):
             transport: Transport of the connection.
             carries_packets: Whether the connection can carry packets.
         """
-        super().__init__(events.running)
         self._events, self._send, self._transport, self._carries_packets = events, send, transport, carries_packets
         self._answers = Answers(send=send, transport=transport)
+        self._running = events.running
         self._sending_events: asyncio.Task[None] | None = None
+        self._sending_packets: asyncio.Task[None] | None = None
         self._client: StreamClient | None = None
         self._come = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -116,7 +93,7 @@ class Conversation(Connection):
         await self._answers.give(self._answered(request, write), order_of(request))
 
     async def _answered(self, request: Mapping[str, Any], write: Callable[[Mapping[str, Any]], str]) -> str:
-        return write(await answer(self, request))
+        return write(await answer(self._running, request, self))
 
     async def refuse(self, text: str) -> None:
         """Answer the next request by a text."""
@@ -128,9 +105,11 @@ class Conversation(Connection):
         try:
             await self._answers.end()
         finally:
-            self.unsubscribe()
-            if self._sending_events is not None:
-                await asyncio.wait({self._sending_events})
+            tasks = {task for task in (self._sending_events, self._sending_packets) if task is not None}
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
 
     # -- events ------------------------------------------------------------------------------------------------------------------------
 
@@ -145,18 +124,20 @@ class Conversation(Connection):
             self._sending_events.cancel()
 
     async def _send_events(self, every_s: float) -> None:
-        progress = Progress(transport=self._transport)
-        next_s = time.monotonic()
+        next_s = progress_s = time.monotonic()
+        before_bytes = 0
         with suppress(ConnectionError):
             while not self._transport.is_closing():
-                if progress.is_stalled():
+                now_s, waiting_bytes = time.monotonic(), self._transport.get_write_buffer_size()
+                if before_bytes == 0 or waiting_bytes < before_bytes:
+                    progress_s = now_s
+                elif now_s - progress_s > SUBSCRIBER_STALLED_S.bound:
                     self._transport.abort()
-                    return
-                now_s = time.monotonic()
                 if now_s >= next_s:
                     next_s += every_s * (1 + (now_s - next_s) // every_s)
-                    if self._transport.get_write_buffer_size() == 0:
+                    if waiting_bytes == 0:
                         await self._send_event(await self._events.text())
+                before_bytes = waiting_bytes
                 await asyncio.sleep(min(max(next_s - time.monotonic(), 0.0), _LOOK_S))
 
     async def _send_event(self, text: str) -> None:
@@ -175,32 +156,33 @@ class Conversation(Connection):
             ConfigError: the connection cannot carry them, there are too many clients, or no packets flow.
         """
         if not self._carries_packets:
-            return super().follow_packets()
+            raise ConfigError(NO_PACKETS)
         self.unsubscribe()
-        live = self.running.live_packets
+        live = self._running.live_packets
         if live is None:
             raise ConfigError("packets must be asked for while packets flow")
         if self._client is None:
             self._client = live.connect(self._wake)
-        return {"client": self._client.number, "format": "pcap", "epoch_ns": self.running.epoch_ns, "utc_epoch_ns": self.running.utc_epoch_ns}
+        return {"client": self._client.number, "format": "pcap", "epoch_ns": self._running.epoch_ns, "utc_epoch_ns": self._running.utc_epoch_ns}
 
-    async def stream_packets(self, send: Callable[[bytes | memoryview], Awaitable[None]], is_gone: Callable[[], bool]) -> None:
-        """Send a capture until the client is gone or the task is cancelled.
+    def begin_packets(self, send: Callable[[bytes | memoryview], Awaitable[None]], is_gone: Callable[[], bool]) -> asyncio.Task[None]:
+        """Begin to send a capture; returns the task, which ends when the client is gone.
 
         Args:
             send: Function that sends bytes, and returns when there is room for more.
             is_gone: Function that finds out whether the client is gone.
         """
+        self._sending_packets = asyncio.create_task(self._send_packets(send, is_gone), name="control-packets")
+        return self._sending_packets
+
+    async def _send_packets(self, send: Callable[[bytes | memoryview], Awaitable[None]], is_gone: Callable[[], bool]) -> None:
         if self._sending_events is not None:
             await asyncio.wait({self._sending_events})
-        client = self._client
-        if client is None:
-            return
         with suppress(ConnectionError):
             await send(pcap_file_header())
-            while not is_gone():
+            while not is_gone() and self._client is not None:
                 self._come.clear()
-                while (chunk := client.take()) is not None:
+                while self._client is not None and (chunk := self._client.take()) is not None:
                     await send(chunk)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_PACKETS_S):
@@ -208,7 +190,7 @@ class Conversation(Connection):
 
     def _leave(self) -> None:
         client, self._client = self._client, None
-        live = self.running.live_packets
+        live = self._running.live_packets
         if client is not None and live is not None:
             live.disconnect(client)
 

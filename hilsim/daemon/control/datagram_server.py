@@ -18,7 +18,7 @@ import structlog
 
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control.grammar import COMMANDS, in_words, is_json, parse_line
-from hilsim.daemon.control.requests import Connection, answer_at_once, refusal
+from hilsim.daemon.control.requests import answer_at_once, refusal
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
@@ -66,7 +66,7 @@ class CommandPort:
             return self._refuse(reason, sender)
         write: Callable[[dict[str, Any]], str] = json.dumps if is_json(datagram.decode("latin-1")) else in_words
         try:
-            answer = write(answer_at_once(Connection(self.running), _request(datagram)))
+            answer = write(answer_at_once(self.running, _request(datagram)))
         except HilsimError as error:
             return self._refuse(Refusal.NOT_A_COMMAND, sender, write(refusal(str(error))))
         self.running.commands.obeyed += 1

@@ -12,7 +12,7 @@ contain the token, which only the user who runs the daemon can read.
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from aiohttp import WSCloseCode, WSMessage, WSMsgType, hdrs, web
 from hilsim.daemon.control.conversation import Conversation, StateEvents
 from hilsim.daemon.control.grammar import parse_request
 from hilsim.daemon.control.openapi import description
-from hilsim.daemon.control.requests import Connection, answer, refusal
+from hilsim.daemon.control.requests import answer, refusal
 from hilsim.daemon.control.token_file import Token
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
@@ -47,10 +47,13 @@ _STATUS: Mapping[HttpRefusal, tuple[int, Mapping[str, str]]] = {
     HttpRefusal.TOO_SLOW: (408, {}),
     HttpRefusal.NOT_A_REQUEST: (400, {}),
 }
+_BODY_REFUSALS: Mapping[type[web.HTTPException], tuple[HttpRefusal, str]] = {
+    web.HTTPRequestTimeout: (HttpRefusal.TOO_SLOW, _TOO_SLOW),
+    web.HTTPRequestEntityTooLarge: (HttpRefusal.TOO_LONG, _TOO_LONG),
+    web.HTTPBadRequest: (HttpRefusal.NOT_A_REQUEST, "a request must be a JSON object, got a body that is not HTTP"),
+}
 _CLOSE_S = 0.3
 """Longest wait for a WebSocket client's answer to the closing message."""
-
-_Serve = Callable[[web.WebSocketResponse, asyncio.Transport], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -96,8 +99,8 @@ class RequestServer:
                 web.post("/v1/request", self._request),
                 web.get("/v1/help", self._help),
                 web.get("/v1/openapi.json", self._openapi),
-                web.get("/v1/stream", partial(self._stream, self._serve_requests)),
-                web.get("/v1/packets", partial(self._stream, self._serve_packets)),
+                web.get("/v1/stream", partial(self._stream, of_packets=False)),
+                web.get("/v1/packets", partial(self._stream, of_packets=True)),
             ]
         )
         app.on_shutdown.append(self._close_streams)
@@ -111,6 +114,8 @@ class RequestServer:
             response: web.StreamResponse = await handler(request)
         except _RefusedError as refused:
             return self._refused(refused)
+        except tuple(_BODY_REFUSALS) as error:
+            return self._refused(_RefusedError(*_BODY_REFUSALS[type(error)]))
         return response
 
     def _enforce_admitted(self, request: web.Request) -> None:
@@ -131,7 +136,7 @@ class RequestServer:
 
     async def _help(self, request: web.Request) -> web.Response:
         del request
-        return _json(await answer(Connection(self._running), {"do": "help"}))
+        return _json(await answer(self._running, {"do": "help"}))
 
     async def _openapi(self, request: web.Request) -> web.Response:
         del request
@@ -140,15 +145,17 @@ class RequestServer:
     async def _request(self, request: web.Request) -> web.Response:
         if not self._has_token(request):
             raise _RefusedError(HttpRefusal.UNAUTHORISED, _NO_TOKEN)
-        asked = _parsed(await _body(request))
+        if (request.content_length or 0) > CONTROL_REQUEST_BYTES.bound:
+            raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG)
+        asked = _parsed(await read_body(request))
         with _held(self.held, request):
-            answered = await answer(Connection(self._running), asked)
+            answered = await answer(self._running, asked)
         self._running.http.answered += 1
         return _json(answered)
 
     # -- streams -------------------------------------------------------------------------------------------------------------------------
 
-    async def _stream(self, serve: _Serve, request: web.Request) -> web.StreamResponse:
+    async def _stream(self, request: web.Request, *, of_packets: bool) -> web.StreamResponse:
         """Open a WebSocket, and serve it once its client has the token."""
         stream = web.WebSocketResponse(timeout=_CLOSE_S, compress=False, max_msg_size=CONTROL_REQUEST_BYTES.bound)
         if not stream.can_prepare(request):
@@ -164,7 +171,7 @@ class RequestServer:
             if transport is not None and (has_token or await self._is_authorised(stream)):
                 self._tokenless.discard(stream)
                 with _held(self.held, request):
-                    await serve(stream, transport)
+                    await self._converse(stream, transport, of_packets=of_packets)
         except ConnectionError:
             pass
         except TimeoutError:
@@ -175,15 +182,23 @@ class RequestServer:
             self._tokenless.discard(stream)
         return stream
 
-    async def _serve_requests(self, stream: web.WebSocketResponse, transport: asyncio.Transport) -> None:
-        conversation = Conversation(self._events, partial(_send, stream), transport, carries_packets=False)
+    async def _converse(self, stream: web.WebSocketResponse, transport: asyncio.Transport, *, of_packets: bool) -> None:
+        """Answer messages, or send packets and ignore messages, until the client closes the stream."""
+        conversation = Conversation(self._events, partial(_send, stream), transport, carries_packets=of_packets)
         try:
+            if of_packets:
+                await conversation.take({"do": "packets"}, self._written)
+                if not conversation.has_packets:
+                    await stream.close(code=WSCloseCode.TRY_AGAIN_LATER)
+                    return
+                conversation.begin_packets(lambda data: stream.send_bytes(bytes(data)), transport.is_closing)
             async for message in stream:
                 if message.type is WSMsgType.ERROR:
                     is_too_long = getattr(message.data, "code", None) == WSCloseCode.MESSAGE_TOO_BIG
                     self._count(HttpRefusal.TOO_LONG if is_too_long else HttpRefusal.NOT_A_REQUEST)
                     return
-                await self._take(conversation, message)
+                if not of_packets:
+                    await self._take(conversation, message)
         finally:
             await conversation.end()
 
@@ -200,29 +215,6 @@ class RequestServer:
         if not self._allowance.take():
             raise _RefusedError(HttpRefusal.TOO_MANY, _TOO_MANY)
         return _parsed(message.data)
-
-    async def _serve_packets(self, stream: web.WebSocketResponse, transport: asyncio.Transport) -> None:
-        """Send the answer, then packets, until the client closes the stream; what it sends is ignored."""
-        conversation = Conversation(self._events, partial(_send, stream), transport, carries_packets=True)
-        try:
-            await conversation.take({"do": "packets"}, self._written)
-            if not conversation.has_packets:
-                await stream.close(code=WSCloseCode.TRY_AGAIN_LATER)
-                return
-            sending = asyncio.create_task(self._send_packets(conversation, stream), name="control-packets")
-            try:
-                async for message in stream:
-                    if message.type is WSMsgType.ERROR:
-                        break
-            finally:
-                sending.cancel()
-                await asyncio.wait({sending})
-        finally:
-            await conversation.end()
-
-    @staticmethod
-    async def _send_packets(conversation: Conversation, stream: web.WebSocketResponse) -> None:
-        await conversation.stream_packets(lambda data: stream.send_bytes(bytes(data)), lambda: stream.closed)
 
     def _written(self, answered: Mapping[str, Any]) -> str:
         self._running.http.answered += 1
@@ -282,27 +274,6 @@ class _RefusedError(Exception):
     def __init__(self, reason: HttpRefusal, error: str) -> None:
         super().__init__(error)
         self.reason = reason
-
-
-async def _body(request: web.Request) -> bytes:
-    """Wait for the body of a request.
-
-    Raises:
-        _RefusedError: the body is too long, does not arrive in time, or is not HTTP.
-    """
-    if (request.content_length or 0) > CONTROL_REQUEST_BYTES.bound:
-        raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG)
-    try:
-        body = await read_body(request)
-    except web.HTTPRequestTimeout:
-        raise _RefusedError(HttpRefusal.TOO_SLOW, _TOO_SLOW) from None
-    except web.HTTPRequestEntityTooLarge:
-        raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG) from None
-    except web.HTTPBadRequest:
-        raise _RefusedError(HttpRefusal.NOT_A_REQUEST, "a request must be a JSON object, got a body that is not HTTP") from None
-    if len(body) > CONTROL_REQUEST_BYTES.bound:
-        raise _RefusedError(HttpRefusal.TOO_LONG, _TOO_LONG)
-    return body
 
 
 def _parsed(content: object) -> dict[str, Any]:

@@ -41,7 +41,8 @@ async def serve_lines(running: RunningRig, path: Path | None) -> AsyncIterator[N
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 await _take_all(conversation, reader)
-                await conversation.stream_packets(partial(_send, writer), partial(_is_gone, writer))
+                if conversation.has_packets:
+                    await conversation.begin_packets(partial(_send, writer), partial(_is_gone, writer))
         finally:
             try:
                 await conversation.end()

@@ -13,8 +13,10 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hilsim.config.script import CHANGE_KINDS, change_table, parse_change
 from hilsim.daemon.control.grammar import LONGEST_POSITION_S, POSITION_RULE
@@ -33,33 +35,17 @@ PROTOCOL = 1
 """Version of the requests and answers; a change that older clients can read keeps it."""
 
 
-class Connection:
-    """Connection over which requests come; this one can receive a single answer, ``Conversation`` more.
+NO_PACKETS = "packets must be asked for over the control socket, or as the WebSocket /v1/packets"
 
-    Attributes:
-        running: Running rig.
-    """
 
-    def __init__(self, running: RunningRig) -> None:
-        """Create a connection to ``running``."""
-        self.running = running
+class Connection(Protocol):
+    """Connection that can receive more than an answer."""
 
     def subscribe(self, every_s: float) -> None:
-        """Start sending the state at an interval.
-
-        Raises:
-            ConfigError: the connection cannot receive events.
-        """
-        del every_s
-        raise ConfigError(_SINGLE.format("subscribe"))
+        """Start sending the state at an interval."""
 
     def unsubscribe(self) -> None:
-        """Stop sending events.
-
-        Raises:
-            ConfigError: the connection cannot receive events.
-        """
-        raise ConfigError(_SINGLE.format("unsubscribe"))
+        """Stop sending events."""
 
     def follow_packets(self) -> dict[str, Any]:
         """Make the connection carry sent packets after the answer; returns the keys of the answer.
@@ -67,10 +53,6 @@ class Connection:
         Raises:
             ConfigError: the connection cannot carry them.
         """
-        raise ConfigError("packets must be asked for over the control socket, or as the WebSocket /v1/packets")
-
-
-_SINGLE = "{} must come over a WebSocket (/v1/stream) or the control socket, which can receive events"
 
 
 class Key(NamedTuple):
@@ -118,10 +100,11 @@ class Request(NamedTuple):
 
     Attributes:
         text: Description.
-        run: Function of the connection and the keys, which executes the request; returns the keys of the answer, or a coroutine of them.
+        run: Function of the running rig and the keys, which executes the request; returns the keys of the answer, None for none, or a coroutine of them.
         keys: Keys beside ``do`` and ``id``.
         answer: Keys of the answer beside ``ok`` and ``id``, with a description of each.
         in_thread: Whether the function takes long enough to be run in a thread.
+        elsewhere: Refusal to a connection that receives a single answer; if there is one, ``run`` takes the connection in place of the rig.
     """
 
     text: str
@@ -129,27 +112,33 @@ class Request(NamedTuple):
     keys: Mapping[str, Key] = {}
     answer: Mapping[str, str] = {}
     in_thread: bool = False
+    elsewhere: str = ""
 
 
-async def answer(connection: Connection, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Execute a request; returns its answer."""
+async def answer(running: RunningRig, request: Mapping[str, Any], connection: Connection | None = None) -> dict[str, Any]:
+    """Execute a request; returns its answer.
+
+    Args:
+        running: Running rig.
+        request: Request.
+        connection: Connection of the request; None if it receives a single answer.
+    """
     try:
-        kind, keys = _checked(request)
-        result = await asyncio.to_thread(kind.run, connection, **keys) if kind.in_thread else kind.run(connection, **keys)
+        kind, run = _prepared(running, request, connection)
+        result = await asyncio.to_thread(run) if kind.in_thread else run()
         result = await result if isawaitable(result) else result
     except HilsimError as error:
         return _answer(request, refusal(str(error)))
-    return _answer(request, {"ok": True, **result})
+    return _answer(request, {"ok": True, **(result or {})})
 
 
-def answer_at_once(connection: Connection, request: Mapping[str, Any]) -> dict[str, Any]:
+def answer_at_once(running: RunningRig, request: Mapping[str, Any]) -> dict[str, Any]:
     """Execute one of ``grammar.COMMANDS`` without a pause; returns its answer.
 
     Raises:
         ConfigError: the request is refused.
     """
-    kind, keys = _checked(request)
-    return _answer(request, {"ok": True, **kind.run(connection, **keys)})
+    return _answer(request, {"ok": True, **(_prepared(running, request, None)[1]() or {})})
 
 
 def refusal(error: str) -> dict[str, Any]:
@@ -161,11 +150,11 @@ def _answer(request: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]
     return found if request.get("id") is None else {"id": request["id"], **found}
 
 
-def _checked(request: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
-    """Find the kind of a request, and the values of all its keys.
+def _prepared(running: RunningRig, request: Mapping[str, Any], connection: Connection | None) -> tuple[Request, Callable[[], Any]]:
+    """Find the kind of a request, and the function that executes it.
 
     Raises:
-        ConfigError: the request is unknown, or a key breaks its rule.
+        ConfigError: the request is unknown, a key breaks its rule, or the connection cannot receive what it asks for.
     """
     name = request.get("do")
     kind = REQUESTS.get(name) if isinstance(name, str) else None
@@ -177,14 +166,16 @@ def _checked(request: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
     unknown = sorted(request.keys() - kind.keys.keys() - {"do", "id"})
     if unknown:
         raise ConfigError(f"{unknown[0]}: unknown key (known here: {', '.join(kind.keys) or 'none'})")
-    return kind, {key: rule.checked(key, request.get(key, rule.default)) for key, rule in kind.keys.items()}
+    if kind.elsewhere and connection is None:
+        raise ConfigError(kind.elsewhere)
+    keys = {key: rule.checked(key, request.get(key, rule.default)) for key, rule in kind.keys.items()}
+    return kind, partial(kind.run, connection if kind.elsewhere else running, **keys)
 
 
 # -- functions of the table ------------------------------------------------------------------------------------------------------------------
 
 
-def _help(connection: Connection) -> dict[str, Any]:
-    del connection
+def _help(_running: RunningRig) -> dict[str, Any]:
     requests = {
         name: {"text": kind.text, "keys": {key: rule.text for key, rule in kind.keys.items()}, "answer": dict(kind.answer)}
         for name, kind in REQUESTS.items()
@@ -192,18 +183,17 @@ def _help(connection: Connection) -> dict[str, Any]:
     return {"protocol": PROTOCOL, "hilsim": __version__, "requests": requests, "changes": [kind.kind for kind in CHANGE_KINDS]}
 
 
-async def _change(connection: Connection, change: Mapping[str, Any]) -> dict[str, Any]:
-    made = await connection.running.changes.make(parse_change(change))
+async def _change(running: RunningRig, change: Mapping[str, Any]) -> dict[str, Any]:
+    made = await running.changes.make(parse_change(change))
     return {"at_s": made.at_ns / 1e9, "sensors": {name: begun_ns / 1e9 for name, begun_ns in made.begun_ns.items()}}
 
 
-def _script(connection: Connection) -> dict[str, Any]:
-    made = tuple(connection.running.changer.made)
+def _script(running: RunningRig) -> dict[str, Any]:
+    made = tuple(running.changer.made)
     return {"changes": [change_table(each.change) for each in made], "scripted": [number for number, each in enumerate(made) if each.is_scripted]}
 
 
-def _rig(connection: Connection) -> dict[str, Any]:
-    running = connection.running
+def _rig(running: RunningRig) -> dict[str, Any]:
     return {
         "name": running.rig.name,
         "path": str(running.rig.path.absolute()),
@@ -215,47 +205,23 @@ def _rig(connection: Connection) -> dict[str, Any]:
     }
 
 
-def _state(connection: Connection) -> dict[str, Any]:
-    return state_answer(connection.running)
+def _status(running: RunningRig) -> dict[str, Any]:
+    return {"replays": [asdict(reading) for reading in running.replays.readings()]}
 
 
-def _status(connection: Connection) -> dict[str, Any]:
-    return {"replays": [asdict(reading) for reading in connection.running.replays.readings()]}
-
-
-def _health(connection: Connection) -> dict[str, Any]:
+def _health(running: RunningRig) -> dict[str, Any]:
     now_ns = time.monotonic_ns()
-    return {**health_answer(connection.running.reading(), now_ns), **connection.running.health.report(now_ns)}
+    return {**health_answer(running.reading(), now_ns), **running.health.report(now_ns)}
 
 
-def _pause(connection: Connection, replay: str, *, paused: bool = True) -> dict[str, Any]:
-    for replay_source in connection.running.replays.choose(replay):
+def _pause(running: RunningRig, replay: str, *, paused: bool) -> None:
+    for replay_source in running.replays.choose(replay):
         replay_source.pause(paused=paused)
-    return {}
 
 
-def _resume(connection: Connection, replay: str) -> dict[str, Any]:
-    return _pause(connection, replay, paused=False)
-
-
-def _seek(connection: Connection, position_s: float, replay: str) -> dict[str, Any]:
-    for replay_source in connection.running.replays.choose(replay):
+def _seek(running: RunningRig, position_s: float, replay: str) -> None:
+    for replay_source in running.replays.choose(replay):
         replay_source.seek(float(position_s))
-    return {}
-
-
-def _subscribe(connection: Connection, every_s: float) -> dict[str, Any]:
-    connection.subscribe(float(every_s))
-    return {}
-
-
-def _unsubscribe(connection: Connection) -> dict[str, Any]:
-    connection.unsubscribe()
-    return {}
-
-
-def _packets(connection: Connection) -> dict[str, Any]:
-    return connection.follow_packets()
 
 
 def state_answer(running: RunningRig) -> dict[str, Any]:
@@ -322,8 +288,19 @@ _POSITION = Key(
     "capture time in seconds, 0 to 1e8",
     limits=(Limit(subject="", bound=0.0, is_lower=True), Limit(subject="", bound=LONGEST_POSITION_S)),
 )
-_EVERY_S = 1.0
-_INTERVAL = f"time between two events, {EVENT_SHORTEST_S.bound:g} to {EVENT_LONGEST_S.bound:g} s; {_EVERY_S:g} where it is missing"
+_EVERY = Key(
+    "number",
+    "every_s must be a number",
+    f"time between two events, {EVENT_SHORTEST_S.bound:g} to {EVENT_LONGEST_S.bound:g} s; 1 where it is missing",
+    1.0,
+    (EVENT_SHORTEST_S, EVENT_LONGEST_S),
+)
+_CHANGE = Key(
+    "object",
+    "change must be an object with a kind",
+    "an object with the keys of a [[change]] of a script; at_s may be missing: as soon as possible",
+)
+_SINGLE = "{} must come over a WebSocket (/v1/stream) or the control socket, which can receive events"
 
 REQUESTS: dict[str, Request] = {
     "help": Request(
@@ -339,13 +316,7 @@ REQUESTS: dict[str, Request] = {
     "change": Request(
         "Change the rig at a rig time; the answer is sent when the change has begun.",
         _change,
-        {
-            "change": Key(
-                "object",
-                "change must be an object with a kind",
-                "an object with the keys of a [[change]] of a script; at_s may be missing: as soon as possible",
-            )
-        },
+        {"change": _CHANGE},
         {"at_s": "rig time at which it began", "sensors": "rig time at which it began for each affected sensor"},
     ),
     "script": Request(
@@ -370,7 +341,7 @@ REQUESTS: dict[str, Request] = {
     ),
     "state": Request(
         "Describe the running sensors, objects and replays.",
-        _state,
+        state_answer,
         answer={"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions"},
         in_thread=True,
     ),
@@ -381,8 +352,8 @@ REQUESTS: dict[str, Request] = {
         answer={"healthy": "whether there is no fault", "faults": "all faults"},
         in_thread=True,
     ),
-    "pause": Request("Pause replays at once; a change of kind replay does it at a rig time.", _pause, {"replay": _REPLAY}),
-    "resume": Request("Continue paused replays at once.", _resume, {"replay": _REPLAY}),
+    "pause": Request("Pause replays at once; a change of kind replay does it at a rig time.", partial(_pause, paused=True), {"replay": _REPLAY}),
+    "resume": Request("Continue paused replays at once.", partial(_pause, paused=False), {"replay": _REPLAY}),
     "seek": Request(
         "Continue replays at a capture time, at once.",
         _seek,
@@ -390,14 +361,16 @@ REQUESTS: dict[str, Request] = {
     ),
     "subscribe": Request(
         'Send {"event": "state", …}, with the keys of the answer to state, at an interval over this connection.',
-        _subscribe,
-        {"every_s": Key("number", "every_s must be a number", _INTERVAL, _EVERY_S, (EVENT_SHORTEST_S, EVENT_LONGEST_S))},
+        lambda connection, every_s: connection.subscribe(float(every_s)),
+        {"every_s": _EVERY},
+        elsewhere=_SINGLE.format("subscribe"),
     ),
-    "unsubscribe": Request("Stop sending events over this connection.", _unsubscribe),
+    "unsubscribe": Request("Stop sending events over this connection.", methodcaller("unsubscribe"), elsewhere=_SINGLE.format("unsubscribe")),
     "packets": Request(
         "Carry every packet that is sent from now on, as a capture, over this connection, until it is closed; it takes no further request.",
-        _packets,
+        methodcaller("follow_packets"),
         answer={"client": "number of the client in state", "format": "pcap", **_EPOCHS},
+        elsewhere=NO_PACKETS,
     ),
 }
 """All requests, by the value of ``do``."""

@@ -12,7 +12,7 @@ from hilsim.config.rig import Rig, RigSpec
 from hilsim.daemon.control.client import Client
 from hilsim.daemon.control.grammar import in_words, parse_words
 from hilsim.daemon.control.line_server import serve_lines
-from hilsim.daemon.control.requests import Connection, answer_at_once
+from hilsim.daemon.control.requests import answer_at_once
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.streaming.replays import Replays
@@ -45,7 +45,7 @@ def running(tmp_path):
 
 def obey(running, line):
     """Answer to a command."""
-    return in_words(answer_at_once(Connection(running), parse_words(line)))
+    return in_words(answer_at_once(running, parse_words(line)))
 
 
 def states(running):

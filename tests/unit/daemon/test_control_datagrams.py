@@ -120,7 +120,7 @@ def test_refusals_are_logged_once_for_each_reason(counted):
 
 
 def test_an_answer_larger_than_a_datagram_is_reported_as_such(counted, monkeypatch):
-    monkeypatch.setattr(datagram_server, "in_words", lambda answer: f"error: {answer['error']}" if "error" in answer else "x" * 70_000)
+    monkeypatch.setattr(datagram_server, "answer_at_once", lambda _connection, _request: {"ok": True, "text": "x" * 69_988})
     port = CommandPort(running=counted, peers=frozenset())
     assert port.answer(b"health", "127.0.0.1") == b"error: the answer has 70001 bytes, more than fit into a datagram: use the control socket\n"
 

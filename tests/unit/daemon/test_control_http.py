@@ -14,7 +14,6 @@ import structlog
 
 from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control import conversation, http_server
-from hilsim.daemon.control.conversation import Progress
 from hilsim.daemon.control.http_listening import serve_http
 from hilsim.daemon.control.line_server import serve_lines
 from hilsim.daemon.control.openapi import description
@@ -612,17 +611,6 @@ def test_a_subscriber_over_the_socket_gets_lines(running, tmp_path):
     assert lines[0] == {"id": 1, "ok": True}
     assert [line["event"] for line in lines[1:]] == ["state", "state"]
     assert (following, tasks) == (3, 1)
-
-
-def test_progress_is_what_a_reader_has_taken():
-    now_s, waiting = 100.0, 0
-    transport = SimpleNamespace(get_write_buffer_size=lambda: waiting)
-    progress = Progress(transport=transport, now_s=lambda: now_s)
-    seen = []
-    for later_s, left in ((0, 0), (30, 0), (1, 900), (9, 900), (1.5, 800), (9.5, 800), (1, 800)):
-        now_s, waiting = now_s + later_s, left
-        seen.append(progress.is_stalled())
-    assert seen == [False, False, False, False, False, False, True]
 
 
 def test_a_stream_that_does_not_read_its_events_is_let_go(running, made, tmp_path):
