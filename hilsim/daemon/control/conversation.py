@@ -1,21 +1,25 @@
 """A connection that takes request after request, and can receive events and packets, whatever listener it came to.
 
+A client need not wait for answers; they come in the order of the requests. Changes that follow each other wait for their rig times together, and are made
+without a round trip between them. Every other request waits until all before it have been answered, so that its answer shows what they did; so does a change
+that is to begin at once, behind one that has a rig time.
+
 An event that a connection cannot accept at once is skipped: at most one waits to be sent, and a connection that reads nothing for 10 s is closed.
 """
 
 import asyncio
 import json
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hilsim.capture.pcap import pcap_file_header
-from hilsim.daemon.control.answers import Answers, Order, known, order_of
 from hilsim.daemon.control.requests import NO_PACKETS, answer, state_answer
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError
-from hilsim.limits import SUBSCRIBER_STALLED_S
+from hilsim.limits import SUBSCRIBER_STALLED_S, UNANSWERED_CHANGES
 from hilsim.telemetry.guarded import guarded
 
 if TYPE_CHECKING:
@@ -70,8 +74,11 @@ class Conversation:
             carries_packets: Whether the connection can carry packets.
         """
         self._events, self._send, self._transport, self._carries_packets = events, send, transport, carries_packets
-        self._answers = Answers(send=send, transport=transport)
         self._running = events.running
+        self._changes: deque[asyncio.Task[str]] = deque()
+        self._has_timed = False
+        self._answered = asyncio.Event()
+        self._sending_answers: asyncio.Task[None] | None = None
         self._sending_events: asyncio.Task[None] | None = None
         self._sending_packets: asyncio.Task[None] | None = None
         self._client: StreamClient | None = None
@@ -90,20 +97,57 @@ class Conversation:
             request: Request.
             write: Function that makes the text of its answer.
         """
-        await self._answers.give(self._answered(request, write), order_of(request))
+        change = request.get("change")
+        is_change = request.get("do") == "change" and isinstance(change, dict)
+        is_timed = is_change and change.get("at_s") is not None
+        if not is_change or (self._has_timed and not is_timed):
+            await self._answer_all()
+        if not is_change:
+            await self._send(await self._answer(request, write))
+            return
+        self._has_timed |= is_timed
+        self._changes.append(asyncio.create_task(self._answer(request, write), name="control-change"))
+        if self._sending_answers is None or self._sending_answers.done():
+            self._sending_answers = asyncio.create_task(self._send_answers(), name="control-answers")
+        while len(self._changes) >= UNANSWERED_CHANGES.bound:
+            self._answered.clear()
+            await self._answered.wait()
 
-    async def _answered(self, request: Mapping[str, Any], write: Callable[[Mapping[str, Any]], str]) -> str:
+    async def _answer(self, request: Mapping[str, Any], write: Callable[[Mapping[str, Any]], str]) -> str:
         return write(await answer(self._running, request, self))
 
     async def refuse(self, text: str) -> None:
         """Answer the next request by a text."""
-        await self._answers.give(known(text), Order.ALONE)
+        await self._answer_all()
+        await self._send(text)
+
+    async def _answer_all(self) -> None:
+        """Return when every change has been answered."""
+        if self._sending_answers is not None:
+            await self._sending_answers
+        self._has_timed = False
+
+    async def _send_answers(self) -> None:
+        try:
+            while self._changes:
+                text = await self._changes[0]
+                self._changes.popleft()
+                self._answered.set()
+                await self._send(text)
+        except (ConnectionError, TimeoutError):
+            self._transport.abort()
+            await asyncio.gather(*self._changes)  # what has been asked for is done all the same
+        finally:
+            for task in self._changes:
+                task.cancel()
+            self._changes.clear()
+            self._answered.set()
 
     async def end(self) -> None:
         """Leave packets and stop events; returns when every answer has been sent."""
         self._leave()
         try:
-            await self._answers.end()
+            await self._answer_all()
         finally:
             tasks = {task for task in (self._sending_events, self._sending_packets) if task is not None}
             for task in tasks:
@@ -190,8 +234,7 @@ class Conversation:
 
     def _leave(self) -> None:
         client, self._client = self._client, None
-        live = self._running.live_packets
-        if client is not None and live is not None:
+        if client is not None and (live := self._running.live_packets) is not None:
             live.disconnect(client)
 
     def _wake(self) -> None:

@@ -1,12 +1,15 @@
 """Answers over one connection whose client does not wait for them."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
-from hilsim.daemon.control import answers
-from hilsim.daemon.control.answers import Answers, Order, known, order_of
+from hilsim.daemon.control import conversation
+from hilsim.daemon.control.conversation import Conversation
 from hilsim.limits import Limit
+
+ALONE, AT_ONCE, TIMED = {"do": "state"}, {"do": "change", "change": {}}, {"do": "change", "change": {"at_s": 3.0}}
 
 
 class Transport:
@@ -23,17 +26,18 @@ class Connection:
     def __init__(self, fault=None):
         self.sent, self.begun, self.done, self.fault = [], [], {}, fault
         self.transport = Transport()
-        self.answers = Answers(send=self.send, transport=self.transport)
+        self.conversation = self.converse()
+
+    def converse(self):
+        return Conversation(SimpleNamespace(running=self), self.send, self.transport, carries_packets=False)
 
     async def send(self, text):
         if self.fault:
             raise self.fault
         self.sent.append(text)
 
-    async def work(self, name):
-        self.begun.append(name)
-        await self.done.setdefault(name, asyncio.Event()).wait()
-        return name
+    async def take(self, name, kind):
+        await self.conversation.take({**kind, "id": name}, write=lambda answer: answer["id"])
 
     async def finish(self, *names):
         for name in names:
@@ -42,36 +46,56 @@ class Connection:
             await asyncio.sleep(0)
 
 
+@pytest.fixture(autouse=True)
+def slow_answers(monkeypatch):
+    """Requests are executed when the test says so."""
+
+    async def answer(running, request, _connection):
+        running.begun.append(request["id"])
+        await running.done.setdefault(request["id"], asyncio.Event()).wait()
+        return {"ok": True, "id": request["id"]}
+
+    monkeypatch.setattr(conversation, "answer", answer)
+
+
 def run(check, **keys):
     async def within():
         async with asyncio.timeout(10):
             connection = Connection(**keys)
             await check(connection)
-            await connection.answers.end()
+            await connection.conversation.end()
             assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(within())
 
 
 @pytest.mark.parametrize(
-    ("request_", "order"),
+    ("request_", "waits"),
     [
-        ({"do": "change", "change": {"kind": "move"}}, Order.AT_ONCE),
-        ({"do": "change", "change": {"kind": "move", "at_s": None}}, Order.AT_ONCE),
-        ({"do": "change", "change": {"kind": "move", "at_s": 3.0}}, Order.TIMED),
-        ({"do": "change", "change": 7}, Order.ALONE),
-        ({"do": "state"}, Order.ALONE),
-        ({"change": {}}, Order.ALONE),
+        ({"do": "change", "change": {"kind": "move"}}, False),
+        ({"do": "change", "change": {"kind": "move", "at_s": None}}, False),
+        ({"do": "change", "change": {"kind": "move", "at_s": 3.0}}, False),
+        ({"do": "change", "change": 7}, True),
+        ({"do": "state"}, True),
+        ({"change": {}}, True),
     ],
 )
-def test_changes_alone_need_not_wait_for_answers(request_, order):
-    assert order_of(request_) is order
+def test_changes_alone_need_not_wait_for_answers(request_, waits):
+    async def check(connection):
+        await connection.take("a", AT_ONCE)
+        following = asyncio.create_task(connection.take("b", request_))
+        await connection.finish()
+        assert connection.begun == (["a"] if waits else ["a", "b"])
+        await connection.finish("a", "b")
+        await following
+
+    run(check)
 
 
 def test_changes_wait_together_and_are_answered_in_order():
     async def check(connection):
         for name in ("a", "b", "c"):
-            await connection.answers.give(connection.work(name), Order.AT_ONCE)
+            await connection.take(name, AT_ONCE)
         await connection.finish("c", "b")
         assert (connection.begun, connection.sent) == (["a", "b", "c"], [])
         await connection.finish("a")
@@ -80,16 +104,16 @@ def test_changes_wait_together_and_are_answered_in_order():
     run(check)
 
 
-@pytest.mark.parametrize(("first", "second"), [(Order.AT_ONCE, Order.ALONE), (Order.TIMED, Order.ALONE), (Order.TIMED, Order.AT_ONCE)])
+@pytest.mark.parametrize(("first", "second"), [(AT_ONCE, ALONE), (TIMED, ALONE), (TIMED, AT_ONCE)])
 def test_what_shows_or_follows_a_change_waits_for_it(first, second):
     async def check(connection):
-        await connection.answers.give(connection.work("a"), first)
-        following = asyncio.create_task(connection.answers.give(connection.work("b"), second))
+        await connection.take("a", first)
+        following = asyncio.create_task(connection.take("b", second))
         await connection.finish("b")
         assert connection.begun == ["a"]
         await connection.finish("a")
         await following
-        await connection.answers.end()
+        await connection.conversation.end()
         assert connection.sent == ["a", "b"]
 
     run(check)
@@ -97,8 +121,8 @@ def test_what_shows_or_follows_a_change_waits_for_it(first, second):
 
 def test_a_change_with_a_rig_time_does_not_wait_for_those_before_it():
     async def check(connection):
-        for name, order in (("a", Order.AT_ONCE), ("b", Order.TIMED), ("c", Order.TIMED)):
-            await connection.answers.give(connection.work(name), order)
+        for name, order in (("a", AT_ONCE), ("b", TIMED), ("c", TIMED)):
+            await connection.take(name, order)
         await connection.finish("c", "a")
         assert (connection.begun, connection.sent) == (["a", "b", "c"], ["a"])
         await connection.finish("b")
@@ -108,12 +132,12 @@ def test_a_change_with_a_rig_time_does_not_wait_for_those_before_it():
 
 
 def test_a_client_beyond_the_limit_is_not_read_until_an_answer_was_sent(monkeypatch):
-    monkeypatch.setattr(answers, "UNANSWERED_CHANGES", Limit(subject="changes", bound=3))
+    monkeypatch.setattr(conversation, "UNANSWERED_CHANGES", Limit(subject="changes", bound=3))
 
     async def check(connection):
         for name in ("a", "b"):
-            await connection.answers.give(connection.work(name), Order.AT_ONCE)
-        third = asyncio.create_task(connection.answers.give(connection.work("c"), Order.AT_ONCE))
+            await connection.take(name, AT_ONCE)
+        third = asyncio.create_task(connection.take("c", AT_ONCE))
         await connection.finish("b")
         assert not third.done()
         await connection.finish("a")
@@ -128,7 +152,7 @@ def test_a_client_beyond_the_limit_is_not_read_until_an_answer_was_sent(monkeypa
 def test_a_client_that_takes_no_answer_is_let_go_and_its_changes_are_made(fault):
     async def check(connection):
         for name in ("a", "b"):
-            await connection.answers.give(connection.work(name), Order.AT_ONCE)
+            await connection.take(name, AT_ONCE)
         await connection.finish("a")
         assert connection.transport.is_aborted
         await connection.finish("b")
@@ -139,15 +163,15 @@ def test_a_client_that_takes_no_answer_is_let_go_and_its_changes_are_made(fault)
 def test_no_change_is_left_behind_when_a_conversation_is_cancelled():
     async def check(connection):
         for name in ("a", "b"):
-            await connection.answers.give(connection.work(name), Order.AT_ONCE)
-        ending = asyncio.create_task(connection.answers.end())
+            await connection.take(name, AT_ONCE)
+        ending = asyncio.create_task(connection.conversation.end())
         await asyncio.sleep(0)
         ending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await ending
         await connection.finish()
-        connection.answers = Answers(send=connection.send, transport=connection.transport)
-        await connection.answers.give(known("c"), Order.ALONE)
+        connection.conversation = connection.converse()
+        await connection.conversation.refuse("c")
         assert connection.sent == ["c"]
 
     run(check)
