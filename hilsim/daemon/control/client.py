@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from hilsim.daemon.control.grammar import COMMANDS
 from hilsim.daemon.control.packet_source import PacketSource, take_message
 from hilsim.daemon.control.token_file import checked_token, read_token
 from hilsim.errors import ConfigError, TransmitError
@@ -60,9 +61,13 @@ class Client:
         """Send a request; returns the keys of its answer, without ``ok``.
 
         Raises:
-            ConfigError: the daemon refuses.
+            ConfigError: the daemon refuses, or the address is a port for datagrams, which accepts ``grammar.COMMANDS`` alone.
             TransmitError: no daemon listens there, or no answer arrives.
         """
+        if self.address.startswith(_UDP) and request.get("do") not in COMMANDS:
+            raise ConfigError(
+                f"requests but {', '.join(COMMANDS)} must go to the control socket ([control] socket of the rig) or to http://HOST:PORT (http), got {self.address}"
+            )
         return self._accepted(self.exchange(json.dumps(request), _ANSWER_S + _at_s(request)))
 
     def exchange(self, text: str, answer_s: float = _ANSWER_S) -> str:

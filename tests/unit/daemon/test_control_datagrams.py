@@ -11,7 +11,9 @@ from hilsim.config.rig import ControlSpec
 from hilsim.daemon.control import client, datagram_server
 from hilsim.daemon.control.client import Client
 from hilsim.daemon.control.datagram_server import CommandPort, serve_datagrams
-from hilsim.errors import TransmitError
+from hilsim.daemon.control.grammar import COMMANDS
+from hilsim.daemon.control.requests import REQUESTS
+from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import CONTROL_COMMANDS_A_SECOND, CONTROL_LINE_BYTES
 from hilsim.telemetry.readings import CommandCounts
 from tests.unit.daemon.test_control import paused, running  # noqa: F401 - a fixture for these tests too
@@ -60,6 +62,25 @@ def test_a_datagram_of_any_program_will_do_with_an_end_of_line_or_without(counte
                 return answers
 
     assert asyncio.run(ask()) == [b"ok\n"] * 3
+
+
+def test_requests_in_json_are_the_same_as_words(counted):
+    answers = told(counted, '{"id": 1, "do": "pause", "replay": "rear"}', '{"do": "status"}', '{"do": "seek", "position_s": -1}')
+    paused_, status, refusal = map(json.loads, answers)
+    assert paused_ == {"id": 1, "ok": True}
+    assert [replay["is_paused"] for replay in status["replays"]] == [False, True]
+    assert refusal == {"ok": False, "error": "position_s: a position must be 0 to 1e8 s, got -1"}
+    assert (counted.commands.obeyed, refused(counted)) == (2, {"not_a_command": 1})
+
+
+def test_only_commands_come_by_datagram(counted):
+    port = CommandPort(running=counted, peers=frozenset())
+    for request in (kind for kind in REQUESTS if kind not in COMMANDS):
+        answer = json.loads(port.answer(json.dumps({"do": request}).encode(), "127.0.0.1"))
+        assert answer["error"].startswith("do must be one of pause, resume, seek, status, health in a datagram")
+        with pytest.raises(ConfigError, match="requests but pause, resume, seek, status, health must go to the control socket"):
+            Client("udp:127.0.0.1:9").ask({"do": request})
+    assert not any(REQUESTS[command].elsewhere for command in COMMANDS)
 
 
 @pytest.mark.parametrize(
