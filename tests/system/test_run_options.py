@@ -107,4 +107,7 @@ def test_commands_come_by_datagram(rig, daemon, receiver):
     assert json.loads(commands.run("control", address, "health").stdout)["level"] in {"healthy", "degraded", "unhealthy"}
     refused = commands.run("control", address, "dance")
     assert (refused.returncode, refused.stderr.startswith("error: a command must be pause [NAME]")) == (1, True)
+    host, _, port = address.removeprefix("udp:").rpartition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as program:
+        program.sendto(b"dance", (host, int(port)))
     running.await_log(r'"event": "control\.datagram_refused"')

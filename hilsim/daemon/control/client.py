@@ -48,14 +48,14 @@ class Client:
         self.address = str(address)
         self._host, self._port, self._token = "", 0, ""
         if self.address.startswith(_HTTP):
-            self._host, self._port = _http_endpoint(self.address)
+            self._host, self._port = _endpoint(self.address, _HTTP)
             if (token is None) == (token_file is None):
                 raise ConfigError(f"token or token_file must be given for {address}, got {'none' if token is None else 'both'}")
             self._token = read_token(Path(token_file)) if token_file is not None else checked_token(token or "", "token")
         elif token is not None or token_file is not None:
             raise ConfigError(f"a token must come with an address http://HOST:PORT, got {address}")
         elif self.address.startswith(_UDP):
-            self._host, self._port = _udp_endpoint(self.address)
+            self._host, self._port = _endpoint(self.address, _UDP)
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request; returns the keys of its answer, without ``ok``.
@@ -227,19 +227,18 @@ def _at_s(request: Mapping[str, Any]) -> float:
     return float(at_s) if isinstance(at_s, int | float) else 0.0
 
 
-def _http_endpoint(address: str) -> tuple[str, int]:
+def _endpoint(address: str, form: str) -> tuple[str, int]:
+    """Host and port of an address.
+
+    Raises:
+        ConfigError: it is not the form and ``HOST:PORT``.
+    """
+    place = address.removeprefix(form).rstrip("/")
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(f"//{place}")
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    if not host or not port or address.rstrip("/") != f"{_HTTP}{parts.netloc}" or "@" in parts.netloc:
-        raise ConfigError(f"ADDRESS must be http://HOST:PORT with a port of 1 to 65535, got {address}")
+    if not host or not port or parts.netloc != place or "@" in place:
+        raise ConfigError(f"ADDRESS must be {form}HOST:PORT with a port of 1 to 65535, got {address}")
     return host, port
-
-
-def _udp_endpoint(address: str) -> tuple[str, int]:
-    host, _, port = address.removeprefix(_UDP).rpartition(":")
-    if not host or not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
-        raise ConfigError(f"ADDRESS must be udp:HOST:PORT with a port of 1 to 65535, got {address}")
-    return host, int(port)
