@@ -97,9 +97,9 @@ class Conversation:
             request: Request.
             write: Function that makes the text of its answer.
         """
-        change = request.get("change")
-        is_change = request.get("do") == "change" and isinstance(change, dict)
-        is_timed = is_change and change.get("at_s") is not None
+        change = request.get("change") if request.get("do") == "change" else None
+        is_change = isinstance(change, dict)
+        is_timed = isinstance(change, dict) and change.get("at_s") is not None
         if not is_change or (self._has_timed and not is_timed):
             await self._answer_all()
         if not is_change:
