@@ -175,3 +175,44 @@ def test_no_change_is_left_behind_when_a_conversation_is_cancelled():
         assert connection.sent == ["c"]
 
     run(check)
+
+
+class SlowReader(Transport):
+    """Connection whose reader takes bytes at the given times."""
+
+    def __init__(self, *steps):
+        super().__init__()
+        self.now_s, self.steps, self.waiting_bytes = 100.0, list(steps), 0
+
+    def is_closing(self):
+        if self.is_aborted or not self.steps:
+            return True
+        later_s, self.waiting_bytes = self.steps.pop(0)
+        self.now_s += later_s
+        return False
+
+    def get_write_buffer_size(self):
+        return self.waiting_bytes
+
+
+@pytest.mark.parametrize(("last_s", "is_let_go"), [(0.4, False), (1.0, True)])
+def test_a_subscriber_is_let_go_when_it_has_taken_nothing_for_ten_seconds(monkeypatch, last_s, is_let_go):
+    transport = SlowReader((0, 0), (30, 0), (1, 900), (9, 900), (1.5, 800), (9.5, 800), (last_s, 800), (0, 700))
+    monkeypatch.setattr(conversation, "_LOOK_S", 0.0)
+    monkeypatch.setattr(conversation, "time", SimpleNamespace(monotonic=lambda: transport.now_s))
+    sent = []
+
+    async def within():
+        async def text():
+            return "state"
+
+        async def send(event):
+            sent.append(event)
+
+        each = Conversation(SimpleNamespace(running=None, text=text), send, transport, carries_packets=False)
+        each.subscribe(60.0)
+        await asyncio.wait_for(each._sending_events, 10)
+        await each.end()
+
+    asyncio.run(within())
+    assert (transport.is_aborted, sent) == (is_let_go, ["state"])
