@@ -104,15 +104,10 @@ class Client:
     # -- transports ----------------------------------------------------------------------------------------------------------------------
 
     def _connected(self, answer_s: float) -> socket.socket:
-        family = socket.AF_UNIX if not self._token else socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        connection = socket.socket(family, socket.SOCK_STREAM)
-        connection.settimeout(answer_s)
         try:
-            connection.connect((self._host, self._port) if self._token else self.address)
+            return socket.create_connection((self._host, self._port), answer_s) if self._token else _unix_connection(self.address, answer_s)
         except OSError as error:
-            connection.close()
             raise self._missing("http" if self._token else "socket", error) from error
-        return connection
 
     def _missing(self, key: str, error: OSError) -> TransmitError:
         return TransmitError(f"a daemon must listen at {self.address}, got {error.strerror or error}; [control] {key} in its rig sets the place")
@@ -203,6 +198,17 @@ class Client:
         if answer.pop("ok", "error" not in answer) is not True:
             raise ConfigError(str(answer.get("error", "the daemon refused the request without a reason")))
         return answer
+
+
+def _unix_connection(path: str, answer_s: float) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(answer_s)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def _until(connection: socket.socket, request: bytes, end: bytes, answer_s: float) -> bytes:

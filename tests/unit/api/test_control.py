@@ -85,6 +85,16 @@ def test_the_client_speaks_http_too(running, tmp_path):  # noqa: F811
         asked_over_http(running, tmp_path, lambda control: control.seek(-1))
 
 
+def test_the_client_finds_a_daemon_by_the_name_of_its_host(running, tmp_path):  # noqa: F811
+    running.http = HttpCounts()
+
+    async def serve():
+        async with serve_http(running, ControlSpec(http="127.0.0.1:0"), tmp_path) as (_, port):
+            return await asyncio.to_thread(Control(f"http://localhost:{port}", token_file=tmp_path / "control.token").status)
+
+    assert [replay.replay for replay in asyncio.run(serve()).replays] == ["front", "rear"]
+
+
 @pytest.mark.parametrize(
     ("address", "keys", "reason"),
     [
