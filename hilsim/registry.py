@@ -16,6 +16,9 @@ OWN = ("velodyne", "cepton", "ouster")
 ELSEWHERE = "hilsim.families"
 """Entry point group of lidar families: classes by the ``family`` of a sensor profile."""
 
+OWN_PARTS = {"rover": "rovers"}
+"""Tables of hilsim's own kinds of parts, and their folders below ``hilsim.parts``; the module ``kind`` of each has its ``KIND`` (``config.part_tables``)."""
+
 
 @cache
 def family_names() -> tuple[str, ...]:

@@ -57,9 +57,7 @@ class Purpose(IntEnum):
     GPS_DRIFT = 51
     GPS_VELOCITY = 52
     RANGEFINDER_NOISE = 60
-    ROVER_POSE = 70
-    ROVER_POINT = 71
-    ROVER_DRIFT = 72
+    # 70 to 79 belong to parts, each of which names its own numbers.
     ENCODER_SLOW_NOISE = 80
     UNIT_BIAS = 81
     UNIT_DIRECTION = 82

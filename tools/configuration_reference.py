@@ -7,6 +7,7 @@ import types
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from hilsim.config.part_tables import own_kinds, with_tables
 from hilsim.config.rig import RigSpec
 from hilsim.emulator.families.registry import own_family
 from hilsim.registry import OWN
@@ -30,7 +31,7 @@ def configuration_reference() -> str:
         "",
     ]
     seen: dict[type, str] = {}
-    _describe(RigSpec, "", lines, seen)
+    _describe(with_tables(RigSpec, own_kinds()), "", lines, seen)
     lines += [
         "# Sensor profiles",
         "",

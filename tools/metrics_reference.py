@@ -1,7 +1,7 @@
 """The metrics reference in Markdown, generated from the declarations: ``docs/reference/metrics.md`` is this text; a test compares them."""
 
-from hilsim.telemetry.faults import FAULTS
-from hilsim.telemetry.readings import METRICS
+from hilsim.telemetry.faults import all_faults
+from hilsim.telemetry.readings import METRICS, part_metrics
 from hilsim.telemetry.samples import SCHEDULING_MODES
 
 _HEAD = """# Metrics
@@ -34,12 +34,17 @@ The usual `process_*` metrics (CPU seconds, resident memory, open files, start t
 
 def generate_metrics_reference() -> str:
     """The whole page."""
-    rows = [f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |\n" for metric in METRICS]
+    rows = [
+        f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |\n"
+        for metric in (*METRICS, *part_metrics())
+    ]
     buckets = [
-        f"- `{metric.name}`: {', '.join(_milliseconds(bound) for bound in metric.bounds_s)} ms\n" for metric in METRICS if metric.kind == "histogram"
+        f"- `{metric.name}`: {', '.join(_milliseconds(bound) for bound in metric.bounds_s)} ms\n"
+        for metric in (*METRICS, *part_metrics())
+        if metric.kind == "histogram"
     ]
     modes = ", ".join(f"`{mode}`" for mode in SCHEDULING_MODES)
-    faults = [f"| `{key}` | {meaning} |\n" for key, meaning in FAULTS.items()]
+    faults = [f"| `{key}` | {meaning} |\n" for key, meaning in all_faults().items()]
     return _HEAD.format(modes=modes) + "".join(rows) + _TAIL + "\n" + "".join(buckets) + _FAULTS + "".join(faults)
 
 

@@ -99,7 +99,7 @@ class ChangeTimes:
 
     Attributes:
         at_s: Rig time of the change.
-        sensors: Rig time for each affected sensor and driving rover; later than ``at_s`` for one that had been rendered beyond it.
+        sensors: Rig time for each affected sensor and part; later than ``at_s`` for one that had been rendered beyond it.
     """
 
     at_s: float

@@ -18,7 +18,7 @@ from hilsim.api.child import Child, RunRequest, spawn
 from hilsim.api.control import Control
 from hilsim.api.metrics import Metrics, scrape
 from hilsim.config.places import rig_path
-from hilsim.config.rig_table import rig_table
+from hilsim.config.toml_file import rig_table
 from hilsim.config.toml_text import setting_text, toml_text
 from hilsim.errors import HilsimError, TransmitError
 

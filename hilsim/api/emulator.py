@@ -82,11 +82,11 @@ class Emulator:
         return self._utc_epoch_ns
 
     def packets(self, start_s: float = 0.0, stop_s: float | None = None) -> Iterator[Packet]:
-        """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and rover, in the order of their deadlines.
+        """Yield the packets due in ``[start_s, stop_s)`` of rig time, of every sensor, replay and part, in the order of their deadlines.
 
         Without ``stop_s`` the iterator never ends: take as many as needed (``itertools.islice``).
         They are equal to those of ``hilsim record``, byte for byte; consecutive stretches give each packet once.
-        On each call, a replay's capture and a rover's path begin at their start.
+        On each call, a replay's capture and a part's file or path begin at their start.
 
         Args:
             start_s: First instant, in seconds of rig time.

@@ -10,6 +10,7 @@ from hilsim.assembly.editing import EditableWorld
 from hilsim.assembly.external_scene import ObjectSlots
 from hilsim.assembly.recorded_units import has_overlay, moving_world
 from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes, require_place
+from hilsim.config.part_tables import known_kinds
 from hilsim.config.rig import Rig
 from hilsim.config.script import (
     AddChange,
@@ -50,7 +51,6 @@ _SHARED = -1
 """Key of the world that all sensors see but those that have one of their own."""
 _INSERTED = -2
 """Key of the world that is put into recorded points, if there is one."""
-UNSEEN = "a rig must have a [[sensor]], [[rangefinder]], [vehicle], [gazebo], [[rover]] with drive or [[replay]] with overlay = true for its scene to be changed, got none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -367,7 +367,13 @@ def check_unseen(rig: Rig, change: ChangeSpec) -> None:
             if rig.spec.vehicle is None:
                 raise ConfigError("a rig must have a [vehicle] for it to be changed, got none")
         case _:
-            raise ConfigError(UNSEEN)
+            raise ConfigError(unseen())
+
+
+def unseen() -> str:
+    """Message for a rig without anything that sees its scene."""
+    viewers = ", ".join(kind.viewer for kind in known_kinds() if kind.viewer)
+    return f"a rig must have a [[sensor]], [[rangefinder]], [vehicle], [gazebo], {viewers} or [[replay]] with overlay = true for its scene to be changed, got none"
 
 
 def check_script(rig: Rig, scenery: Scenery | None, script: Script | None = None) -> None:

@@ -33,7 +33,7 @@ from hilsim.world.geometry.tracks import PoseTrack, fixed_track
 from hilsim.world.scene.world import SceneObject, build_world
 
 _STREAMS = 20_000
-"""First random stream of recorded units, above those of sensors and of rovers' lidars."""
+"""First random stream of recorded units, above those of sensors and of parts."""
 _MEASURED_PACKETS = 4000
 
 

@@ -12,8 +12,8 @@ from hilsim.config.chosen import chosen
 from hilsim.config.hosts import resolved
 from hilsim.config.places import SDF_SUFFIXES
 from hilsim.config.rig import Rig, rig_of_table, with_recording
-from hilsim.config.rig_table import rig_table
 from hilsim.config.script import load_script
+from hilsim.config.toml_file import rig_table
 
 log = structlog.get_logger("hilsim")
 
@@ -39,7 +39,7 @@ class RigFile:
         recording: Keys of its ``[record]`` that the command line replaces.
         directory: Files that it names are relative to this; None: to its own directory.
         script: File of timed changes; None: none.
-        only: Names of the sensors, replays and rovers that run; empty: all.
+        only: Names of the sensors, replays and parts that run; empty: all.
     """
 
     path: Path

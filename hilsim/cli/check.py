@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hilsim.cli.rigs import RigArgument, changes, changing, loaded
+from hilsim.config.part_tables import part_kind
 from hilsim.config.places import SDF_SUFFIXES
 
 if TYPE_CHECKING:
@@ -29,21 +30,19 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     """Validate RIG with everything it names, and print the effective configuration."""
     from hilsim.assembly.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
     from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
+    from hilsim.config.part_kind import parts_of, sees_scene  # noqa: PLC0415
     from hilsim.daemon.parts import RigContext  # noqa: PLC0415
-    from hilsim.daemon.rovers.part import Rovers  # noqa: PLC0415
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
     from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
-    scenery = (
-        build_scenery(checked)
-        if checked.spec.sensor or checked.spec.rangefinder or checked.spec.gazebo or any(rover.drive for rover in checked.spec.rover)
-        else None
-    )
+    scenery = build_scenery(checked) if checked.spec.sensor or checked.spec.rangefinder or checked.spec.gazebo or sees_scene(checked.spec) else None
     for setting in checked.lidars:
         build_lidar_plan(setting, seed=checked.spec.seed, utc_epoch_ns=0)
     Replays(RigContext(rig=checked)).prepare()
-    Rovers(RigContext(rig=checked)).prepare()
+    parts = [kind.part(RigContext(rig=checked)) for kind, _ in parts_of(checked.spec)]
+    for part in parts:
+        part.prepare()
     is_scenery = _is_scenery_alone(checked, scenery)
     lidars = gazebo_lidars(checked, scenery) if scenery is not None and checked.spec.gazebo and not is_scenery else ()
     if as_json:
@@ -54,7 +53,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
         *(scenery.notes if scenery else ()),
         *_mesh_notes(checked, scenery),
         *_address_notes(checked),
-        *_rover_notes(checked),
+        *(note for part in parts for note in part.check_notes()),
         *map(_gazebo_note, lidars),
         *_machine_notes(checked),
     ):
@@ -66,7 +65,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
     others = f", {len(checked.spec.serial_devices)} serial device(s)" if checked.spec.serial_devices else ""
     others += f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
-    others += f", {len(checked.spec.rover)} rover(s)" if checked.spec.rover else ""
+    others += "".join(f", {part.summary}" for part in parts if part.summary)
     others += f", {len(lidars)} lidar(s) for Gazebo" if lidars else ""
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
 
@@ -74,21 +73,6 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
 def _is_scenery_alone(rig: "Rig", scenery: "Scenery | None") -> bool:
     """Whether the rig is a world or model without a lidar, which is valid, but can only be used by another rig."""
     return rig.path.suffix.lower() in SDF_SUFFIXES and scenery is not None and scenery.sdf is not None and not scenery.sdf.lidars
-
-
-def _rover_notes(rig: "Rig") -> list[str]:
-    """Number of scans in each rover's file, and the lines that are skipped."""
-    from hilsim.fly.rovers.scan_file import ScanFile, Tally  # noqa: PLC0415
-
-    notes = []
-    for rover in (each for each in rig.spec.rover if each.file):
-        file, tally = ScanFile(rig.directory / rover.file), Tally()
-        for _ in file.scans(tally):
-            pass
-        notes.append(
-            f"{file.path}: {tally.scans} good scans" + (f", {tally.damaged} lines left out: {'; '.join(tally.faults)}" if tally.damaged else "")
-        )
-    return notes
 
 
 def _mesh_notes(rig: "Rig", scenery: "Scenery | None") -> list[str]:
@@ -171,6 +155,8 @@ def effective(rig: "Rig") -> dict[str, Any]:
         entry.update(lidar.family.effective_setup())
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
+    for name, entries in table.pop("parts").items():
+        table[name] = entries if part_kind(name).is_list else entries[0]
     table["sink"] = [{"kind": sink.kind, "name": sink.name, **dataclasses.asdict(sink.settings)} for sink in rig.sinks]
     return table
 

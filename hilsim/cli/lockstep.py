@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from hilsim.config.rig_table import rig_table
+from hilsim.config.toml_file import rig_table
 from hilsim.errors import ConfigError
 
 if TYPE_CHECKING:

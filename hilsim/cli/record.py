@@ -145,7 +145,7 @@ def _check_truth(truth: Path | None, output: Path, backend: Literal["cpu", "cuda
 
 def _records_packets(rig: "Rig", output: Path, duration_ns: int, script: "Script | None", *, as_json: bool) -> bool:
     """Whether the rig has packets to record; messages of Gazebo lidars are recorded to a folder here."""
-    sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.rover or rig.spec.gazebo is None)
+    sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.parts or rig.spec.gazebo is None)
     if sends and output.is_dir():
         raise click.BadParameter(f"must be a file, got the folder {output}", param_hint="--output")
     if rig.spec.gazebo is not None:

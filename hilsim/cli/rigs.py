@@ -65,7 +65,7 @@ def choosing(command: Command) -> Command:
         "--only",
         metavar="NAME",
         multiple=True,
-        help="Run only the sensor, replay or rover of this name, with the bytes that it has in the whole rig; repeatable.",
+        help="Run only the sensor, replay or part of this name, with the bytes that it has in the whole rig; repeatable.",
     )
     return decorate(command)
 

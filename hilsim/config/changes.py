@@ -2,11 +2,12 @@
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hilsim.config.part_tables import own_kinds
 from hilsim.config.places import did_you_mean
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.toml_file import key_path, toml_value
@@ -22,8 +23,8 @@ class Changes:
     """Command-line options that change a rig; a reload applies them again.
 
     Attributes:
-        to: ``HOST`` or ``HOST:PORT``, destination of all sensors, replays and rovers; empty: as in the rig.
-        no_noise: Whether rovers send the contents of their files, or their pose and scan, without noise.
+        to: ``HOST`` or ``HOST:PORT``, destination of all sensors, replays and parts that send; empty: as in the rig.
+        no_noise: Whether parts send the contents of their files, or what they measure, without noise.
         settings: ``KEY=VALUE`` each, applied in order after the others; the key as printed by ``hilsim check``, or with an entry's name in place of its number
             (``sensor.roof.sub_rays=1``); the value as in TOML, and what is not TOML as text.
     """
@@ -38,14 +39,15 @@ class Changes:
         options += [f"--set {text}" for text in self.settings if text.partition("=")[2].strip(" \"'") == host]
         return f" ({', '.join(options)})" if options else ""
 
-    def made_in(self, table: Mapping[str, Any], directory: Path) -> "Changed":
+    def made_in(self, table: Mapping[str, Any], directory: Path, kinds: Sequence[Any] = ()) -> "Changed":
         """Apply the changes to a rig's table; returns the table and the faults.
 
         Args:
             table: Table of the rig file; not modified.
             directory: Directory of the rig, for the profiles it names.
+            kinds: Kinds of parts in the table, a ``PartKind`` each.
         """
-        changed = Changed(table=copy.deepcopy(dict(table)), directory=directory)
+        changed = Changed(table=copy.deepcopy(dict(table)), directory=directory, kinds=kinds)
         if self.to:
             changed.send(self.to)
         if self.no_noise:
@@ -63,11 +65,13 @@ class Changed:
         table: Changed table.
         directory: Directory of the rig.
         faults: Options that could not be applied, one sentence each.
+        kinds: Kinds of parts in the table.
         options: Option that set the value, by location.
     """
 
     table: dict[str, Any]
     directory: Path
+    kinds: Sequence[Any] = ()
     faults: list[str] = field(default_factory=list)
     options: dict[Location, str] = field(default_factory=dict)
 
@@ -79,16 +83,11 @@ class Changed:
             self.faults.append(f'--to must be HOST or HOST:PORT with a port of 1 to 65535, got "{to}"')
             return
         places: list[tuple[Location, Location]] = []
-        for kind, address, number in (
-            ("sensor", ("network", "destination"), ("network", "data_port")),
-            ("replay", ("destination",), ("destination_port",)),
-            ("rover", ("network", "destination"), ()),  # its number determines its ports
-        ):
-            entries = self.table.get(kind)
-            count = len(entries) if isinstance(entries, list) else 0
-            places += [((kind, entry, *address), (kind, entry, *number) if number else ()) for entry in range(count)]
+        for name, (address, number) in senders(self.kinds).items():
+            places += [((*at, *address), (*at, *number) if number else ()) for at, _ in self._entries(name)]
         if not places:
-            self.faults.append(f"{option}: the rig must have a sensor, a replay or a rover to send, got none")
+            *others, last = (f"a {name}" for name in senders(own_kinds()))
+            self.faults.append(f"{option}: the rig must have {', '.join(others)} or {last} to send, got none")
         for address_at, port_at in places:
             self._put(address_at, host, option)
             if port and port_at:
@@ -96,16 +95,12 @@ class Changed:
 
     def silence(self) -> None:
         """Apply ``--no-noise``."""
-        entries = self.table.get("rover")
-        count = len(entries) if isinstance(entries, list) else 0
-        if not count:
-            self.faults.append("--no-noise: the rig must have a rover, got none")
-        for entry in range(count):
-            for key in ("position_m", "rotation_deg", "point_m"):
-                self._put(("rover", entry, "noise", key), 0.0, "--no-noise")
-            if isinstance(entries, list) and "drift" in entries[entry]:
-                for key in ("position_m", "height_m", "heading_deg"):
-                    self._put(("rover", entry, "drift", key), 0.0, "--no-noise")
+        places = [(*at, *key) for kind in self.kinds for at, entry in self._entries(kind.table) for key in kind.noise(entry)]
+        if not places:
+            names = " or a ".join(kind.table for kind in own_kinds() if any(kind.noise({})))
+            self.faults.append(f"--no-noise: the rig must have a {names}, got none")
+        for place in places:
+            self._put(place, 0.0, "--no-noise")
 
     def set(self, text: str) -> None:
         """Apply ``--set``."""
@@ -124,6 +119,13 @@ class Changed:
         """Fault of the changed table, followed by the options that set the value."""
         options = [option for place, option in self.options.items() if _is_about(fault, place)]
         return f"{fault} ({', '.join(dict.fromkeys(options))})" if options else fault
+
+    def _entries(self, name: str) -> list[tuple[Location, dict[str, Any]]]:
+        """Tables of a name, or the one, with their locations; none where there is something else."""
+        found = self.table.get(name)
+        if isinstance(found, dict):
+            return [((name,), found)]
+        return [((name, number), entry) for number, entry in enumerate(found) if isinstance(entry, dict)] if isinstance(found, list) else []
 
     def _located(self, key: str) -> Location:
         """Location of a key, with numbers in place of names.
@@ -177,6 +179,12 @@ class Changed:
             return {}  # the rig's own fault, reported by its check
         found = profile.get(str(place[3]), {})
         return found if isinstance(found, dict | list) else {}  # type: ignore[return-value] # a list of tables is walked as a table is
+
+
+def senders(kinds: Iterable[Any]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Tables that have destinations: the keys that lead to the address within an entry, and those that lead to the port, if it has one."""
+    of_parts = {kind.table: (kind.destination, kind.destination_port) for kind in kinds if kind.destination}
+    return {"sensor": (("network", "destination"), ("network", "data_port")), "replay": (("destination",), ("destination_port",)), **of_parts}
 
 
 def _entry(entries: list[Any], part: int | str, where: str) -> int:

@@ -1,8 +1,10 @@
-"""Part of a rig that one of several daemons runs: sensors, replays and rovers chosen by their names (``hilsim run --only``)."""
+"""Part of a rig that one of several daemons runs: sensors, replays and parts chosen by their names (``hilsim run --only``)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
+from hilsim.config.part_kind import parts_of
 from hilsim.config.places import did_you_mean
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec, ReplayChange, Script, SensorChange
@@ -10,14 +12,14 @@ from hilsim.errors import ConfigError
 
 
 def chosen(rig: Rig, names: Iterable[str]) -> Rig:
-    """Part of a rig with the sensors, replays and rovers of some names; the whole rig for no names.
+    """Part of a rig with the sensors, replays and parts of some names; the whole rig for no names.
 
     What is chosen sends the bytes that it sends in the whole rig: numbers, random streams and MAC addresses stay those of the whole rig. Changes of a script
     that concern nothing chosen are left out; range sensors and lidars of a Gazebo world belong to no name and always run.
 
     Args:
         rig: The whole rig.
-        names: Names of sensors, replays and rovers.
+        names: Names of sensors, replays and parts.
 
     Raises:
         ConfigError: a name is unknown, or the rest of the rig cannot run without what is not chosen; the message names all faults, one per line.
@@ -37,10 +39,10 @@ def chosen(rig: Rig, names: Iterable[str]) -> Rig:
             scene=replace(spec.scene, background=backgrounds),
             sensor=tuple(sensor for sensor in spec.sensor if sensor.name in only),
             replay=tuple(each for each in spec.replay if each.name in only),
-            rover=tuple(rover for rover in spec.rover if rover.name in only),
+            parts=_kept(rig, spec.parts, only),
         ),
         lidars=tuple(lidar for lidar in rig.lidars if lidar.name in only),
-        rover_lidars=tuple(lidar for rover, lidar in zip(spec.rover, rig.rover_lidars, strict=True) if rover.name in only),
+        settings=_kept(rig, rig.settings, only),
         sources=tuple((name, source) for name, source in rig.sources if name in only),
         script=_chosen_script(rig, only),
     )
@@ -51,7 +53,7 @@ def _faults(rig: Rig, only: frozenset[str]) -> Iterator[str]:
     known = _names(rig)
     for name in sorted(only - set(known)):
         hint = did_you_mean(name, known)
-        yield f'--only must name sensors, replays or rovers of the rig ({", ".join(known)}), got "{name}"{hint}'
+        yield f'--only must name sensors, replays or parts of the rig ({", ".join(known)}), got "{name}"{hint}'
     if spec.vehicle is not None:
         yield "--only must not be given for a rig with a [vehicle]: its flight is one daemon's"
     apart = [each.sensor for each in spec.scene.background if each.sensor and each.sensor not in only]
@@ -65,10 +67,19 @@ def _faults(rig: Rig, only: frozenset[str]) -> Iterator[str]:
         yield f"--only must name {', '.join(left)} too: the noise of a replay with overlay depends on the replays before it"
 
 
+def _kept(rig: Rig, entries: Mapping[str, tuple[Any, ...]], only: frozenset[str]) -> dict[str, tuple[Any, ...]]:
+    """Entries of parts that are chosen or have no name, by the names of their tables."""
+    kept = {
+        kind.table: tuple(entry for each, entry in zip(specs, entries[kind.table], strict=True) if kind.name(each) in {"", *only})
+        for kind, specs in parts_of(rig.spec)
+    }
+    return {table: chosen for table, chosen in kept.items() if chosen}
+
+
 def _names(rig: Rig) -> list[str]:
     """Names of what can be chosen."""
     spec = rig.spec
-    return [*rig.sensors, *(each.name for each in spec.replay), *(rover.name for rover in spec.rover)]
+    return [*rig.sensors, *(each.name for each in spec.replay), *filter(None, (kind.name(each) for kind, specs in parts_of(spec) for each in specs))]
 
 
 def _chosen_script(rig: Rig, only: frozenset[str]) -> Script | None:

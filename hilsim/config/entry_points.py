@@ -10,6 +10,8 @@ from hilsim.errors import ConfigError
 
 SINKS = "hilsim.sinks"
 """Entry point group of sinks: ``SinkPlugin`` by the ``kind`` of a ``[[sink]]``."""
+PARTS = "hilsim.parts"
+"""Entry point group of kinds of parts: ``PartKind`` by the name of a rig's table."""
 PROFILES = "hilsim.profiles"
 """Entry point group of sensor profiles: paths by the ``profile`` of a ``[[sensor]]``."""
 

@@ -1,8 +1,13 @@
 """Resolution of host names in a rig: once at the start, and once at each reload, so that packets never wait for a name server."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from typing import Any
 
-from hilsim.config.changes import Changes
+from hilsim.config.changes import Changes, senders
+from hilsim.config.part_kind import parts_of
+from hilsim.config.part_tables import place
 from hilsim.config.rig import Rig
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.transmit.hosts import address_of, address_towards, is_ipv4, is_loopback
@@ -25,9 +30,13 @@ def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
 
 
 def _with_addresses(rig: Rig, changes: Changes) -> Rig:
-    destinations = [(f"sensor[{number}].network.destination", sensor.network.destination) for number, sensor in enumerate(rig.spec.sensor)]
-    destinations += [(f"replay[{number}].destination", replay.destination) for number, replay in enumerate(rig.spec.replay)]
-    destinations += [(f"rover[{number}].network.destination", rover.network.destination) for number, rover in enumerate(rig.spec.rover)]
+    tables: dict[str, tuple[Any, ...]] = {"sensor": rig.spec.sensor, "replay": rig.spec.replay, **rig.spec.parts}
+    keys = {table: address for table, (address, _) in senders(kind for kind, _ in parts_of(rig.spec)).items()}
+    destinations = [
+        (".".join((place(table, number), *keys[table])), reduce(getattr, keys[table], entry))
+        for table in keys
+        for number, entry in enumerate(tables[table])
+    ]
     named = [(where, host) for where, host in destinations if host != _RECORDED and not is_ipv4(host)]
     if not named:
         return rig
@@ -40,16 +49,16 @@ def _with_addresses(rig: Rig, changes: Changes) -> Rig:
             reasons[host] = f"{error}{changes.naming(host)}"
     if reasons:
         raise ConfigError("\n".join(f"{rig.path}: {where} {reasons[host]}" for where, host in named if host in reasons))
-    sensors = tuple(
-        replace(sensor, network=replace(sensor.network, destination=addresses.get(sensor.network.destination, sensor.network.destination)))
-        for sensor in rig.spec.sensor
-    )
-    replays = tuple(replace(replay, destination=addresses.get(replay.destination, replay.destination)) for replay in rig.spec.replay)
-    rovers = tuple(
-        replace(rover, network=replace(rover.network, destination=addresses.get(rover.network.destination, rover.network.destination)))
-        for rover in rig.spec.rover
-    )
-    return replace(rig, spec=replace(rig.spec, sensor=sensors, replay=replays, rover=rovers), hosts=tuple(addresses.items()))
+    sent = {table: tuple(_redirected(entry, keys[table], addresses) for entry in tables[table]) for table in keys}
+    sensors, replays = sent.pop("sensor"), sent.pop("replay")
+    return replace(rig, spec=replace(rig.spec, sensor=sensors, replay=replays, parts={**rig.spec.parts, **sent}), hosts=tuple(addresses.items()))
+
+
+def _redirected(entry: Any, keys: Sequence[str], addresses: Mapping[str, str]) -> Any:
+    """A table with the address of its host at the end of some keys."""
+    if not keys:
+        return addresses.get(entry, entry)
+    return replace(entry, **{keys[0]: _redirected(getattr(entry, keys[0]), keys[1:], addresses)})
 
 
 def _from_here(rig: Rig, to: str) -> Rig:

@@ -1,7 +1,5 @@
-"""Settings of the lidars of a rig and of its rovers: the rig's table of each, with its profile."""
+"""Settings of lidars: the table of each, with its profile."""
 
-import math
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +11,11 @@ from hilsim.config.toml_file import read_toml
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
-from hilsim.fly.rovers.specs import RoverSpec
-from hilsim.limits import ROVER_SCAN_POINTS
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import DRAWN, IDEAL
 from hilsim.sensor.specs import PulseState
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.world.assets.mesh_parts import is_file
-
-_ROVER_STREAMS = 10_000
-"""First random stream of rovers' lidars, above those of a rig's sensors."""
-
-
-def rover_lidar(rover: RoverSpec, weather: WeatherSpec, number: int, rig_path: Path, faults: list[str]) -> LidarSetting | None:
-    """Setting of a rover's lidar, None without one; its random stream is separate from the sensors'. Faults are added to ``faults``."""
-    lidar = rover.drive.lidar if rover.drive is not None else None
-    if lidar is None:
-        return None
-    place = f"rover[{number}].drive.lidar"
-    sensor = SensorSpec(name=rover.name, **{each.name: getattr(lidar, each.name) for each in fields(lidar)})
-    try:
-        setting = sensor_lidar(sensor, weather, _ROVER_STREAMS + rover.number, rig_path, place)
-        firings = setting.spec.laser_count * rover.period_ns / setting.family.sequence_ns
-        require(ROVER_SCAN_POINTS.rule(math.ceil(firings * (2 if lidar.return_mode == "dual" else 1)), "points of a cycle"))
-    except ConfigError as error:
-        faults.extend(str(error).split("\n"))
-    except ValueError as error:
-        faults.extend(f"{rig_path}: {place}.{rule}" for rule in str(error).split("; "))
-    else:
-        return setting
-    return None
 
 
 def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path, place: str = "") -> LidarSetting:

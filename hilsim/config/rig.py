@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -10,27 +10,27 @@ from typing import Any, ClassVar, Literal
 from hilsim.capture.sinks.pcap import RecordSpec
 from hilsim.config.changes import Changes
 from hilsim.config.classes_table import ClassSpec, class_rules
-from hilsim.config.lidar_settings import rover_lidar, sensor_lidar
+from hilsim.config.lidar_settings import sensor_lidar
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
+from hilsim.config.part_tables import kinds_in, part_kind, with_tables
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.profiles import find_profile
 from hilsim.config.receiver_table import GpsReceiverSpec
 from hilsim.config.render_table import RenderSpec
-from hilsim.config.rig_table import rig_table
 from hilsim.config.script import Script
 from hilsim.config.sdf_mounts import mounted
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.sinks import SinkSetting, sink_settings
-from hilsim.config.toml_file import read_toml
+from hilsim.config.toml_file import read_toml, rig_table
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.fly.autopilot.specs import VehicleRigSpec
 from hilsim.fly.rangefinders.registry import AnyRangefinderSpec
-from hilsim.fly.rovers.specs import MOST_ROVERS, RoverSpec
 from hilsim.join.external.specs import ExternalSpec
 from hilsim.join.gazebo.specs import GazeboSpec
 from hilsim.limits import SENSORS
+from hilsim.registry import OWN_PARTS
 from hilsim.replay.specs import ReplaySpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.transmit.hosts import is_ipv4
@@ -126,7 +126,6 @@ class RigSpec:
         rangefinder: Range sensors on serial ports of their own.
         gps_receiver: GPS receivers on serial ports of their own.
         replay: Captures that are replayed.
-        rover: Rovers that send poses and scans, and take commands.
         gazebo: Publication of the lidars of the scene's SDF file to Gazebo's subscribers.
         render: Settings of rendering.
         transmit: Settings of sending.
@@ -134,6 +133,7 @@ class RigSpec:
         record: Recording of sent packets.
         sink: Further sinks of sent packets, from plug-ins. Each has a ``kind``, a ``name`` (by default its kind), and the keys of its kind.
         control: Command interfaces of the running daemon.
+        parts: Tables of parts by their names, none of them empty (``config.part_kind``).
     """
 
     name: str
@@ -149,7 +149,6 @@ class RigSpec:
     rangefinder: tuple[AnyRangefinderSpec, ...] = ()
     gps_receiver: tuple[GpsReceiverSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
-    rover: tuple[RoverSpec, ...] = ()
     gazebo: GazeboSpec | None = None
     render: RenderSpec = field(default_factory=RenderSpec)
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
@@ -157,6 +156,7 @@ class RigSpec:
     record: RecordSpec = field(default_factory=RecordSpec)
     sink: tuple[dict[str, Any], ...] = ()
     control: ControlSpec = field(default_factory=ControlSpec)
+    parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     moved_keys: ClassVar[Mapping[str, str]] = {"carrier": "[platform]"}
 
@@ -166,8 +166,8 @@ class RigSpec:
         require(
             SENSORS.rule(len(names)),
             (
-                bool(names or self.serial_devices or self.rover) or self.vehicle is not None or self.gazebo is not None,
-                "sensor, rangefinder, gps_receiver, rover or replay must have at least one entry, or vehicle or gazebo be given",
+                bool(names or self.serial_devices or self.parts) or self.vehicle is not None or self.gazebo is not None,
+                f"sensor, rangefinder, gps_receiver, {', '.join({**OWN_PARTS, **self.parts})} or replay must have at least one entry, or vehicle or gazebo be given",
             ),
             (self.gazebo is None or bool(self.scene.sdf), "gazebo must come with scene.sdf, whose lidars it publishes"),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
@@ -179,10 +179,6 @@ class RigSpec:
             (
                 self.external is None or self.platform.kind == "external" or bool(self.external.object),
                 'external must move the platform (platform.kind = "external") or have at least one object',
-            ),
-            (
-                self.external is None or self.external.time == "replay" or not any(rover.drive for rover in self.rover),
-                "rover.drive must not be given with external poses that are followed live: rovers measure 60 ms ahead",
             ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
@@ -199,7 +195,7 @@ class RigSpec:
                 f"lead_ms must be 1 to 1000, or 0 to follow the rig, got {self.lead_ms}",
             ),
             *class_rules(self.classes),
-            *self._rover_rules(),
+            *(rule for table in self.parts for rule in part_kind(table).rules(self)),
             *self._scan_rules(),
             *self._port_rules(),
             *self._interference_rules(),
@@ -210,11 +206,9 @@ class RigSpec:
         """All devices with a serial port of their own: one is enough for a rig, and no two may share a port."""
         return (*self.rangefinder, *self.gps_receiver)
 
-    def _rover_rules(self) -> Iterator[tuple[bool, str]]:
-        """Check that rovers have different numbers, which determine their ports."""
-        repeated = sorted(number for number, count in Counter(rover.number for rover in self.rover).items() if count > 1)
-        yield not repeated, f"number of rovers must differ, got {', '.join(map(str, repeated))} more than once"
-        yield len(self.rover) <= MOST_ROVERS, f"rover must have at most {MOST_ROVERS} entries, got {len(self.rover)}"
+    def part(self, table: str) -> tuple[Any, ...]:
+        """Tables of parts of a name."""
+        return self.parts.get(table, ())
 
     def _interference_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that there is another sensor whose pulses can reach one that asks for them."""
@@ -247,7 +241,7 @@ class Rig:
         path: Path of the rig file.
         spec: Contents, with ``record.stamps`` resolved.
         lidars: Settings of the sensors, in the rig's order.
-        rover_lidars: Settings of the rovers' lidars; None for ideal rays.
+        settings: What parts' tables need from other files, by the names of the tables, an entry a table (``PartKind.setting``).
         vehicle: Profile of the vehicle; None without a vehicle.
         sinks: Sinks of ``spec.sink``.
         hosts: Host names of destinations and the addresses that replace them (``config.hosts``).
@@ -259,7 +253,7 @@ class Rig:
     path: Path
     spec: RigSpec
     lidars: tuple[LidarSetting, ...]
-    rover_lidars: tuple[LidarSetting | None, ...] = ()
+    settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     vehicle: VehicleSpec | None = None
     sinks: tuple[SinkSetting, ...] = ()
     hosts: tuple[tuple[str, str], ...] = ()
@@ -314,11 +308,16 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     Raises:
         ConfigError: the rig, the changes or the profiles have faults; the message names all, one per line.
     """
-    changed = (changes or Changes()).made_in(table, path.parent)
-    spec, faults = collect_faults(RigSpec, changed.table)
+    try:
+        changed = (changes or Changes()).made_in(table, path.parent, kinds_in(table, RigSpec))
+        tables = with_tables(RigSpec, kinds_in(changed.table, RigSpec))  # --set may have added one
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    found, faults = collect_faults(tables, changed.table)
     faults = changed.faults + [f"{path}: {changed.named(fault)}" for fault in faults]
-    if spec is None:
+    if found is None:
         raise ConfigError("\n".join(faults))
+    spec = RigSpec(**{each.name: getattr(found, each.name) for each in fields(RigSpec)})
     sensors, wrong = mounted(spec.sensor, spec.scene, spec.platform, path.parent)
     spec = replace(spec, sensor=sensors)
     faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
@@ -330,7 +329,10 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
             faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:
             faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
-    rover_lidars = tuple(rover_lidar(rover, spec.weather, number, path, faults) for number, rover in enumerate(spec.rover))
+    settings = {
+        table: tuple(part_kind(table).setting(each, number, spec, path, faults) for number, each in enumerate(specs))
+        for table, specs in spec.parts.items()
+    }
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     sinks, wrong = sink_settings(spec.sink)
     faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
@@ -343,7 +345,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
         raise ConfigError("\n".join(faults))
     if spec.record.stamps == "auto":
         spec = replace(spec, record=replace(spec.record, stamps=_capture_stamps(spec, lidars)))
-    return Rig(path=path, spec=spec, lidars=tuple(lidars), rover_lidars=rover_lidars, vehicle=vehicle, sinks=sinks, table=changed.table)
+    return Rig(path=path, spec=spec, lidars=tuple(lidars), settings=settings, vehicle=vehicle, sinks=sinks, table=changed.table)
 
 
 def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:

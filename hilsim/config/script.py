@@ -34,7 +34,7 @@ class ChangeSpec:
 
     Attributes:
         at_s: Rig time at which it takes effect; None: as soon as possible (not in a script).
-        late_s: Rig time at which it takes effect for a sensor or rover of a name, where that is another one: a running rig writes it for one that had
+        late_s: Rig time at which it takes effect for a sensor or part of a name, where that is another one: a running rig writes it for one that had
             been rendered beyond ``at_s``.
     """
 

@@ -12,6 +12,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
+from hilsim.config.places import SDF_SUFFIXES
 from hilsim.errors import ConfigError
 from hilsim.limits import TOML_DIGITS, TOML_FILE_BYTES, TOML_ITEMS, TOML_NESTING, TOML_TEXT
 
@@ -172,3 +173,16 @@ def _faults(table: Mapping[str, Any]) -> Iterator[str]:
 
 def _text_rules(text: str) -> list[tuple[bool, str]]:
     return [TOML_TEXT.rule(len(text)), ("\0" not in text, f"a text must not hold a zero character, got {text[:40]!r}")]
+
+
+def rig_table(path: Path) -> Mapping[str, Any]:
+    """Contents of a rig file; for a world or model of Gazebo, a rig made from it.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not TOML.
+    """
+    if path.suffix.lower() not in SDF_SUFFIXES:
+        return read_toml(path)
+    if not path.is_file():
+        raise ConfigError(f"{path}: file not found")
+    return {"name": path.stem, "scene": {"sdf": path.name}, "gazebo": {}}

@@ -10,7 +10,7 @@ import structlog
 from hilsim.daemon.notify import ServiceManager
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.history import CounterHistory
-from hilsim.telemetry.losses import JUDGED, WINDOW_S, judge, kernel_counters, own_counters
+from hilsim.telemetry.losses import WINDOW_S, is_judged, judge, kernel_counters, own_counters
 from hilsim.telemetry.readings import Reading
 from hilsim.units import NS_PER_S
 
@@ -98,7 +98,7 @@ class HealthMonitor:
 
 def _found(reading: Reading) -> tuple[Fault, ...]:
     """Faults that a reading contains and that are not judged here, whether or not the reading was completed before."""
-    return tuple(fault for fault in reading.faults if fault.key not in JUDGED and fault.key != "health_unwatched")
+    return tuple(fault for fault in reading.faults if not is_judged(fault.key) and fault.key != "health_unwatched")
 
 
 class HealthReporter:

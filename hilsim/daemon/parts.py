@@ -1,14 +1,14 @@
 """Parts of a running rig, with one life cycle and a shared context.
 
 A part is one component that a rig requests and that runs while packets flow: the sensors, the replays, the vehicle, the serial devices, the sinks.
-``daemon.part_list`` lists the kinds of parts; ``daemon.running_rig`` calls the steps of their life cycle:
+``daemon.part_list`` makes the parts of a rig; ``daemon.running_rig`` calls the steps of their life cycle:
 
 ``prepare`` → ``open`` → ``warm`` → ``prime`` → ``start`` → (``change``)* → ``stop``.
 
 A part defines only the steps that it needs: the default of each does nothing.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -307,6 +307,14 @@ class Part:
     def summary(self) -> str:
         """Text for the operator with the number of what runs, empty for none."""
         return ""
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        """Name of each thing that runs, with its addresses or topics, for the terminal."""
+        return ()
+
+    def check_notes(self) -> Iterable[str]:
+        """Remarks of ``hilsim check``, after ``prepare``."""
+        return ()
 
     def totals(self) -> dict[str, int]:
         """Figures for the log at the rig's end."""

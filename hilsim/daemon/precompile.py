@@ -17,7 +17,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,10 @@ from numba.core import event
 
 from hilsim.compilation.cache import is_writable, kernel_directories, module_directory, module_is_compiled
 from hilsim.compilation.internals import unknown_internals
+from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig, takes_timed_changes
-from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.planning import build_lidar_plan, has_rare
+from hilsim.emulator.setting import LidarSetting
 from hilsim.processes import end_with_parent
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.registry import OWN
@@ -45,16 +46,14 @@ _TOLD = b"."
 _MARKED, _MARK = "hilsim.daemon.running_rig", "features-"
 _NOT_WITHOUT = frozenset({"background", "external", "obstacles"})
 """Features that change the kernels of other features: a rig without one of them needs some that a rig with it does not."""
-_LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _ROVER_KERNELS, _GAZEBO_KERNELS = 340, 120, 14, 25, 30
+LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _GAZEBO_KERNELS = 340, 120, 14, 30
 """Approximate numbers of kernels, only for the progress display."""
 
 
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
     """Features of a rig that decide which kernels it needs; rigs with equal features share kernels. Kernels take any number of rays."""
     spec = rig.spec
-    of_rovers = [lidar for lidar in rig.rover_lidars if lidar is not None]
-    needs = {_kernels_of(lidar.family) + ("-rare" if _has_rare(rig, number) else "") for number, lidar in enumerate(rig.lidars)}
-    needs |= {f"rover-{_kernels_of(lidar.family)}" + ("-rare" if has_rare(lidar) else "") for lidar in of_rovers}
+    needs = {lidar_kernels(lidar, is_rare=_has_rare(rig, number)) for number, lidar in enumerate(rig.lidars)}
     needs |= (
         {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.serial_devices else set()
     )
@@ -65,11 +64,9 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"receivers"} if spec.gps_receiver else set()
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
-    needs |= {"rovers"} if spec.rover else set()
     needs |= {"gazebo"} if spec.gazebo else set()
-    can_change = takes_timed_changes(rig)
-    needs |= {"changes"} if rig.lidars and can_change else set()
-    needs |= {"rovers-change"} if can_change and any(rover.drive for rover in spec.rover) else set()
+    needs |= {"changes"} if rig.lidars and takes_timed_changes(rig) else set()
+    needs |= {name for kind, _ in parts_of(spec) for name, _ in kind.kernels(rig)}
     needs |= {"record"} if spec.record.file or spec.sink else set()
     return tuple(sorted(needs))
 
@@ -80,22 +77,23 @@ def _has_rare(rig: Rig, number: int) -> bool:
     return takes_timed_changes(rig) or bool(rig.spec.scene.background) or has_rare(rig.lidars[number], others)
 
 
-def _kernels_of(family: LidarFamily[Any]) -> str:
-    """Name of the family whose kernels a family needs; a plug-in's family extends one of hilsim's."""
-    return next((own for kind in type(family).__mro__ if (own := getattr(kind, "name", "")) in OWN), family.name)
+def lidar_kernels(lidar: LidarSetting, *, is_rare: bool) -> str:
+    """Name of the kernels that a lidar needs: of the family that has them, which a plug-in's extends, with or without rare physics."""
+    family = lidar.family
+    return next((own for kind in type(family).__mro__ if (own := getattr(kind, "name", "")) in OWN), family.name) + ("-rare" if is_rare else "")
 
 
 def about(rig: Rig) -> int:
     """Approximate number of kernels that a rig needs."""
     spec = rig.spec
     counts: list[tuple[object, int]] = [
-        (rig.lidars or any(rig.rover_lidars), _LIDAR_KERNELS),
+        (rig.lidars, LIDAR_KERNELS),
         (spec.vehicle, _VEHICLE_KERNELS),
         (spec.replay, _REPLAY_KERNELS),
-        (spec.rover, _ROVER_KERNELS),
+        (spec.gazebo, _GAZEBO_KERNELS),
     ]
-    counts += [(spec.gazebo, _GAZEBO_KERNELS)]
-    return sum(count for is_needed, count in counts if is_needed)
+    of_parts = {name: count for kind, _ in parts_of(spec) for name, count in kind.kernels(rig)}
+    return sum(count for is_needed, count in counts if is_needed) + sum(of_parts.values())
 
 
 def is_compiled(rig: Rig) -> bool:

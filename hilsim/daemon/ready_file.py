@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hilsim.assembly.build import sensor_flows
+from hilsim.config.part_kind import listed_parts
 from hilsim.config.rig import Rig
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.service import Console
@@ -109,7 +110,7 @@ class ReadyFile:
 
 
 def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
-    """Contents of the file: process, metrics, and destinations of each sensor's, replay's and rover's packets."""
+    """Contents of the file: process, metrics, and destinations of each sensor's, replay's and part's packets."""
     rig = running.rig
     sensors = []
     for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
@@ -128,5 +129,5 @@ def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
         for name, _, flow in running.replays.routes
         if isinstance(flow.socket, SocketSpec)
     ]
-    rovers = [{"number": rover.number, "source": rover.network.source, "destination": rover.network.destination} for rover in rig.spec.rover]
-    return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, "replays": replays, "rovers": rovers}
+    parts = {name: [kind.ready(each) for kind, each in found] for name, found in listed_parts(rig.spec).items()}
+    return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, "replays": replays, **parts}

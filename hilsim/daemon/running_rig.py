@@ -5,7 +5,7 @@ It calls each step for all parts in their order (``daemon.part_list``), without 
 
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.health import HealthMonitor
-from hilsim.daemon.part_list import PARTS
+from hilsim.daemon.part_list import make_parts
 from hilsim.daemon.parts import Needs, Part, RigClock, RigContext, Say
 from hilsim.daemon.sinks.follower import queue_slots
 from hilsim.daemon.sinks.live import LivePackets
@@ -65,7 +65,7 @@ class RunningRig:
         self.commands = CommandCounts()
         self.http = HttpCounts()
         self._context = RigContext(rig=rig, say=say, can_change=takes_timed_changes(rig))
-        self._parts = tuple(make(self._context) for make in PARTS)
+        self._parts = make_parts(self._context)
         self._open = ExitStack()
         self._changing = threading.Lock()
         self._has_ended = False
@@ -256,6 +256,9 @@ class RunningRig:
             )
         with self.changer.lock:  # a timed change belongs to one rig or to the other
             changes = [part.change(rig) for part in self._parts]
+            if new.parts != now.parts:
+                tables = " and ".join(table for table in {**now.parts, **new.parts} if new.part(table) != now.part(table))
+                raise ConfigError(f"{rig.path}: {tables} cannot change while packets flow; restart the service for that")
             with self._changing:
                 if self._has_ended:
                     raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
@@ -282,6 +285,12 @@ class RunningRig:
     def summary(self) -> str:
         """Text with the numbers of streaming sensors, replays and devices."""
         return " and ".join(part.summary for part in self._parts if part.summary) + " streaming"
+
+    @property
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Names of what the parts run, with addresses or topics, for the terminal."""
+        for part in self._parts:
+            yield from part.lines()
 
     @property
     def changer(self) -> Changer:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hilsim.assembly.rig_sources import RigSource, say_hosts, shown
+from hilsim.config.part_kind import listed_parts, sees_scene
 from hilsim.daemon.control.datagram_server import serve_datagrams
 from hilsim.daemon.control.http_listening import serve_http
 from hilsim.daemon.control.line_server import serve_lines
@@ -126,8 +127,8 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                         rig=shown(rig),
                         sensors=len(rig.spec.sensor),
                         replays=len(rig.spec.replay),
-                        rovers=len(rig.spec.rover),
                         metrics=metrics,
+                        **{name: len(found) for name, found in listed_parts(rig.spec).items()},
                         **running.obtained,
                     )
                     console.started(running, metrics)
@@ -188,7 +189,7 @@ async def _open(running: RunningRig, start: Start) -> None:
     rig = running.rig
     await start.kernels(rig)
     await start.work(
-        "building the scene" if rig.spec.sensor or rig.spec.rangefinder or rig.spec.rover or rig.spec.gazebo else "reading the captures",
+        "building the scene" if rig.spec.sensor or rig.spec.rangefinder or rig.spec.gazebo or sees_scene(rig.spec) else "reading the captures",
         running.build,
     )
     for note in running.notes:

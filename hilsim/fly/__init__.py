@@ -1,1 +1,1 @@
-"""Vehicles that fly and drive: their controllers, collisions, range sensors and rovers."""
+"""Vehicles that fly: their controllers, collisions and range sensors."""

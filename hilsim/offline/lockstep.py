@@ -116,7 +116,7 @@ class _Sender:
             self._recorder.begin_again()
 
     def send(self, batches: tuple[DatagramBatch, ...]) -> None:
-        """Send packets in the order of their deadlines; those of captures and rovers in the rig are not sent.
+        """Send packets in the order of their deadlines; those of captures and parts in the rig are not sent.
 
         Raises:
             CaptureError: they cannot be recorded.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -12,8 +13,9 @@ import numpy.typing as npt
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery, flown_scenery
 from hilsim.assembly.changed import changing_lidars, check_script, inserted_worlds, seen_worlds, vehicle_changes
 from hilsim.assembly.recorded_units import build_inserter, has_overlay
+from hilsim.config.part_kind import parts_of, sees_scene
 from hilsim.config.rig import Rig
-from hilsim.config.script import ReplayChange, Script
+from hilsim.config.script import ChangeSpec, ReplayChange, Script
 from hilsim.daemon.precompile import compile_beside
 from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
@@ -39,7 +41,7 @@ class Span(NamedTuple):
 
 
 class OfflineSource(Protocol):
-    """Source of packets beside the emulated sensors: a replay or a rover, without a real-time clock."""
+    """Source of packets beside the emulated sensors: a replay or a part, without a real-time clock."""
 
     @property
     def note(self) -> str:
@@ -105,7 +107,7 @@ class OfflineRig:
     Attributes:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
-        scenery: Scene that the emulated sensors, driving rovers and overlaid captures share; None without such.
+        scenery: Scene that the emulated sensors, parts and overlaid captures share; None without such.
         lidars: Emulated sensors in the rig's order, which make whole frames.
         first_scenery: Scenery before any change.
         script: Timed changes; None for no changes.
@@ -119,31 +121,33 @@ class OfflineRig:
     script: Script | None = None
 
     def sources(self, threads: int = 1) -> list[tuple[str, OfflineSource]]:
-        """Names and sources of the rig's captures and rovers, each at its beginning; a number of threads puts objects into captures.
+        """Names and sources of the rig's captures and parts, each at its beginning; a number of threads puts objects into captures.
 
         Raises:
-            AssetError: a rover's file has no scan.
+            AssetError: a file of a part cannot be used.
+            ConfigError: a part cannot be recorded.
             CaptureError: a capture cannot be replayed.
         """
         found: list[tuple[str, OfflineSource]] = [
             (spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(threads), strict=True)
         ]
-        if self.rig.spec.rover:
-            from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415 - most rigs have none
-            from hilsim.fly.rovers.offline import offline_rovers  # noqa: PLC0415 - most rigs have none
-
-            scans = rover_sources(self.rig, self.scenery.world if self.scenery else None)
-            rovers = offline_rovers(self.rig.spec.rover, scans, self.rig.spec.seed, self._rover_worlds())
-            found.extend((rover.name, rover) for rover in rovers)
+        for kind, _ in parts_of(self.rig.spec):
+            sources = kind.sources(self.rig, self.scenery.world if self.scenery else None, self._later_worlds)
+            if sources is None:
+                raise ConfigError(f"{self.rig.path}: {kind.table} must not be given where nothing runs in real time: it cannot be recorded")
+            found.extend(sources)
         return found
 
-    def _rover_worlds(self) -> dict[str, list[tuple[int, World]]]:
-        """Worlds that follow the rig's own, with their rig times, by the name of the rover that sees them."""
+    @cached_property
+    def _changed_worlds(self) -> list[tuple[ChangeSpec, World]]:
+        """Worlds that follow the rig's own, with the changes that make them."""
         if self.script is None or self.first_scenery is None:
-            return {}
-        changes = seen_worlds(self.rig, self.first_scenery, self.script)
-        names = [rover.name for rover in self.rig.spec.rover if rover.drive]
-        return {name: [(change.sensor_ns(name), world) for change, world in changes] for name in names}
+            return []
+        return seen_worlds(self.rig, self.first_scenery, self.script)
+
+    def _later_worlds(self, name: str) -> list[tuple[int, World]]:
+        """Worlds that a part of a name sees after the rig's own, with their rig times."""
+        return [(change.sensor_ns(name), world) for change, world in self._changed_worlds]
 
     def _replays(self, threads: int) -> list[OfflineReplay]:
         rig = self.rig
@@ -201,7 +205,7 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         raise ConfigError(
             f'{rig.path}: external.time must be "replay" or "lockstep" where nothing runs in real time, got "live"; external.record records what was live'
         )
-    is_seen = bool(rig.spec.sensor) or any(rover.drive for rover in rig.spec.rover) or has_overlay(rig)
+    is_seen = bool(rig.spec.sensor) or sees_scene(rig.spec) or has_overlay(rig)
     flies = rig.spec.vehicle is not None and bool(rig.spec.sensor)
     scenery = build_scenery(rig, flight_ns=flight_ns if flies and script is None else None) if is_seen else None
     if flies and script is not None and scenery is not None:

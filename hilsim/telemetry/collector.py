@@ -1,6 +1,7 @@
 """Conversion of a reading of the daemon to Prometheus families at the time of a scrape: counting costs the packet path nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -8,11 +9,17 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from hilsim.config.part_tables import found_kinds
 from hilsim.telemetry.metrics import Exported, HistogramReading, Metric, exported_fields
-from hilsim.telemetry.readings import METRICS, MetricsSource, Reading
+from hilsim.telemetry.readings import METRICS, MetricsSource, Reading, part_metrics
 
-_EXPORTED = exported_fields(Reading)
-_LE = {metric: (*map(floatToGoString, metric.bounds_s), "+Inf") for metric in METRICS if metric.kind == "histogram"}
+_exported = cache(exported_fields)
+
+
+@cache
+def _bounds(metric: Metric) -> tuple[str, ...]:
+    """Values of the label ``le``."""
+    return *map(floatToGoString, metric.bounds_s), "+Inf"
 
 
 class HilsimCollector(Collector):
@@ -23,11 +30,15 @@ class HilsimCollector(Collector):
 
     def describe(self) -> Iterable[Family]:
         """Families without samples, so that a registry can list their names without a scrape."""
-        return [_family(metric) for metric in METRICS]
+        return [_family(metric) for metric in (*METRICS, *part_metrics())]
 
     def collect(self) -> Iterator[Family]:
         """The families of one reading, in the order of their declaration."""
-        yield from _families(_EXPORTED, [self._source()])
+        reading = self._source()
+        yield from _families(_exported(Reading), [reading])
+        for kind in found_kinds():
+            if kind.reading is not None:
+                yield from _families(_exported(kind.reading), reading.parts.get(kind.table, ()))
 
 
 def build_registry(source: MetricsSource, *, registry: CollectorRegistry | None = None) -> CollectorRegistry:
@@ -86,7 +97,7 @@ def _add_histogram(family: Family, metric: Metric, labels: dict[str, str], readi
 
     ``HistogramMetricFamily.add_metric`` would build the label set anew for every bucket.
     """
-    for bound, count in zip(_LE[metric], reading.cumulative, strict=True):
+    for bound, count in zip(_bounds(metric), reading.cumulative, strict=True):
         family.add_sample(f"{metric.name}_bucket", {**labels, "le": bound}, count)
     family.add_sample(f"{metric.name}_count", labels, reading.cumulative[-1])
     family.add_sample(f"{metric.name}_sum", labels, reading.sum_s)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hilsim.config.part_tables import known_kinds
 from hilsim.errors import require
 
 
@@ -34,9 +35,6 @@ FAULTS = {
     "udp_dropped": "The kernel dropped accepted datagrams before any interface",
     "queue_dropped": "The queue or the driver of an interface dropped packets",
     "replay_failed": "The replay of a capture has failed",
-    "rovers_ended": "A thread of the rovers has ended",
-    "cycles_missed": "Cycles of a rover did not begin in time, or had no scan",
-    "scans_ended": "Reading of a rover's file of scans has failed",
     "scans_missed": "Scans of a lidar for Gazebo's subscribers were skipped, because earlier ones took too long",
     "gazebo_ended": "Publishing a lidar to Gazebo's subscribers has failed",
     "recording_ended": "The recording has ended early",
@@ -55,7 +53,13 @@ FAULTS = {
     "observer_ended": "The thread that sends obstacle data to the controller has ended",
     "health_unwatched": "The counters have not been read for some seconds",
 }
-"""Every key and its meaning; listed in ``docs/reference/metrics.md``, and each has an alert in ``systemd/prometheus/hilsim.rules.yml``."""
+"""Keys of the core and their meanings; with those of parts (``all_faults``) listed in ``docs/reference/metrics.md``, and each has an alert in ``systemd/prometheus/hilsim.rules.yml``."""
+
+
+def all_faults() -> dict[str, str]:
+    """Keys of the core, of hilsim's own parts, and of those that a rig of this process has."""
+    return FAULTS | {key: meaning for kind in known_kinds() for key, meaning in kind.faults.items()}
+
 
 DAEMON = "daemon"
 """Subject of faults that concern no single sensor, replay or interface."""
@@ -66,7 +70,7 @@ class Fault:
     """A fault of the daemon.
 
     Attributes:
-        key: One of ``FAULTS``.
+        key: One of ``all_faults``.
         subject: Affected sensor, replay, interface …; a name from the rig or of the host, or ``DAEMON``.
         text: Description with figures; it may change while the fault is the same.
         level: Severity.
@@ -81,7 +85,7 @@ class Fault:
 
     def __post_init__(self) -> None:
         require(
-            (self.key in FAULTS, f"fault key must be one of {', '.join(FAULTS)}, got {self.key}"),
+            (self.key in FAULTS or self.key in all_faults(), f"fault key must be one of {', '.join(all_faults())}, got {self.key}"),
             (self.level is not Level.HEALTHY, f"a fault must be degraded or unhealthy, got {self.level}"),
         )
 

@@ -11,7 +11,10 @@ So a fault of this kind ends ``WINDOW_S`` after its cause. Decision 23 gives the
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from hilsim.config.part_kind import Losses
+from hilsim.config.part_tables import found_kinds, part_kind
 from hilsim.telemetry.faults import DAEMON, Fault, Level
 from hilsim.telemetry.history import Count
 from hilsim.telemetry.readings import Reading
@@ -38,14 +41,19 @@ JUDGED = frozenset(
         "recording_incomplete",
         "follower_slow",
         "clock_stepped",
-        "cycles_missed",
         "scans_missed",
         "sensor_frames_skipped",
         "frames_unforwarded",
         "controller_silent",
     }
 )
-"""Keys of the faults detected here; all others come with the reading."""
+"""Keys of the core's faults that are detected here (``is_judged``); others come with the reading."""
+
+
+def is_judged(key: str) -> bool:
+    """Whether faults of a key are detected here, from counters."""
+    return key in JUDGED or any(kind.losses is not None and kind.losses.fault == key for kind in found_kinds())
+
 
 _HINTS = {
     "EAGAIN": "the link is slower than the stream",
@@ -73,10 +81,8 @@ def own_counters(reading: Reading) -> dict[Count, int]:
         counted[Count(sensor.sensor, "ring full")] = sensor.render_ring_full_packets
     for replay in reading.replays:
         counted[Count(replay.replay, "read late")] = replay.late_packets
-    for rover in reading.rovers:
-        counted[Count(rover.rover, "cycles")] = rover.cycles
-        counted[Count(rover.rover, "late cycles")] = rover.late_cycles
-        counted[Count(rover.rover, "empty cycles")] = rover.empty_cycles
+    for losses, each in _losing_parts(reading):
+        counted |= {_count(each.name, field): getattr(each, field) for field in (losses.made, *losses.lost)}
     for lidar in reading.gazebo:
         counted[Count(lidar.lidar, "scans")] = lidar.scans
         counted[Count(lidar.lidar, "skipped scans")] = lidar.skipped_scans
@@ -119,10 +125,11 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
     found: list[Fault] = []
     for subject, growth in by_subject.items():
         found.extend(_of_stream(subject, growth))
-        found.extend(_of_rover(subject, growth))
         found.extend(_of_gazebo_lidar(subject, growth))
         found.extend(_of_interface(subject, growth))
         found.extend(_of_flight_link(subject, growth))
+    for losses, each in _losing_parts(reading):
+        found.extend(_of_part(losses, each.name, grown))
     found.extend(_of_udp(by_subject))
     if reading.recording is not None and reading.recording.running and (missing := by_subject[DAEMON]["unrecorded"]):
         found.append(_fault("recording_incomplete", DAEMON, f"{missing} packets are missing from the recording", Level.DEGRADED))
@@ -164,13 +171,25 @@ def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
         yield _fault("packets_late", subject, f"of {due} packets {', '.join(late)}", Level.DEGRADED)
 
 
-def _of_rover(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
-    """Faults of a rover."""
-    late, empty = growth["late cycles"], growth["empty cycles"]
-    due = growth["cycles"] + late + empty
-    if late + empty:
-        text = f"{late + empty} of {due} cycles missing: {late} begun too late, {empty} without a scan"
-        yield _fault("cycles_missed", subject, text, _level(late + empty, due))
+def _losing_parts(reading: Reading) -> Iterator[tuple[Losses, Any]]:
+    """Readings of parts that can lose something, with what that is."""
+    for table, readings in reading.parts.items():
+        losses: Losses | None = part_kind(table).losses
+        yield from ((losses, each) for each in readings if losses is not None)
+
+
+def _count(subject: str, field: str) -> Count:
+    return Count(subject, field.replace("_", " "))
+
+
+def _of_part(losses: Losses, subject: str, grown: Mapping[Count, int]) -> Iterator[Fault]:
+    """Faults of a part that plans what it makes."""
+    lost = {why: grown.get(_count(subject, field), 0) for field, why in losses.lost.items()}
+    total = sum(lost.values())
+    due = grown.get(_count(subject, losses.made), 0) + total
+    if total:
+        text = f"{total} of {due} {losses.made.replace('_', ' ')} missing: {', '.join(f'{count} {why}' for why, count in lost.items())}"
+        yield _fault(losses.fault, subject, text, _level(total, due))
 
 
 def _of_gazebo_lidar(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:

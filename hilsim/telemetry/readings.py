@@ -9,11 +9,12 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import numba
 
 from hilsim.capture.sinks.pcap_streams import ClientReading
+from hilsim.config.part_tables import known_kinds
 from hilsim.emulator.workspace import EmulatorCount
 from hilsim.streaming.render_state import RenderCounter
 from hilsim.telemetry.faults import Fault, Level, worst_level
@@ -288,27 +289,6 @@ class ReplayReading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoverReading:
-    """One rover.
-
-    Attributes:
-        rover: Name in the rig.
-    """
-
-    rover: Annotated[str, Label("rover")]
-    cycles: Annotated[int, counter("hilsim_rover_cycles_total", "Cycles of a rover queued for sending")]
-    late_cycles: Annotated[int, counter("hilsim_rover_late_cycles_total", "Cycles skipped because they could not begin in time")]
-    empty_cycles: Annotated[int, counter("hilsim_rover_empty_cycles_total", "Cycles skipped because no scan had been read for them")]
-    obeyed_commands: Annotated[int, counter("hilsim_rover_commands_total", "Commands applied to a rover's telemetry")]
-    refused_commands: Annotated[
-        int, counter("hilsim_rover_refused_commands_total", "Commands rejected because a thousand were queued; one per cycle is applied")
-    ]
-    waiting_scans: Annotated[int, gauge("hilsim_rover_lookahead_scans", "Scans read ahead")]
-    passes: Annotated[int, counter("hilsim_rover_passes_total", "Passes through the file of scans completed")]
-    damaged_lines: Annotated[int, gauge("hilsim_rover_damaged_lines", "Lines of the file skipped in the first pass")]
-
-
-@dataclass(frozen=True, kw_only=True)
 class ExternalReading:
     """Poses from another simulator.
 
@@ -396,7 +376,7 @@ class Reading:
         replays: All captures that the rig replays.
         vehicle: Reading of the vehicle; None without one.
         serial_devices: Devices on serial ports.
-        rovers: All rovers of the rig.
+        parts: Readings of parts by the names of their tables, each of its kind's class.
         external: Poses from another simulator; None without.
         gazebo: All lidars published to Gazebo's subscribers.
         scheduling: Mode obtained, by thread: ``{"transmit": "fifo"}``.
@@ -415,7 +395,7 @@ class Reading:
     replays: tuple[ReplayReading, ...] = ()
     vehicle: VehicleReading | None = None
     serial_devices: tuple[SerialDeviceReading, ...] = ()
-    rovers: tuple[RoverReading, ...] = ()
+    parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     external: ExternalReading | None = None
     gazebo: tuple[GazeboReading, ...] = ()
     scheduling: Annotated[
@@ -484,7 +464,13 @@ class Reading:
 
 
 METRICS: tuple[Metric, ...] = declared_metrics(Reading)
-"""All metrics of hilsim."""
+"""All metrics of the core."""
+
+
+def part_metrics() -> tuple[Metric, ...]:
+    """Metrics of hilsim's own parts, and of those that a rig of this process has."""
+    return tuple(metric for kind in known_kinds() if kind.reading is not None for metric in declared_metrics(kind.reading))
+
 
 MetricsSource = Callable[[], Reading]
 """Called once per scrape, from a worker thread: it must only read arrays and attributes, and must not wait."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.telemetry.readings import METRICS
+from hilsim.telemetry.readings import METRICS, part_metrics
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "systemd" / "prometheus" / "hilsim.grafana.json"
 BESIDES = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
@@ -41,7 +41,14 @@ def targets(dashboard):
 
 def asked_for(name):
     """The metric that a sample of this name belongs to."""
-    return next((metric for metric in METRICS if name in {metric.name, *(f"{metric.name}_{part}" for part in ("bucket", "sum", "count"))}), None)
+    return next(
+        (
+            metric
+            for metric in (*METRICS, *part_metrics())
+            if name in {metric.name, *(f"{metric.name}_{part}" for part in ("bucket", "sum", "count"))}
+        ),
+        None,
+    )
 
 
 def named_in(expression):
@@ -78,7 +85,7 @@ def test_every_panel_says_what_it_shows_and_takes_the_chosen_data_source(dashboa
 
 def test_descriptions_that_quote_a_metrics_help_equal_it(dashboard):
     descriptions = {panel["title"]: panel["description"] for panel in panels(dashboard)}
-    helps = {metric.name.removesuffix("_total"): metric.help for metric in METRICS}
+    helps = {metric.name.removesuffix("_total"): metric.help for metric in (*METRICS, *part_metrics())}
     assert [title for title, name in QUOTED.items() if not descriptions[title].startswith(helps[name])] == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.telemetry.readings import METRICS
+from hilsim.telemetry.readings import METRICS, part_metrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "systemd" / "prometheus"
 
@@ -43,14 +43,18 @@ def test_the_alert_tests_can_fail(tmp_path):
 
 
 def names_in(file):
-    samples = {f"{metric.name}{suffix}" for metric in METRICS for suffix in (("_bucket", "_count", "_sum") if metric.kind == "histogram" else ("",))}
+    samples = {
+        f"{metric.name}{suffix}"
+        for metric in (*METRICS, *part_metrics())
+        for suffix in (("_bucket", "_count", "_sum") if metric.kind == "histogram" else ("",))
+    }
     return samples, set(re.findall(r"(?<!record: )\bhilsim_[a-z_]+", file.read_text()))
 
 
 @pytest.mark.parametrize("file", ["hilsim.rules.yml", "hilsim.rules.test.yml"])
 def test_every_metric_named_is_one_that_is_exported(file):
     exported, named = names_in(FOLDER / file)
-    assert named - exported - {metric.name for metric in METRICS} == set()
+    assert named - exported - {metric.name for metric in (*METRICS, *part_metrics())} == set()
     assert len(named) >= 6
 
 

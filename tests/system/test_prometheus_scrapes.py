@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from hilsim.config.metrics_table import MetricsServerSpec
-from hilsim.telemetry.faults import FAULTS, Fault, Level
+from hilsim.telemetry.faults import Fault, Level, all_faults
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
 from hilsim.telemetry.readings import FlowReading, Reading, SensorReading
 from hilsim.telemetry.server import serve_metrics
@@ -86,7 +86,7 @@ scrape_configs:
 
 def ailing_source():
     """A daemon of which everything is wrong that an alert is for, except that it does not answer."""
-    healthy, faults = growing_source(), [Fault(key=key, subject="roof", text=meaning) for key, meaning in FAULTS.items()]
+    healthy, faults = growing_source(), [Fault(key=key, subject="roof", text=meaning) for key, meaning in all_faults().items()]
     faults += [Fault(key="packets_late", subject="side", text="late", level=Level.DEGRADED)]
 
     def read():
@@ -146,7 +146,7 @@ async def test_every_alert_fires_and_every_fault_raises_exactly_one(tmp_path):
     assert firing["HilsimNotRealTime"] == [("", "", "warning")]
     assert firing["HilsimDegraded"] == [("packets_late", "side", "warning")]
     told_by_another = {"sensor_silent"}
-    assert firing["HilsimUnhealthy"] == sorted((key, "roof", "critical") for key in FAULTS.keys() - told_by_another)
+    assert firing["HilsimUnhealthy"] == sorted((key, "roof", "critical") for key in all_faults().keys() - told_by_another)
 
 
 async def await_alerts(session, names):

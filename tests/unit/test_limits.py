@@ -1,13 +1,16 @@
 """The table of limits: what its rules say, and that it is whole."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from hilsim import limits
 from hilsim.errors import AssetError
+from hilsim.registry import OWN_PARTS
 
-LIMITS = [value for value in vars(limits).values() if isinstance(value, limits.Limit)]
+MODULES = [limits, *(import_module(f"hilsim.parts.{folder}.limits") for folder in OWN_PARTS.values())]
+LIMITS = [value for module in MODULES for value in vars(module).values() if isinstance(value, limits.Limit)]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md"
 
 
@@ -39,5 +42,5 @@ def test_the_page_has_a_row_for_each_limit_with_its_bound_place_and_reason():
 
 def test_every_limit_is_asked_for_somewhere():
     sources = "\n".join(path.read_text() for path in Path(limits.__file__).parent.rglob("*.py") if path.name != "limits.py")
-    names = [name for name, value in vars(limits).items() if isinstance(value, limits.Limit)]
+    names = [name for module in MODULES for name, value in vars(module).items() if isinstance(value, limits.Limit)]
     assert [name for name in names if name not in sources] == []

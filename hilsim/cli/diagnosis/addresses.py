@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from hilsim.assembly.build import sensor_flows
 from hilsim.cli.diagnosis.findings import Finding, bad, fair, good
+from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
-from hilsim.protocols.rover import COMMAND_PORT
 
 _UNPRIVILEGED_PORT = 1024
 
@@ -19,7 +19,7 @@ class _Bound(NamedTuple):
     """An address and port that a running rig binds.
 
     Attributes:
-        user: Name of the sensor or rover, or ``metrics``.
+        user: Name of the sensor or part, or ``metrics``.
         kind: ``SOCK_DGRAM`` or ``SOCK_STREAM``.
         address: Address of this host.
         port: Port; 0: any free one.
@@ -63,8 +63,10 @@ def _bounds(rig: Rig) -> Iterator[_Bound]:
         if sensor.web is not None:
             for key in lidar.family.interface_ports:
                 yield _Bound(sensor.name, socket.SOCK_STREAM, network.source, getattr(sensor.web, key), f"web.{key}")
-    for rover in rig.spec.rover:
-        yield _Bound(rover.name, socket.SOCK_DGRAM, rover.network.source, COMMAND_PORT + rover.number, "number")
+    for kind, specs in parts_of(rig.spec):
+        for each in specs:
+            for bound in kind.ports(each):
+                yield _Bound(kind.name(each) or kind.table, socket.SOCK_DGRAM, *bound)
     metrics = rig.spec.metrics
     if metrics.enabled and ":" not in metrics.address:
         yield _Bound("metrics", socket.SOCK_STREAM, metrics.address, metrics.port, "port")

@@ -13,7 +13,7 @@ import numpy as np
 
 from hilsim.assembly.build import Scenery, build_scenery
 from hilsim.config.rig import Rig, rig_of_table
-from hilsim.config.rig_table import rig_table
+from hilsim.config.toml_file import rig_table
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.streaming.capacity import carried, measure_capacity
 from hilsim.daemon.streaming.pacing import SensorLoad

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from hilsim.cli.terminal.live_line import LiveLine
-from hilsim.protocols.rover import COMMAND_PORT, LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
 from hilsim.telemetry.readings import FlowReading, GazeboReading, Reading, ReplayReading
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from hilsim.daemon.running_rig import RunningRig
     from hilsim.emulator.setting import LidarSetting
     from hilsim.fly.autopilot.specs import VehicleRigSpec
-    from hilsim.fly.rovers.specs import RoverSpec
 
 _MOST_BARS = 2
 _BAR_WIDTH = 12
@@ -112,21 +110,13 @@ def _health(reading: Reading) -> str:
 def _summaries(running: "RunningRig") -> Iterator[tuple[str, str]]:
     """Yield the name of everything that runs, with its ports, addresses or topics."""
     from hilsim.assembly.build import sensor_flows  # noqa: PLC0415 - loads kernels, which are loaded by now
-    from hilsim.daemon.gazebo.part import Gazebo  # noqa: PLC0415 - loads kernels, which are loaded by now
-    from hilsim.daemon.serial_devices.part import SerialDevices  # noqa: PLC0415 - loads kernels, which are loaded by now
 
     rig = running.rig
     for sensor, setting in zip(rig.spec.sensor, rig.lidars, strict=True):
         yield sensor.name, _summary(setting, sensor_flows(sensor, setting))
     if rig.spec.vehicle is not None:
         yield "vehicle", _vehicle_summary(rig.spec.vehicle)
-    for rover in rig.spec.rover:
-        yield rover.name, _rover_summary(rover)
-    for lidar in running.part(Gazebo).lidars:
-        rays = lidar.spec.horizontal.samples, lidar.spec.vertical.samples
-        yield lidar.spec.name, f"{rays[0]} x {rays[1]} rays, {1e9 / lidar.period_ns:.4g} Hz, at topic {lidar.spec.scoped_topic}"
-    for device in running.part(SerialDevices).ports.values():
-        yield device.name, f"{device.configured.serial.port} at {device.configured.serial.baud} baud"
+    yield from running.lines
     for name, recorded, flow in running.replays.routes:
         yield name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}"
 
@@ -143,13 +133,6 @@ def _progress(replay: ReplayReading) -> str:
     loop = f" pass {replay.passes + 1}" if replay.passes else ""
     name = replay.replay if len(replay.replay) <= _NAME_WIDTH else f"{replay.replay[: _NAME_WIDTH - 1]}~"
     return f"{name} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
-
-
-def _rover_summary(rover: "RoverSpec") -> str:
-    """Destinations of a rover's packets, and its command port."""
-    to, number = rover.network.destination, rover.number
-    sent = ", ".join(f"{name} {to}:{base + number}" for name, base in (("pose", POSE_PORT), ("scan", LIDAR_PORT), ("telemetry", TELEMETRY_PORT)))
-    return f"{sent}; commands at {rover.network.source}:{COMMAND_PORT + number}"
 
 
 def _gazebo_state(lidars: tuple[GazeboReading, ...]) -> str:

@@ -4,6 +4,7 @@ The modules that measure and publish are imported only for a rig with such a fil
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,12 @@ class Gazebo(Part):
     def summary(self) -> str:
         """Text with the number of lidars, empty for none."""
         return f"{len(self.lidars)} lidar(s) for Gazebo" if self.lidars else ""
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Rays, rate and topic of each lidar."""
+        for lidar in self.lidars:
+            rays = lidar.spec.horizontal.samples, lidar.spec.vertical.samples
+            yield lidar.spec.name, f"{rays[0]} x {rays[1]} rays, {1e9 / lidar.period_ns:.4g} Hz, at topic {lidar.spec.scoped_topic}"
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Add the values of every lidar."""

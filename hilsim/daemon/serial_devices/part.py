@@ -1,6 +1,6 @@
 """The serial devices of a rig as a part, started, changed and stopped together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hilsim.assembly.build import Scenery
@@ -92,6 +92,11 @@ class SerialDevices(Part):
     def summary(self) -> str:
         """Text with the number of devices, empty for none."""
         return f"{len(self.ports)} serial device(s)" if self.ports else ""
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Port and baud rate of each device."""
+        for device in self.ports.values():
+            yield device.name, f"{device.configured.serial.port} at {device.configured.serial.baud} baud"
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Add the values of every device."""

@@ -2,6 +2,7 @@
 
 import time
 
+from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import RigClock
 from hilsim.errors import ConfigError
@@ -46,7 +47,7 @@ def _parts_from_the_start(rig: Rig) -> list[str]:
         "[external]": spec.external,
         "[[rangefinder]]": spec.rangefinder,
         "[[replay]]": spec.replay,
-        "[[rover]]": spec.rover,
+        **{f"[[{kind.table}]]" if kind.is_list else f"[{kind.table}]": not kind.can_join for kind, _ in parts_of(spec)},
         "[gazebo]": spec.gazebo,
         "a script": rig.script,
     }

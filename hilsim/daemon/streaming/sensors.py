@@ -14,6 +14,7 @@ import numpy as np
 from hilsim.assembly.build import build_lidar, flow_framing, network_stack, sensor_flows
 from hilsim.assembly.changed import check_script
 from hilsim.assembly.recorded_units import has_overlay
+from hilsim.config.part_kind import sees_scene
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.daemon.streaming.changer import Changer
@@ -83,8 +84,7 @@ class Sensors(Part):
         """Build the scene, if anything in the rig sees it."""
         rig = self.context.rig
         spec = rig.spec
-        drives = any(rover.drive for rover in spec.rover)
-        if spec.sensor or spec.vehicle or spec.rangefinder or spec.gazebo or drives or has_overlay(rig):
+        if spec.sensor or spec.vehicle or spec.rangefinder or spec.gazebo or sees_scene(spec) or has_overlay(rig):
             check_script(rig, self.context.scenery(rig))
         else:
             check_script(rig, None)

@@ -35,7 +35,7 @@ class ViewChild:
 
     def reachable(self, rig: Path, changed: "Changes", directory: Path | None) -> "Changes":
         """Changes of the rig with a control socket in a private folder, if it has no control interface that the view can follow."""
-        from hilsim.config.rig_table import rig_table  # noqa: PLC0415 - slow to import
+        from hilsim.config.toml_file import rig_table  # noqa: PLC0415 - slow to import
 
         table = changed.made_in(rig_table(rig), directory or rig.parent).table.get("control", {})
         if isinstance(table, dict) and (table.get("socket") or table.get("http")):

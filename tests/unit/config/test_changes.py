@@ -3,6 +3,7 @@
 import pytest
 
 from hilsim.config.changes import Changes
+from hilsim.config.part_tables import own_kinds
 from hilsim.config.rig import load_rig
 from hilsim.errors import ConfigError
 from hilsim.sensor.head import mean_rate_rpm
@@ -120,13 +121,13 @@ def test_to_needs_something_that_sends(tmp_path):
 
 
 def test_to_directs_rovers_whose_ports_are_their_numbers(tmp_path):
-    table = Changes(to="10.0.0.1:2368").made_in({"rover": [{"number": 1}, {"number": 2}]}, tmp_path).table
+    table = Changes(to="10.0.0.1:2368").made_in({"rover": [{"number": 1}, {"number": 2}]}, tmp_path, own_kinds()).table
     assert table["rover"] == [{"number": number, "network": {"destination": "10.0.0.1"}} for number in (1, 2)]
 
 
 def test_no_noise_takes_it_from_every_rover_and_is_refused_where_there_is_none(tmp_path):
     silent = {"position_m": 0.0, "rotation_deg": 0.0, "point_m": 0.0}
-    changed = Changes(no_noise=True).made_in({"rover": [{"number": 1, "noise": {"point_m": 2.0}}, {"number": 2}]}, tmp_path)
+    changed = Changes(no_noise=True).made_in({"rover": [{"number": 1, "noise": {"point_m": 2.0}}, {"number": 2}]}, tmp_path, own_kinds())
     assert [rover["noise"] for rover in changed.table["rover"]] == [silent, silent]
     assert Changes(no_noise=True).made_in({}, tmp_path).faults == ["--no-noise: the rig must have a rover, got none"]
 

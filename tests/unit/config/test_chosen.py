@@ -73,7 +73,7 @@ def test_a_chosen_sensor_has_the_bytes_deadlines_and_addresses_of_the_whole_rig(
 
 def test_rovers_are_chosen_by_their_names(tmp_path):
     part = chosen(rig_of(tmp_path, ROOM + ROVERS), ["rover-7"])
-    assert (part.sensors, [rover.number for rover in part.spec.rover], len(part.rover_lidars)) == ((), [7], 1)
+    assert (part.sensors, [rover.number for rover in part.spec.part("rover")], len(part.settings["rover"])) == ((), [7], 1)
 
 
 def test_changes_of_a_script_that_concern_another_sensor_are_left_out(tmp_path):

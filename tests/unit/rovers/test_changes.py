@@ -10,12 +10,12 @@ import pytest
 
 import hilsim
 from hilsim.assembly.build import build_scenery
-from hilsim.assembly.rover_lidars import rover_sources
 from hilsim.config.rig import rig_of_table
 from hilsim.daemon.parts import RigContext
 from hilsim.daemon.precompile import kernel_needs
-from hilsim.daemon.rovers.part import Rovers
 from hilsim.errors import ConfigError
+from hilsim.parts.rovers.lidars import rover_sources
+from hilsim.parts.rovers.part import Rovers
 from hilsim.world.scene.world import build_world
 
 MS = 1_000_000

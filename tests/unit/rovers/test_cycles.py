@@ -6,10 +6,10 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from hilsim.fly.rovers.cycles import advance
-from hilsim.fly.rovers.fleet import NO_CHANGE, RoverCount, Row, allocate_fleet, put_command
-from hilsim.fly.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan, waiting_scans
-from hilsim.protocols.rover import CHUNK_HEADER_DTYPE, LARGEST_PACKET, POSE_DTYPE, TELEMETRY_DTYPE, allocate_draft
+from hilsim.parts.rovers.cycles import advance
+from hilsim.parts.rovers.fleet import NO_CHANGE, RoverCount, Row, allocate_fleet, put_command
+from hilsim.parts.rovers.protocol import CHUNK_HEADER_DTYPE, LARGEST_PACKET, POSE_DTYPE, TELEMETRY_DTYPE, allocate_draft
+from hilsim.parts.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan, waiting_scans
 from hilsim.transmit.ring import allocate_rings
 
 MS = 1_000_000

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.fly.rovers.driving import Buttons, DriveState, allocate_scan_memory, build_drive, move, scan, stand
-from hilsim.fly.rovers.specs import RoverDriveSpec
+from hilsim.parts.rovers.driving import Buttons, DriveState, allocate_scan_memory, build_drive, move, scan, stand
+from hilsim.parts.rovers.specs import RoverDriveSpec
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import box, plane

@@ -13,8 +13,8 @@ from hilsim.config.changes import Changes
 from hilsim.config.rig import rig_of_table
 from hilsim.daemon.precompile import kernel_needs
 from hilsim.errors import ConfigError
-from hilsim.fly.rovers.fleet import Error, RoverCount, allocate_fleet, drift_on, set_up
-from hilsim.fly.rovers.specs import RoverDriftSpec, RoverDriveSpec, RoverLidarSpec, RoverNoiseSpec, RoverSpec
+from hilsim.parts.rovers.fleet import Error, RoverCount, allocate_fleet, drift_on, set_up
+from hilsim.parts.rovers.specs import RoverDriftSpec, RoverDriveSpec, RoverLidarSpec, RoverNoiseSpec, RoverSpec
 
 WALL_M = 10.0
 RIG = {
@@ -136,7 +136,7 @@ def test_noise_of_the_emulator_is_added_only_where_nothing_else_errs_or_it_is_as
 
 def test_another_sensor_in_the_rig_changes_nothing_of_a_rovers_lidar(tmp_path):
     other = RIG | {"sensor": [{"name": "roof"}]}
-    one, two = (rig_of_table(rig, tmp_path / "rig.toml").rover_lidars[0] for rig in (RIG, other))
+    one, two = (rig_of_table(rig, tmp_path / "rig.toml").settings["rover"][0] for rig in (RIG, other))
     assert one == two
 
 
@@ -152,7 +152,11 @@ def test_no_noise_takes_the_drift_away(tmp_path):
     table["rover"].append({"number": 2, "file": "x.dat"})
     (tmp_path / "x.dat").write_text("0,0,0,0,0,0; 1,2,3\n")
     rig = rig_of_table(table, tmp_path / "rig.toml", Changes(no_noise=True))
-    assert (rig.spec.rover[0].drift.position_m, rig.spec.rover[0].drift.heading_deg, rig.spec.rover[1].drift) == (0.0, 0.0, None)
+    assert (rig.spec.part("rover")[0].drift.position_m, rig.spec.part("rover")[0].drift.heading_deg, rig.spec.part("rover")[1].drift) == (
+        0.0,
+        0.0,
+        None,
+    )
 
 
 @pytest.mark.parametrize(

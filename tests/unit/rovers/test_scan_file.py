@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hilsim.errors import AssetError
-from hilsim.fly.rovers.scan_file import ScanFile, Tally, parse_scan
+from hilsim.parts.rovers.scan_file import ScanFile, Tally, parse_scan
 
 if sys.version_info >= (3, 14):
     from compression import zstd

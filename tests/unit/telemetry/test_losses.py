@@ -2,10 +2,11 @@
 
 import pytest
 
+from hilsim.parts.rovers.reading import RoverReading
 from hilsim.telemetry.faults import FAULTS, Fault, Level, worst_level
 from hilsim.telemetry.history import Count
 from hilsim.telemetry.losses import JUDGED, judge, kernel_counters, own_counters
-from hilsim.telemetry.readings import GazeboReading, PacketStreamReading, Reading, RecordingReading, RoverReading, StreamLoss
+from hilsim.telemetry.readings import GazeboReading, PacketStreamReading, Reading, RecordingReading, StreamLoss
 from tests.unit.telemetry.conftest import LATE, SILENT, make_reading, make_vehicle
 
 QUIET = Reading()
@@ -152,19 +153,21 @@ def test_counters_are_taken_from_a_reading():
 
 def test_cycles_that_a_rover_left_out_are_counted_against_all_that_were_due():
     reading = Reading(
-        rovers=(
-            RoverReading(
-                rover="digger",
-                cycles=98,
-                late_cycles=1,
-                empty_cycles=1,
-                obeyed_commands=0,
-                refused_commands=0,
-                waiting_scans=3,
-                passes=0,
-                damaged_lines=0,
-            ),
-        )
+        parts={
+            "rover": (
+                RoverReading(
+                    name="digger",
+                    cycles=98,
+                    late_cycles=1,
+                    empty_cycles=1,
+                    obeyed_commands=0,
+                    refused_commands=0,
+                    waiting_scans=3,
+                    passes=0,
+                    damaged_lines=0,
+                ),
+            )
+        }
     )
     [fault] = judge(own_counters(reading), reading)
     assert (fault.key, fault.subject, fault.level) == ("cycles_missed", "digger", Level.DEGRADED)

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, UNITS, Label, Metric, counted, counter, declared_metrics, state
-from hilsim.telemetry.readings import METRICS, RecordingReading
+from hilsim.telemetry.readings import METRICS, RecordingReading, part_metrics
 from tests.unit.telemetry.conftest import LATE, SILENT
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
@@ -26,7 +26,7 @@ def registry(reading):
     return build_registry(reading)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", [*METRICS, *part_metrics()], ids=lambda metric: metric.name)
 def test_every_name_reads_hilsim_thing_unit(metric):
     if metric.kind in ("state", "info"):
         assert re.fullmatch(r"hilsim(_[a-z]+)+", metric.name)
@@ -34,7 +34,7 @@ def test_every_name_reads_hilsim_thing_unit(metric):
         assert re.fullmatch(rf"hilsim(_[a-z]+)*_({'|'.join(UNITS)})(_total)?", metric.name)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", [*METRICS, *part_metrics()], ids=lambda metric: metric.name)
 def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
     from_rig, closed = (
         {"sensor", "flow", "thread", "station", "device", "rover", "lidar", "subject", "interface"},
@@ -65,7 +65,7 @@ def test_a_wrong_declaration_is_refused(wrong, fault):
 
 
 def test_no_metric_is_declared_twice():
-    names = [metric.name for metric in METRICS]
+    names = [metric.name for metric in (*METRICS, *part_metrics())]
     assert len(names) == len(set(names))
 
 
@@ -100,14 +100,14 @@ def test_a_field_that_names_a_column_takes_its_value():
 
 def test_the_registry_exports_exactly_what_is_declared(registry):
     exported = {family.name: family for family in registry.collect() if family.name.startswith("hilsim_")}
-    declared = {metric.name.removesuffix("_total").removesuffix("_info"): metric for metric in METRICS}
+    declared = {metric.name.removesuffix("_total").removesuffix("_info"): metric for metric in (*METRICS, *part_metrics())}
     assert exported.keys() == declared.keys()
     for name, metric in declared.items():
         assert (exported[name].documentation, exported[name].unit) == (metric.help, metric.unit)
 
 
 def test_every_sample_carries_the_declared_labels(registry):
-    by_prefix = {metric.name: set(metric.labels) for metric in METRICS}
+    by_prefix = {metric.name: set(metric.labels) for metric in (*METRICS, *part_metrics())}
     for family in registry.collect():
         for sample in family.samples:
             name = re.sub(r"_(bucket|count|sum)$", "", sample.name)

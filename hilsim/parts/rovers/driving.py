@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import load_acquire
 from hilsim.compilation.jit import by_reference, constant, kernel
-from hilsim.fly.rovers.fleet import Fleet, FleetWord, RoverCount
-from hilsim.fly.rovers.scan_queue import ScanQueues, put_scan
-from hilsim.fly.rovers.specs import RoverDriveSpec
+from hilsim.parts.rovers.fleet import Fleet, FleetWord, RoverCount
+from hilsim.parts.rovers.scan_queue import ScanQueues, put_scan
+from hilsim.parts.rovers.specs import RoverDriveSpec
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.world.geometry.frames import Quaternion

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hilsim.errors import require
-from hilsim.limits import COORDINATE_M, ROVER_SCAN_POINTS
+from hilsim.limits import COORDINATE_M
+from hilsim.parts.rovers.limits import ROVER_SCAN_POINTS
 from hilsim.sensor.setup import SensorSetup
 from hilsim.transmit.hosts import is_host, is_ipv4
 from hilsim.world.geometry.frames import Vector

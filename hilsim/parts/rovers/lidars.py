@@ -5,6 +5,7 @@ A scan consists of the firings of one cycle, all from the rover's pose at the cy
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,17 @@ from hilsim.config.rig import Rig
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
-from hilsim.fly.rovers.driving import DriveState, orientation_of
-from hilsim.fly.rovers.sender import RoverSource, scan_sources
+from hilsim.parts.rovers.driving import DriveState, orientation_of
+from hilsim.parts.rovers.sender import RoverSource, scan_sources
 from hilsim.read.analysis.decode import decode_emulated
 from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import matrix_from_quaternion
 from hilsim.world.geometry.tracks import fixed_track
 from hilsim.world.scene.world import World
+
+if TYPE_CHECKING:
+    from hilsim.parts.rovers.specs import RoverSpec
 
 _NOWHERE = Flow(name="", source="0.0.0.0", source_port=0, destination="0.0.0.0", destination_port=0)  # noqa: S104 - nothing is sent there
 
@@ -94,10 +98,11 @@ def rover_sources(rig: Rig, world: World | None, *, can_change: bool = False) ->
     Raises:
         AssetError: naming every file that has none.
     """
+    rovers: tuple[RoverSpec, ...] = rig.spec.part("rover")
     lidars = [
         EmulatedLidar(setting, world, seed=rig.spec.seed, period_ns=rover.period_ns, height_m=rover.drive.lidar_height_m)
         if world is not None and setting is not None and rover.drive is not None
         else None
-        for rover, setting in zip(rig.spec.rover, rig.rover_lidars, strict=True)
+        for rover, setting in zip(rovers, rig.settings["rover"], strict=True)
     ]
-    return scan_sources(rig.spec.rover, rig.directory, world, lidars, can_change=can_change)
+    return scan_sources(rovers, rig.directory, world, lidars, can_change=can_change)

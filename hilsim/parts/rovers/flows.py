@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from hilsim.fly.rovers.specs import RoverSpec
+from hilsim.parts.rovers.protocol import LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
+from hilsim.parts.rovers.specs import RoverSpec
 from hilsim.protocols.ethernet import PLAIN_STYLE, Framing, build_framing, mac_of
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.protocols.rover import LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
 
 _SOURCE_MAC = "02:00:00:00:00:02"
 FLOW_PORTS = {"pose": POSE_PORT, "lidar": LIDAR_PORT, "telemetry": TELEMETRY_PORT}
-"""Ports of rover 0's flows, in the order of ``fly.rovers.fleet.Row``."""
+"""Ports of rover 0's flows, in the order of ``parts.rovers.fleet.Row``."""
 
 
 class RoverFlow(NamedTuple):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hilsim.protocols.rover import CHUNK_POINTS, chunk_count, chunk_points
+from hilsim.parts.rovers.protocol import CHUNK_POINTS, chunk_count, chunk_points
 
 
 @pytest.mark.parametrize(("points", "chunks"), [(0, 0), (1, 1), (99, 1), (100, 1), (101, 2), (200, 2), (201, 3), (2400, 24)])

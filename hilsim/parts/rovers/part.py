@@ -1,12 +1,9 @@
-"""The rovers of a rig as a part: their scans, their flows and their command ports.
-
-The sending modules are imported only for a rig with a rover; most rigs have none, and start faster so.
-"""
+"""The rovers of a rig as a part: their scans, their flows and their command ports."""
 
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,25 +16,27 @@ from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
 from hilsim.errors import ConfigError
-from hilsim.fly.rovers.flows import FLOW_PORTS, rover_flow
-from hilsim.fly.rovers.specs import RoverSpec
+from hilsim.parts.rovers.flows import FLOW_PORTS, rover_flow
+from hilsim.parts.rovers.lidars import rover_sources
+from hilsim.parts.rovers.protocol import COMMAND_PORT, LARGEST_PACKET, LIDAR_PORT, POSE_PORT, TELEMETRY_PORT, chunk_count
+from hilsim.parts.rovers.reading import RoverReading
+from hilsim.parts.rovers.scan_file import Tally
+from hilsim.parts.rovers.sender import DrivenRover, RoverSender, RoverSource, ScanSource
+from hilsim.parts.rovers.specs import RoverSpec
 from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE
-from hilsim.protocols.rover import COMMAND_PORT, LARGEST_PACKET, chunk_count
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.guarded import guarded
-from hilsim.telemetry.readings import Reading, RoverReading
+from hilsim.telemetry.readings import Reading
 from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.links.sockets import open_udp
-from hilsim.transmit.ring import allocate_rings
+from hilsim.transmit.ring import Rings, allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec, SocketSpec
+from hilsim.world.scene.world import World
 
 if TYPE_CHECKING:
     from asyncio_dgram.aio import DatagramServer
 
-    from hilsim.fly.rovers.sender import RoverSender, RoverSource
-    from hilsim.transmit.ring import Rings
-    from hilsim.world.scene.world import World
 
 log = structlog.get_logger("hilsim")
 
@@ -52,6 +51,8 @@ class Rovers(Part):
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
+        self._rovers: tuple[RoverSpec, ...] = context.rig.spec.part("rover")
+        self._drives = any(rover.drive for rover in self._rovers)
         self._sources: tuple[RoverSource, ...] = ()
         self._points: tuple[int, ...] = ()
         self._sender: RoverSender | None = None
@@ -61,31 +62,21 @@ class Rovers(Part):
         self._refused = [0] * len(self._rovers)
         self._told: set[str] = set()
 
-    @property
-    def _rovers(self) -> tuple[RoverSpec, ...]:
-        return self.context.rig.spec.rover
-
     def prepare(self) -> None:
         """Open the files of scans, and build the scene if a rover drives through it.
 
         Raises:
             AssetError: files without a scan, or a file of the scene cannot be used; the message names each.
         """
-        if not self._rovers:
-            return
-        from hilsim.assembly.rover_lidars import rover_sources  # noqa: PLC0415
-
         rig = self.context.rig
-        world = self.context.scenery(rig).world if any(rover.drive for rover in self._rovers) else None
+        world = self.context.scenery(rig).world if self._drives else None
         self._sources = rover_sources(rig, world, can_change=self.context.can_change)
         self._points = tuple(source.points for source in self._sources)
         if world is not None:
             self.context.viewers["rovers"] = self.see_later
 
-    def see_later(self, from_ns: int, world: "World") -> dict[str, int]:
+    def see_later(self, from_ns: int, world: World) -> dict[str, int]:
         """Set the world that driving rovers see from a rig time on; returns the rig time from which each sees it."""
-        from hilsim.fly.rovers.sender import DrivenRover  # noqa: PLC0415
-
         return {
             rover.name: source.see_later(from_ns, world, rover.period_ns)
             for rover, source in zip(self._rovers, self._sources, strict=True)
@@ -100,9 +91,7 @@ class Rovers(Part):
     def needs(self) -> Needs:
         """Requirements of the rovers: three flows each, at the rates of their files' first scans."""
         rate_hz = sum(rover.rate_hz * (2 + chunk_count(points)) for rover, points in zip(self._rovers, self._points, strict=True))
-        return Needs(
-            flows=len(FLOW_PORTS) * len(self._rovers), capacity_bytes=HEADER_SIZE + LARGEST_PACKET if self._rovers else 0, packet_rate_hz=rate_hz
-        )
+        return Needs(flows=len(FLOW_PORTS) * len(self._rovers), capacity_bytes=HEADER_SIZE + LARGEST_PACKET, packet_rate_hz=rate_hz)
 
     def open(self) -> None:
         """Open the command ports and the flows.
@@ -111,8 +100,6 @@ class Rovers(Part):
             LinkError: a command port cannot be opened.
             TransmitError: a flow cannot be opened.
         """
-        if not self._rovers:
-            return
         for rover in self._rovers:
             self._ports[rover.name] = open_udp(rover.network.source, COMMAND_PORT + rover.number)
         transmitter = self.context.transmitter
@@ -121,9 +108,7 @@ class Rovers(Part):
             rows = [self._open_flow(rover, place, label) for label in FLOW_PORTS]
             self._sender.route(place, rows)
 
-    def _made(self, rings: "Rings") -> "RoverSender":
-        from hilsim.fly.rovers.sender import RoverSender  # noqa: PLC0415
-
+    def _made(self, rings: Rings) -> RoverSender:
         transmit = self.context.rig.spec.transmit
         settings = ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US)
         return RoverSender(rovers=self._rovers, sources=self._sources, rings=rings, seed=self.context.rig.spec.seed, settings=settings)
@@ -145,8 +130,7 @@ class Rovers(Part):
 
     def rehearse(self) -> None:
         """Load or compile every kernel that rovers need."""
-        if self._rovers:
-            self._made(allocate_rings(1, 2, LARGEST_PACKET)).warm()
+        self._made(allocate_rings(1, 2, LARGEST_PACKET)).warm()
 
     def prime(self, until_ns: int) -> bool:
         """Read one scan of each rover."""
@@ -166,14 +150,14 @@ class Rovers(Part):
         Raises:
             ConfigError: the rovers or their scene change.
         """
-        now = self.context.rig.spec
-        if rig.spec.rover != now.rover or rig.rover_lidars != self.context.rig.rover_lidars or (now.rover and rig.spec.seed != now.seed):
+        former, now = self.context.rig, self.context.rig.spec
+        if (rig.spec.part("rover"), rig.settings.get("rover"), rig.spec.seed) != (self._rovers, former.settings["rover"], now.seed):
             raise ConfigError(
                 f"{rig.path}: [[rover]], the rovers' lidars and their [weather], and seed cannot change while rovers send; restart the service for that"
             )
-        if any(rover.drive for rover in now.rover) and (rig.spec.scene != now.scene or asset_signature(rig) != self._signature):
+        if self._drives and (rig.spec.scene != now.scene or asset_signature(rig) != self._signature):
             raise ConfigError(f"{rig.path}: [scene] cannot change while rovers drive through it; restart the service for that")
-        return RoversChange(rovers=self) if any(rover.drive for rover in now.rover) else Change()
+        return RoversChange(rovers=self) if self._drives else Change()
 
     def stop(self) -> None:
         """End the threads and close the ports; the transmitter closes its sockets."""
@@ -211,8 +195,27 @@ class Rovers(Part):
 
     @property
     def summary(self) -> str:
-        """Text with the number of rovers, empty for none."""
-        return f"{len(self._rovers)} rover(s)" if self._rovers else ""
+        """Text with the number of rovers."""
+        return f"{len(self._rovers)} rover(s)"
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Destinations of each rover's packets, and its command port."""
+        for rover in self._rovers:
+            to, number = rover.network.destination, rover.number
+            sent = ", ".join(
+                f"{name} {to}:{base + number}" for name, base in (("pose", POSE_PORT), ("scan", LIDAR_PORT), ("telemetry", TELEMETRY_PORT))
+            )
+            yield rover.name, f"{sent}; commands at {rover.network.source}:{COMMAND_PORT + number}"
+
+    def check_notes(self) -> Iterator[str]:
+        """Number of scans in each rover's file, and the lines that are skipped."""
+        for source in self._sources:
+            if isinstance(source, ScanSource):
+                tally = Tally()
+                for _ in source.file.scans(tally):
+                    pass
+                left_out = f", {tally.damaged} lines left out: {'; '.join(tally.faults)}" if tally.damaged else ""
+                yield f"{source.file.path}: {tally.scans} good scans{left_out}"
 
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Add the values of every rover."""
@@ -222,15 +225,15 @@ class Rovers(Part):
             return reading
         return replace(
             reading,
-            rovers=tuple(self._reading(sender, place, rover) for place, rover in enumerate(self._rovers)),
+            parts={**reading.parts, "rover": tuple(self._reading(sender, place, rover) for place, rover in enumerate(self._rovers))},
             scheduling={**reading.scheduling, "rovers": sender.scheduling_mode},
         )
 
-    def _reading(self, sender: "RoverSender", place: int, rover: RoverSpec) -> RoverReading:
+    def _reading(self, sender: RoverSender, place: int, rover: RoverSpec) -> RoverReading:
         source = self._sources[place]
         return RoverReading(
             **sender.state(place)._asdict(),
-            rover=rover.name,
+            name=rover.name,
             refused_commands=self._refused[place],
             passes=source.passes,
             damaged_lines=source.tally.damaged if source.tally else 0,

@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import publish, shared_words
 from hilsim.errors import AssetError
-from hilsim.fly.rovers.cycles import send_cycles
-from hilsim.fly.rovers.driving import ScanMemory, allocate_scan_memory, build_drive, drive_cycle, drive_on, drive_to, pose_of, scan_lead_ns
-from hilsim.fly.rovers.fleet import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, set_up
-from hilsim.fly.rovers.scan_file import Scan, ScanFile, Tally
-from hilsim.fly.rovers.scan_queue import ANY_CYCLE, ScanQueues, allocate_scan_queues, put_scan, waiting_scans
-from hilsim.fly.rovers.specs import RoverDriveSpec, RoverSpec
-from hilsim.limits import ROVER_SCAN_POINTS
-from hilsim.protocols.rover import allocate_draft
+from hilsim.parts.rovers.cycles import send_cycles
+from hilsim.parts.rovers.driving import ScanMemory, allocate_scan_memory, build_drive, drive_cycle, drive_on, drive_to, pose_of, scan_lead_ns
+from hilsim.parts.rovers.fleet import NO_CHANGE, Fleet, FleetWord, RoverCount, Row, allocate_fleet, put_command, set_up
+from hilsim.parts.rovers.limits import ROVER_SCAN_POINTS
+from hilsim.parts.rovers.protocol import allocate_draft
+from hilsim.parts.rovers.scan_file import Scan, ScanFile, Tally
+from hilsim.parts.rovers.scan_queue import ANY_CYCLE, ScanQueues, allocate_scan_queues, put_scan, waiting_scans
+from hilsim.parts.rovers.specs import RoverDriveSpec, RoverSpec
 from hilsim.transmit.brake import allocate_brake, doze_until
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.scheduling import ThreadSettings, enter

@@ -9,12 +9,20 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import load_acquire, store_release
 from hilsim.compilation.jit import by_reference, kernel
-from hilsim.fly.rovers.specs import RoverSpec
-from hilsim.rng import Purpose, normal_pair
+from hilsim.parts.rovers.specs import RoverSpec
+from hilsim.rng import normal_pair
 
 _COMMAND_SLOTS = 1024
 NO_CHANGE = -1
 """Value of an empty command: it consumes one cycle without effect."""
+
+
+class RoverPurpose(IntEnum):
+    """Purposes of rovers' random numbers, of those that ``rng.Purpose`` leaves to parts."""
+
+    POSE = 70
+    POINT = 71
+    DRIFT = 72
 
 
 class FleetWord(IntEnum):
@@ -169,8 +177,8 @@ def drift_on(fleet: Fleet, rover: int, seed: np.uint64) -> None:
         error[Error.CYCLE] += 1.0
         cycle = int(error[Error.CYCLE])
         old, new = (kept, math.sqrt(1.0 - kept * kept)) if cycle > 1 else (0.0, 1.0)
-        east, south = normal_pair(seed, number, 2 * cycle, Purpose.ROVER_DRIFT)
-        up, heading = normal_pair(seed, number, 2 * cycle + 1, Purpose.ROVER_DRIFT)
+        east, south = normal_pair(seed, number, 2 * cycle, RoverPurpose.DRIFT)
+        up, heading = normal_pair(seed, number, 2 * cycle + 1, RoverPurpose.DRIFT)
         error[Error.EAST_M] = old * error[Error.EAST_M] + new * drift[Drift.POSITION_M] * east
         error[Error.SOUTH_M] = old * error[Error.SOUTH_M] + new * drift[Drift.POSITION_M] * south
         error[Error.UP_M] = old * error[Error.UP_M] + new * drift[Drift.HEIGHT_M] * up

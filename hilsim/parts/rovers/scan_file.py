@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import AssetError, require
-from hilsim.limits import ROVER_LINE_BYTES, ROVER_SCAN_POINTS
+from hilsim.parts.rovers.limits import ROVER_LINE_BYTES, ROVER_SCAN_POINTS
 
 if sys.version_info >= (3, 14):
     from compression import zstd

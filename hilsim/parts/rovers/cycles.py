@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import load_acquire
 from hilsim.compilation.jit import constant, kernel
-from hilsim.fly.rovers.fleet import Error, Fleet, FleetWord, RoverCount, Row, drift_on, drifts, take_command
-from hilsim.fly.rovers.scan_queue import ANY_CYCLE, QueueWord, ScanQueues, take_scan, waiting_scans
-from hilsim.protocols.rover import CHUNK_HEADER_SIZE, CHUNK_POINTS, POINT_SIZE, POSE_SIZE, TELEMETRY_SIZE, Draft, chunk_count, chunk_points
-from hilsim.rng import Purpose, normal_pair
+from hilsim.parts.rovers.fleet import Error, Fleet, FleetWord, RoverCount, RoverPurpose, Row, drift_on, drifts, take_command
+from hilsim.parts.rovers.protocol import CHUNK_HEADER_SIZE, CHUNK_POINTS, POINT_SIZE, POSE_SIZE, TELEMETRY_SIZE, Draft, chunk_count, chunk_points
+from hilsim.parts.rovers.scan_queue import ANY_CYCLE, QueueWord, ScanQueues, take_scan, waiting_scans
+from hilsim.rng import normal_pair
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, push
@@ -84,7 +84,7 @@ def _write_pose(
     if is_drifting:
         drift_on(fleet, rover, seed)
     for pair in range(3):
-        draws = normal_pair(seed, number, 3 * cycle + pair, Purpose.ROVER_POSE)
+        draws = normal_pair(seed, number, 3 * cycle + pair, RoverPurpose.POSE)
         for one in range(2):
             axis = 2 * pair + one
             value = queues.pose[rover, slot, axis]
@@ -123,8 +123,8 @@ def _write_points(
             float32[at], float32[at + 1], float32[at + 2] = x, y, z
             continue
         index = (cycle << 20) + _FIELDS_PER_POINT * point
-        first, second = normal_pair(seed, number, index, Purpose.ROVER_POINT)
-        third, _ = normal_pair(seed, number, index + 1, Purpose.ROVER_POINT)
+        first, second = normal_pair(seed, number, index, RoverPurpose.POINT)
+        third, _ = normal_pair(seed, number, index + 1, RoverPurpose.POINT)
         float32[at], float32[at + 1], float32[at + 2] = _noisy(x, sigma, first), _noisy(y, sigma, second), _noisy(z, sigma, third)
 
 

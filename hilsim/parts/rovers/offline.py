@@ -1,29 +1,28 @@
 """Rovers without a clock: their packets without commands, as batches in rig time; the same packets at the same deadlines as the daemon's."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.errors import AssetError
-from hilsim.fly.rovers.cycles import advance
-from hilsim.fly.rovers.driving import allocate_scan_memory
-from hilsim.fly.rovers.fleet import RoverCount, Row, allocate_fleet, set_up
-from hilsim.fly.rovers.flows import FLOW_PORTS, RoverFlow, rover_flow
-from hilsim.fly.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan
-from hilsim.fly.rovers.sender import DrivenRover, RoverSource, ScanSource
-from hilsim.fly.rovers.specs import RoverSpec
-from hilsim.limits import ROVER_SCAN_POINTS
+from hilsim.parts.rovers.cycles import advance
+from hilsim.parts.rovers.driving import allocate_scan_memory
+from hilsim.parts.rovers.fleet import RoverCount, Row, allocate_fleet, set_up
+from hilsim.parts.rovers.flows import FLOW_PORTS, RoverFlow, rover_flow
+from hilsim.parts.rovers.limits import ROVER_SCAN_POINTS
+from hilsim.parts.rovers.protocol import LARGEST_PACKET, allocate_draft
+from hilsim.parts.rovers.scan_queue import ANY_CYCLE, allocate_scan_queues, put_scan
+from hilsim.parts.rovers.sender import DrivenRover, RoverSource, ScanSource
+from hilsim.parts.rovers.specs import RoverSpec
 from hilsim.protocols.ethernet import HEADER_SIZE, write_headers
-from hilsim.protocols.rover import LARGEST_PACKET, allocate_draft
 from hilsim.transmit.ring import allocate_rings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator
 
-    from hilsim.fly.rovers.scan_file import Scan
+    from hilsim.parts.rovers.scan_file import Scan
     from hilsim.world.scene.world import World
 
 _SLOTS = 2
@@ -123,11 +122,3 @@ class OfflineRover:
             identification = self._sent[row] if framing.counting_identification else 0
             size[place] = write_headers(framing.template, identification, framing.udp_checksum, frames[place], len(payload))
         return DatagramBatch(flow, np.array([deadline_ns for deadline_ns, _ in due], np.int64), np.zeros(len(due), np.int64), size, frames)
-
-
-def offline_rovers(
-    rovers: Sequence[RoverSpec], sources: Sequence[RoverSource], seed: int, later: "Mapping[str, Sequence[tuple[int, World]]] | None" = None
-) -> list[OfflineRover]:
-    """All rovers of a rig at their start; arguments as in ``OfflineRover``, ``later`` by their names."""
-    worlds = later or {}
-    return [OfflineRover(rover, source, seed, worlds.get(rover.name, ())) for rover, source in zip(rovers, sources, strict=True)]

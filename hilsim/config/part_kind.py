@@ -1,0 +1,152 @@
+"""What a kind of part is: a table of a rig, and all that the rest of hilsim asks about it.
+
+The core asks each kind the same questions and knows none by its name; ``config.part_tables`` finds them. What runs is a ``daemon.parts.Part``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from hilsim.config.part_tables import part_kind
+from hilsim.config.rig import Rig, RigSpec
+from hilsim.registry import OWN_PARTS
+
+S = TypeVar("S")
+
+SeenWorlds = Callable[[str], Sequence[tuple[int, Any]]]
+"""Function that gives the worlds that a thing of a name sees after the first, each with the rig time from which it sees it."""
+
+
+class BoundPort(NamedTuple):
+    """A UDP port that a part binds.
+
+    Attributes:
+        address: IPv4 address of this host.
+        port: Port; 0: any free one.
+        key: Key of the rig that sets the port.
+    """
+
+    address: str
+    port: int
+    key: str
+
+
+class Losses(NamedTuple):
+    """What is lost of what a part plans, as counters of its reading.
+
+    Attributes:
+        fault: Key of the fault that is reported, one of the kind's ``faults``.
+        made: Field that counts what was made.
+        lost: Fields that count what was lost, and why.
+    """
+
+    fault: str
+    made: str
+    lost: Mapping[str, str]
+
+
+class PartKind(Generic[S]):
+    """A kind of part. A kind defines what it needs: the defaults request nothing.
+
+    The first line of its docstring is the meaning of the table in the reference.
+
+    Attributes:
+        table: Name of the table in a rig.
+        spec: Frozen dataclass of a table, at the top level of its module.
+        is_list: Whether a rig may have several tables, ``[[table]]``.
+        destination: Keys that lead to a table's destination address, for ``--to`` and the names of hosts.
+        destination_port: Keys that lead to its destination port, for ``--to``.
+        can_join: Whether it can begin in the middle of a world that other daemons have begun.
+        viewer: Tables of it that see the scene, for messages; empty for none.
+        faults: Keys of its faults, and their meanings.
+        reading: Frozen dataclass of its metrics, with a ``name`` that is their label; None without metrics.
+        losses: What is lost of what it plans; None for nothing.
+    """
+
+    table: ClassVar[str]
+    spec: ClassVar[type[Any]]
+    is_list: ClassVar[bool] = True
+    destination: ClassVar[tuple[str, ...]] = ()
+    destination_port: ClassVar[tuple[str, ...]] = ()
+    can_join: ClassVar[bool] = False
+    viewer: ClassVar[str] = ""
+    faults: ClassVar[Mapping[str, str]] = {}
+    reading: ClassVar[type[Any] | None] = None
+    losses: ClassVar[Losses | None] = None
+
+    def part(self, context: Any) -> Any:
+        """Make the ``daemon.parts.Part`` that runs for all tables of a rig; ``context`` is its ``RigContext``."""
+        raise NotImplementedError
+
+    def name(self, spec: S) -> str:
+        """Name for ``--only``; empty: it always runs."""
+        del spec
+        return ""
+
+    def rules(self, rig: RigSpec) -> Iterable[tuple[bool, str]]:
+        """Yield rules of all its tables together, and whether each holds."""
+        del rig
+        return ()
+
+    def setting(self, spec: S, number: int, rig: RigSpec, path: Path, faults: list[str]) -> Any:
+        """What a table needs from other files, such as a profile: an entry of ``Rig.settings``. Faults are added to ``faults``.
+
+        Args:
+            spec: The table.
+            number: Its number.
+            rig: The rig.
+            path: Path of the rig's file.
+            faults: List of sentences that begin with a path.
+        """
+        del spec, number, rig, path, faults
+
+    def noise(self, table: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
+        """Keys within an unchecked table that ``--no-noise`` sets to 0."""
+        del table
+        return ()
+
+    def sees(self, spec: S) -> bool:
+        """Whether it looks at the scene, which is then built."""
+        del spec
+        return False
+
+    def ports(self, spec: S) -> Iterable[BoundPort]:
+        """UDP ports that it binds, for ``hilsim doctor``."""
+        del spec
+        return ()
+
+    def kernels(self, rig: Rig) -> Iterable[tuple[str, int]]:
+        """Features of a rig that decide which kernels it needs, and the approximate number of kernels of each."""
+        del rig
+        return ()
+
+    def ready(self, spec: S) -> Mapping[str, object]:
+        """Entry of the file of ``--ready-file``."""
+        return {"name": self.name(spec)}
+
+    def sources(self, rig: Rig, world: Any, later: SeenWorlds) -> Iterable[tuple[str, Any]] | None:
+        """Names and sources of its packets without a clock (``offline.spans.OfflineSource``), each at its beginning; None: it cannot be recorded.
+
+        Args:
+            rig: The rig.
+            world: World at the start; None where nothing sees it.
+            later: Worlds that a thing of a name sees afterwards.
+        """
+        del rig, world, later
+        return None
+
+
+def parts_of(spec: RigSpec) -> Iterator[tuple[PartKind[Any], tuple[Any, ...]]]:
+    """Kinds of parts of a rig, and the tables of each."""
+    for table, specs in spec.parts.items():
+        yield part_kind(table), specs
+
+
+def sees_scene(spec: RigSpec) -> bool:
+    """Whether a part of a rig looks at its scene."""
+    return any(kind.sees(each) for kind, specs in parts_of(spec) for each in specs)
+
+
+def listed_parts(spec: RigSpec) -> dict[str, list[tuple[PartKind[Any], Any]]]:
+    """Tables of parts with their kinds, by the plurals of their names; empty for hilsim's own kinds that a rig lacks."""
+    return {f"{table}s": [(part_kind(table), each) for each in spec.part(table)] for table in {**OWN_PARTS, **spec.parts}}
