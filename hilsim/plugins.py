@@ -1,4 +1,4 @@
-"""Names for plug-ins: sinks and sensor families of other distributions, found by entry points; docs/how-to/write-a-plugin.md lists the promised names.
+"""Names for plug-ins: sinks, sensor families and parts of other distributions, found by entry points; docs/how-to/write-a-plugin.md lists the promised names.
 
 Every name is loaded when it is first used: a module with a sink does not wait for what families need.
 """
@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from hilsim.capture.sinks.base import SentBatch, Sink, SinkFlow
     from hilsim.capture.sinks.plugin import SinkContext, SinkPlugin
     from hilsim.compilation.jit import kernel
+    from hilsim.config.part_kind import BoundPort, Losses, PartKind
+    from hilsim.config.rig import Rig, RigSpec
     from hilsim.daemon.interfaces.part import SensorInterface
+    from hilsim.daemon.parts import Needs, Part, RigContext
+    from hilsim.daemon.streaming.plain_flow import PlainFlow
     from hilsim.emulator.families.base import FlowLayout, LidarFamily
     from hilsim.emulator.families.own import family_kernels
     from hilsim.errors import require
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from hilsim.families.velodyne.family import VelodyneFamily
     from hilsim.families.velodyne.specs import VelodyneSpec
     from hilsim.protocols.ethernet import LinkStyle
+    from hilsim.protocols.flow_key import FlowKey
     from hilsim.protocols.recognise import KindFacts, PacketKind
     from hilsim.read.analysis.conformance.findings import Place, Rule, Severity
     from hilsim.read.analysis.conformance.part import Claim, ConformancePart, SensorCheck
@@ -33,28 +38,44 @@ if TYPE_CHECKING:
     from hilsim.sensor.echoes import EchoChoice
     from hilsim.sensor.head import turning_head
     from hilsim.sensor.specs import LidarSpec
+    from hilsim.telemetry.faults import Fault
+    from hilsim.telemetry.metrics import Label, counter, gauge
+    from hilsim.telemetry.readings import Reading
     from hilsim.world.scene.background import AzimuthGrid
 
 __all__ = [  # noqa: RUF022 - as dir() has them
     "AzimuthGrid",
+    "BoundPort",
     "CeptonFamily",
     "CeptonSpec",
     "Claim",
     "ConformancePart",
     "DECODED_DTYPE",
     "EchoChoice",
+    "Fault",
+    "FlowKey",
     "FlowLayout",
     "Gatherer",
     "HeadTurns",
     "KindFacts",
+    "Label",
     "LidarFamily",
     "LidarSpec",
     "LinkStyle",
+    "Losses",
+    "Needs",
     "POINT_DTYPE",
     "PacketKind",
+    "Part",
+    "PartKind",
     "PicturePart",
     "PictureScan",
     "Place",
+    "PlainFlow",
+    "Reading",
+    "Rig",
+    "RigContext",
+    "RigSpec",
     "Rule",
     "ScansPart",
     "SensorCheck",
@@ -70,8 +91,10 @@ __all__ = [  # noqa: RUF022 - as dir() has them
     "TurnStarts",
     "VelodyneFamily",
     "VelodyneSpec",
+    "counter",
     "draw_above",
     "family_kernels",
+    "gauge",
     "kernel",
     "paired",
     "payload_of",
@@ -83,22 +106,35 @@ _HOMES = {
     "DECODED_DTYPE": "hilsim.read.scans.points",
     "POINT_DTYPE": "hilsim.read.analysis.decode",
     "AzimuthGrid": "hilsim.world.scene.background",
+    "BoundPort": "hilsim.config.part_kind",
     "CeptonFamily": "hilsim.families.cepton.family",
     "CeptonSpec": "hilsim.families.cepton.specs",
     "Claim": "hilsim.read.analysis.conformance.part",
     "ConformancePart": "hilsim.read.analysis.conformance.part",
     "EchoChoice": "hilsim.sensor.echoes",
+    "Fault": "hilsim.telemetry.faults",
+    "FlowKey": "hilsim.protocols.flow_key",
     "FlowLayout": "hilsim.emulator.families.base",
     "Gatherer": "hilsim.read.analysis.picture.part",
     "HeadTurns": "hilsim.read.scans.turns",
     "KindFacts": "hilsim.protocols.recognise",
+    "Label": "hilsim.telemetry.metrics",
     "LidarFamily": "hilsim.emulator.families.base",
     "LidarSpec": "hilsim.sensor.specs",
     "LinkStyle": "hilsim.protocols.ethernet",
+    "Losses": "hilsim.config.part_kind",
+    "Needs": "hilsim.daemon.parts",
     "PacketKind": "hilsim.protocols.recognise",
+    "Part": "hilsim.daemon.parts",
+    "PartKind": "hilsim.config.part_kind",
     "PicturePart": "hilsim.read.analysis.picture.part",
     "PictureScan": "hilsim.read.analysis.picture.part",
     "Place": "hilsim.read.analysis.conformance.findings",
+    "PlainFlow": "hilsim.daemon.streaming.plain_flow",
+    "Reading": "hilsim.telemetry.readings",
+    "Rig": "hilsim.config.rig",
+    "RigContext": "hilsim.daemon.parts",
+    "RigSpec": "hilsim.config.rig",
     "Rule": "hilsim.read.analysis.conformance.findings",
     "ScansPart": "hilsim.read.scans.part",
     "SensorCheck": "hilsim.read.analysis.conformance.part",
@@ -114,8 +150,10 @@ _HOMES = {
     "TurnStarts": "hilsim.read.scans.turns",
     "VelodyneFamily": "hilsim.families.velodyne.family",
     "VelodyneSpec": "hilsim.families.velodyne.specs",
+    "counter": "hilsim.telemetry.metrics",
     "draw_above": "hilsim.read.analysis.picture.part",
     "family_kernels": "hilsim.emulator.families.own",
+    "gauge": "hilsim.telemetry.metrics",
     "kernel": "hilsim.compilation.jit",
     "paired": "hilsim.read.analysis.decode",
     "payload_of": "hilsim.read.scans.part",

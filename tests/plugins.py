@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hilsim import registry
+from hilsim.config import part_tables
 
 _MODULES = ("hilsim_plugin_example", "stranger")
 EXAMPLE = Path(__file__).parent / "plugin_example"
@@ -35,17 +36,18 @@ def distribution(directory, name, version="1.0", entry_points=None):
     (place / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
-def _forget_families():
+def _forget():
     for known in (registry.family_names, registry.family_part, registry.family_parts):
         known.cache_clear()
+    part_tables.forget_others()
 
 
 @pytest.fixture
 def plugin_site(tmp_path, monkeypatch):
     """A directory that distributions are installed to, on the path of imports; their modules are forgotten at the end."""
     monkeypatch.syspath_prepend(tmp_path)
-    _forget_families()
+    _forget()
     yield tmp_path
-    _forget_families()
+    _forget()
     for name in [name for name in sys.modules if name.partition(".")[0] in _MODULES]:
         del sys.modules[name]

@@ -79,9 +79,8 @@ class PartKind(Generic[S]):
         raise NotImplementedError
 
     def name(self, spec: S) -> str:
-        """Name for ``--only``; empty: it always runs."""
-        del spec
-        return ""
+        """Name for ``--only``, by default that of the table; empty: it always runs."""
+        return str(getattr(spec, "name", ""))
 
     def rules(self, rig: RigSpec) -> Iterable[tuple[bool, str]]:
         """Yield rules of all its tables together, and whether each holds."""

@@ -86,6 +86,7 @@ class LinkStyle:
         require((1 <= self.ttl <= 255, f"ttl must be 1 to 255, got {self.ttl}"))
 
 
+_PLAIN_SOURCE_MAC = "02:00:00:00:00:02"
 PLAIN_STYLE = LinkStyle(ttl=64, dont_fragment=False, counting_identification=True, udp_checksum=True)
 """Style of programs with default sockets."""
 
@@ -145,6 +146,11 @@ def build_framing(style: LinkStyle, flow: FlowKey, *, source_mac: str, destinati
         counting_identification=style.counting_identification,
         udp_checksum=style.udp_checksum,
     )
+
+
+def plain_framing(flow: FlowKey) -> Framing:
+    """Whole Ethernet frames with the headers of programs with default sockets, from a placeholder of this host's MAC address."""
+    return build_framing(PLAIN_STYLE, flow, source_mac=_PLAIN_SOURCE_MAC, destination_mac=mac_of(flow.destination, broadcast=False))
 
 
 @kernel

@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 from hilsim.parts.rovers.protocol import LIDAR_PORT, POSE_PORT, TELEMETRY_PORT
 from hilsim.parts.rovers.specs import RoverSpec
-from hilsim.protocols.ethernet import PLAIN_STYLE, Framing, build_framing, mac_of
+from hilsim.protocols.ethernet import Framing, plain_framing
 from hilsim.protocols.flow_key import FlowKey
 
-_SOURCE_MAC = "02:00:00:00:00:02"
 FLOW_PORTS = {"pose": POSE_PORT, "lidar": LIDAR_PORT, "telemetry": TELEMETRY_PORT}
 """Ports of rover 0's flows, in the order of ``parts.rovers.fleet.Row``."""
 
@@ -30,5 +29,4 @@ def rover_flow(rover: RoverSpec, label: str) -> RoverFlow:
     """Flow of a rover for one of the labels of ``FLOW_PORTS``."""
     port, network = FLOW_PORTS[label] + rover.number, rover.network
     key = FlowKey(network.source, port, network.destination, port)
-    framing = build_framing(PLAIN_STYLE, key, source_mac=_SOURCE_MAC, destination_mac=mac_of(network.destination, broadcast=False))
-    return RoverFlow(f"{rover.name}/{label}", key, framing)
+    return RoverFlow(f"{rover.name}/{label}", key, plain_framing(key))

@@ -51,10 +51,6 @@ class RoverKind(PartKind[RoverSpec]):
 
         return Rovers(context)
 
-    def name(self, spec: RoverSpec) -> str:
-        """Name of a rover."""
-        return spec.name
-
     def rules(self, rig: RigSpec) -> Iterator[tuple[bool, str]]:
         """Check that numbers, which determine ports, differ, and that no rover measures poses that are not known yet."""
         rovers: Sequence[RoverSpec] = rig.part("rover")

@@ -15,6 +15,7 @@ import structlog
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.streaming.plain_flow import PlainFlow
 from hilsim.errors import ConfigError
 from hilsim.parts.rovers.flows import FLOW_PORTS, rover_flow
 from hilsim.parts.rovers.lidars import rover_sources
@@ -23,7 +24,7 @@ from hilsim.parts.rovers.reading import RoverReading
 from hilsim.parts.rovers.scan_file import Tally
 from hilsim.parts.rovers.sender import DrivenRover, RoverSender, RoverSource, ScanSource
 from hilsim.parts.rovers.specs import RoverSpec
-from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE
+from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.guarded import guarded
 from hilsim.telemetry.readings import Reading
@@ -31,7 +32,6 @@ from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.ring import Rings, allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.transmit.specs import FlowSpec, SocketSpec
 from hilsim.world.scene.world import World
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Rovers(Part):
         self._sources: tuple[RoverSource, ...] = ()
         self._points: tuple[int, ...] = ()
         self._sender: RoverSender | None = None
-        self._rows: list[int] = []
+        self._flows: list[PlainFlow] = []
         self._ports: dict[str, socket.socket] = {}
         self._signature = asset_signature(context.rig)
         self._refused = [0] * len(self._rovers)
@@ -102,26 +102,20 @@ class Rovers(Part):
         """
         for rover in self._rovers:
             self._ports[rover.name] = open_udp(rover.network.source, COMMAND_PORT + rover.number)
-        transmitter = self.context.transmitter
-        self._sender = self._made(transmitter.rings)
+        self._sender = self._made(self.context.transmitter.rings)
         for place, rover in enumerate(self._rovers):
-            rows = [self._open_flow(rover, place, label) for label in FLOW_PORTS]
-            self._sender.route(place, rows)
+            flows = [self._opened(rover, place, label) for label in FLOW_PORTS]
+            self._sender.route(place, [flow.row for flow in flows])
+            self._flows += flows
 
     def _made(self, rings: Rings) -> RoverSender:
         transmit = self.context.rig.spec.transmit
         settings = ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US)
         return RoverSender(rovers=self._rovers, sources=self._sources, rings=rings, seed=self.context.rig.spec.seed, settings=settings)
 
-    def _open_flow(self, rover: RoverSpec, place: int, label: str) -> int:
-        name, key, framing = rover_flow(rover, label)
-        rate_hz = rover.rate_hz * (chunk_count(self._points[place]) if label == "lidar" else 1)
-        socket_spec = SocketSpec.of_flow(key, PLAIN_STYLE, free_port=True, broadcast=False, interface="")
-        row = self.context.transmitter.add_flow(FlowSpec(name=name, socket=socket_spec, packet_rate_hz=rate_hz), held=True)
-        self._rows.append(row)
-        self.context.rows[row] = name
-        self.context.introduce_flow(self.context.transmitter.flow_number(row), name, framing)
-        return row
+    def _opened(self, rover: RoverSpec, place: int, label: str) -> PlainFlow:
+        name, key, _ = rover_flow(rover, label)
+        return PlainFlow(self.context, name, key, rover.rate_hz * (chunk_count(self._points[place]) if label == "lidar" else 1))
 
     def warm(self) -> None:
         """Load the kernels of the sending loop."""
@@ -140,8 +134,8 @@ class Rovers(Part):
         """Start sending; the first cycle is due one period after rig time 0."""
         if self._sender is None:
             return
-        for row in self._rows:
-            self.context.transmitter.release_flow(row)
+        for flow in self._flows:
+            flow.release()
         self._sender.start(self.context.clock.epoch_ns)
 
     def change(self, rig: Rig) -> Change:
@@ -167,7 +161,7 @@ class Rovers(Part):
         for port in self._ports.values():
             port.close()
         self._ports = {}
-        self._rows = []
+        self._flows = []
 
     def serve(self) -> AbstractAsyncContextManager[object]:
         """Receive commands at the command ports."""
