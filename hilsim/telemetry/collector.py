@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from hilsim.config.part_tables import found_kinds
-from hilsim.telemetry.metrics import Exported, HistogramReading, Metric, exported_fields
-from hilsim.telemetry.readings import METRICS, MetricsSource, Reading, part_metrics
+from hilsim.telemetry.metrics import Exported, HistogramReading, Metric, declared_metrics, exported_fields
+from hilsim.telemetry.readings import METRICS, MetricsSource, Reading
 
 _exported = cache(exported_fields)
 
@@ -30,7 +30,8 @@ class HilsimCollector(Collector):
 
     def describe(self) -> Iterable[Family]:
         """Families without samples, so that a registry can list their names without a scrape."""
-        return [_family(metric) for metric in (*METRICS, *part_metrics())]
+        kinds = (kind for kind in found_kinds() if kind.reading is not None)
+        return [_family(metric) for metric in (*METRICS, *(metric for kind in kinds for metric in declared_metrics(kind.reading)))]
 
     def collect(self) -> Iterator[Family]:
         """The families of one reading, in the order of their declaration."""

@@ -84,8 +84,9 @@ class Fault:
     since_ns: int | None = None
 
     def __post_init__(self) -> None:
+        known = FAULTS if self.key in FAULTS else all_faults()
         require(
-            (self.key in FAULTS or self.key in all_faults(), f"fault key must be one of {', '.join(all_faults())}, got {self.key}"),
+            (self.key in known, f"fault key must be one of {', '.join(known)}, got {self.key}"),
             (self.level is not Level.HEALTHY, f"a fault must be degraded or unhealthy, got {self.level}"),
         )
 
