@@ -12,6 +12,7 @@ import click
 from hilsim.cli.rigs import RigArgument, changes, changing, loaded
 from hilsim.config.part_tables import part_kind
 from hilsim.config.places import SDF_SUFFIXES
+from hilsim.registry import OWN_PARTS
 
 if TYPE_CHECKING:
     from hilsim.assembly.build import Scenery
@@ -155,8 +156,10 @@ def effective(rig: "Rig") -> dict[str, Any]:
         entry.update(lidar.family.effective_setup())
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
-    for name, entries in table.pop("parts").items():
-        table[name] = entries if part_kind(name).is_list else entries[0]
+    given = table.pop("parts")
+    for name in {**OWN_PARTS, **given}:
+        entries = given.get(name, ())
+        table[name] = entries if part_kind(name).is_list else next(iter(entries), None)
     table["sink"] = [{"kind": sink.kind, "name": sink.name, **dataclasses.asdict(sink.settings)} for sink in rig.sinks]
     return table
 
