@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hilsim.capture.sinks.base import SentBatch, Sink, SinkFlow
     from hilsim.capture.sinks.plugin import SinkContext, SinkPlugin
     from hilsim.compilation.jit import kernel
-    from hilsim.config.part_kind import BoundPort, Losses, PartKind
+    from hilsim.config.part_kind import BoundPort, PartKind
     from hilsim.config.rig import Rig, RigSpec
     from hilsim.daemon.interfaces.part import SensorInterface
     from hilsim.daemon.parts import Needs, Part, RigContext
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hilsim.sensor.head import turning_head
     from hilsim.sensor.specs import LidarSpec
     from hilsim.telemetry.faults import Fault
-    from hilsim.telemetry.metrics import Label, counter, gauge
+    from hilsim.telemetry.metrics import Label, Losses, counter, gauge
     from hilsim.telemetry.readings import Reading
     from hilsim.world.scene.background import AzimuthGrid
 
@@ -122,7 +122,7 @@ _HOMES = {
     "LidarFamily": "hilsim.emulator.families.base",
     "LidarSpec": "hilsim.sensor.specs",
     "LinkStyle": "hilsim.protocols.ethernet",
-    "Losses": "hilsim.config.part_kind",
+    "Losses": "hilsim.telemetry.metrics",
     "Needs": "hilsim.daemon.parts",
     "PacketKind": "hilsim.protocols.recognise",
     "Part": "hilsim.daemon.parts",

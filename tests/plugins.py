@@ -39,7 +39,8 @@ def distribution(directory, name, version="1.0", entry_points=None):
 def _forget():
     for known in (registry.family_names, registry.family_part, registry.family_parts):
         known.cache_clear()
-    part_tables.forget_others()
+    for table in part_tables._found.keys() - registry.OWN_PARTS.keys():
+        del part_tables._found[table]
 
 
 @pytest.fixture

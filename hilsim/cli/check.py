@@ -17,7 +17,6 @@ from hilsim.registry import OWN_PARTS
 if TYPE_CHECKING:
     from hilsim.assembly.build import Scenery
     from hilsim.config.rig import Rig
-    from hilsim.join.gazebo.lidar import GazeboLidar
 
 
 @click.command()
@@ -29,23 +28,21 @@ if TYPE_CHECKING:
 )
 def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost: bool | None) -> None:
     """Validate RIG with everything it names, and print the effective configuration."""
-    from hilsim.assembly.build import build_scenery, triangle_count  # noqa: PLC0415 - compiles kernels
-    from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
+    from hilsim.assembly.build import triangle_count  # noqa: PLC0415 - compiles kernels
     from hilsim.config.part_kind import parts_of, sees_scene  # noqa: PLC0415
     from hilsim.daemon.parts import RigContext  # noqa: PLC0415
     from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
     from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
-    scenery = build_scenery(checked) if checked.spec.sensor or checked.spec.rangefinder or checked.spec.gazebo or sees_scene(checked.spec) else None
+    context = RigContext(rig=checked)
+    scenery = context.scenery(checked) if checked.spec.sensor or checked.spec.rangefinder or sees_scene(checked.spec) else None
     for setting in checked.lidars:
         build_lidar_plan(setting, seed=checked.spec.seed, utc_epoch_ns=0)
-    Replays(RigContext(rig=checked)).prepare()
-    parts = [kind.part(RigContext(rig=checked)) for kind, _ in parts_of(checked.spec)]
-    for part in parts:
-        part.prepare()
     is_scenery = _is_scenery_alone(checked, scenery)
-    lidars = gazebo_lidars(checked, scenery) if scenery is not None and checked.spec.gazebo and not is_scenery else ()
+    parts = [kind.part(context) for kind, _ in parts_of(checked.spec) if not is_scenery]
+    for part in (Replays(context), *parts):
+        part.prepare()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
         return
@@ -55,7 +52,6 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
         *_mesh_notes(checked, scenery),
         *_address_notes(checked),
         *(note for part in parts for note in part.check_notes()),
-        *map(_gazebo_note, lidars),
         *_machine_notes(checked),
     ):
         click.secho(f"note: {note}", fg="yellow", err=True)
@@ -67,7 +63,6 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     others = f", {len(checked.spec.serial_devices)} serial device(s)" if checked.spec.serial_devices else ""
     others += f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
     others += "".join(f", {part.summary}" for part in parts if part.summary)
-    others += f", {len(lidars)} lidar(s) for Gazebo" if lidars else ""
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
 
 
@@ -109,13 +104,6 @@ def _address_notes(rig: "Rig") -> list[str]:
             if len(names) > 1
         ),
     ]
-
-
-def _gazebo_note(lidar: "GazeboLidar") -> str:
-    """Ranges, rate and topic of a lidar."""
-    spec = lidar.spec
-    rays = f"{spec.horizontal.samples} x {spec.vertical.samples} rays, {spec.range_min_m:g} to {spec.range_max_m:g} m"
-    return f"{spec.where}: {spec.name}: {rays}, {1e9 / lidar.period_ns:.4g} Hz at {spec.scoped_topic}"
 
 
 def _machine_notes(rig: "Rig") -> list[str]:

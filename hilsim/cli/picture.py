@@ -12,10 +12,9 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.cli.addresses import Address, HostPort
 from hilsim.cli.outputs import ImageFile, metadata_option
 from hilsim.cli.rigs import loaded
+from hilsim.config.part_kind import parts_of
 from hilsim.config.places import SDF_SUFFIXES, rig_path
-from hilsim.config.rig import Rig
 from hilsim.errors import CaptureError
-from hilsim.read.analysis.picture.fan import FanScan
 from hilsim.read.analysis.picture.gathering import Gathered, no_points, scan_of_lidar
 from hilsim.read.analysis.picture.part import PictureScan
 from hilsim.read.analysis.picture.scales import check_picture_path
@@ -105,27 +104,14 @@ def _from_rig(source: str, sensor: str, at_s: float) -> tuple[PictureScan, str]:
 
     rig = loaded(rig_path(source))
     names: list[Any] = [entry.name for entry in rig.spec.sensor]
-    if not names and rig.spec.gazebo is not None:
-        return _of_gazebo(rig, sensor, at_s)
     if not names:
+        for kind, _ in parts_of(rig.spec):
+            drawn: tuple[PictureScan, str] | None = kind.picture(rig, sensor, at_s)
+            if drawn is not None:
+                return drawn
         raise CaptureError(f"{source}: must have a sensor for a picture, got none (for a replay, draw a picture of its capture)")
     if sensor and sensor not in names:
         raise CaptureError(f'{source}: sensor must be one of {", ".join(names)}, got "{sensor}"')
     sensor = sensor or names[0]
     lidar = build_lidar(rig, names.index(sensor), build_scenery(rig), utc_epoch_ns=0, frames=False)
     return scan_of_lidar(lidar, round(at_s * 1e9)), sensor
-
-
-def _of_gazebo(rig: Rig, sensor: str, at_s: float) -> tuple[FanScan, str]:
-    """Newest measurement at a time of a lidar of a rig's SDF file, and its title."""
-    from hilsim.assembly.build import build_scenery  # noqa: PLC0415 - compiles kernels
-    from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
-
-    lidars = {lidar.spec.name: lidar for lidar in gazebo_lidars(rig, build_scenery(rig))}
-    if sensor and sensor not in lidars:
-        raise CaptureError(f'{rig.path}: sensor must be one of {", ".join(lidars)}, got "{sensor}"')
-    name = sensor or next(iter(lidars))
-    lidar = lidars[name]
-    azimuth_rad, elevation_rad = lidar.angles_rad
-    ranges_m = lidar.ranges_m(round(at_s * 1e9) // lidar.period_ns * lidar.period_ns)
-    return FanScan(range_m=ranges_m.reshape(len(elevation_rad), -1), azimuth_rad=azimuth_rad, elevation_rad=elevation_rad), name

@@ -6,7 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -15,6 +15,7 @@ from hilsim.errors import DeviceError
 from hilsim.offline.epoch import START_UTC, rig_utc_ns
 
 if TYPE_CHECKING:
+    from hilsim.config.part_kind import PartKind
     from hilsim.config.rig import Rig
     from hilsim.config.script import Script
     from hilsim.world.render.renderer import Renderer
@@ -144,22 +145,23 @@ def _check_truth(truth: Path | None, output: Path, backend: Literal["cpu", "cuda
 
 
 def _records_packets(rig: "Rig", output: Path, duration_ns: int, script: "Script | None", *, as_json: bool) -> bool:
-    """Whether the rig has packets to record; messages of Gazebo lidars are recorded to a folder here."""
-    sends = bool(rig.spec.sensor or rig.spec.replay or rig.spec.parts or rig.spec.gazebo is None)
+    """Whether the rig has packets to record; messages of its parts are recorded to a folder here."""
+    from hilsim.config.part_kind import parts_of  # noqa: PLC0415 - slow, and not needed for completion
+
+    kinds = [kind for kind, _ in parts_of(rig.spec)]
+    sends = bool(rig.spec.sensor or rig.spec.replay or not kinds) or not all(kind.writes_messages for kind in kinds)
     if sends and output.is_dir():
         raise click.BadParameter(f"must be a file, got the folder {output}", param_hint="--output")
-    if rig.spec.gazebo is not None:
-        _record_messages(rig, output.with_suffix(".messages") if sends else output, duration_ns, script, as_json=as_json and not sends)
+    for kind in (kind for kind in kinds if kind.writes_messages):
+        _record_messages(kind, rig, output.with_suffix(".messages") if sends else output, duration_ns, script, as_json=as_json and not sends)
     return sends
 
 
-def _record_messages(rig: "Rig", folder: Path, duration_ns: int, script: "Script | None", *, as_json: bool) -> None:
-    """Record messages of Gazebo lidars, one file for each topic."""
-    from hilsim.offline.gazebo_messages import record_messages  # noqa: PLC0415 - compiles kernels
-
+def _record_messages(kind: "PartKind[Any]", rig: "Rig", folder: Path, duration_ns: int, script: "Script | None", *, as_json: bool) -> None:
+    """Record messages of a part, one file for each topic."""
     started_s = time.monotonic()
     with click.progressbar(length=duration_ns // 1_000_000, label="recording messages", file=sys.stderr) as bar:
-        topics = record_messages(
+        topics = kind.write_messages(
             rig, folder, duration_ns=duration_ns, progress=lambda done_ns: bar.update(done_ns // 1_000_000 - bar.pos), script=script
         )
         bar.update(duration_ns // 1_000_000 - bar.pos)

@@ -31,20 +31,6 @@ class BoundPort(NamedTuple):
     key: str
 
 
-class Losses(NamedTuple):
-    """What is lost of what a part plans, as counters of its reading.
-
-    Attributes:
-        fault: Key of the fault that is reported, one of the kind's ``faults``.
-        made: Field that counts what was made.
-        lost: Fields that count what was lost, and why.
-    """
-
-    fault: str
-    made: str
-    lost: Mapping[str, str]
-
-
 class PartKind(Generic[S]):
     """A kind of part. A kind defines what it needs: the defaults request nothing.
 
@@ -58,9 +44,10 @@ class PartKind(Generic[S]):
         destination_port: Keys that lead to its destination port, for ``--to``.
         can_join: Whether it can begin in the middle of a world that other daemons have begun.
         viewer: Tables of it that see the scene, for messages; empty for none.
+        writes_messages: Whether it records messages that are no packets (``write_messages``).
         faults: Keys of its faults, and their meanings.
         reading: Frozen dataclass of its metrics, with a ``name`` that is their label; None without metrics.
-        losses: What is lost of what it plans; None for nothing.
+        losses: What is lost of what it plans, a ``telemetry.metrics.Losses``; None for nothing.
     """
 
     table: ClassVar[str]
@@ -70,9 +57,10 @@ class PartKind(Generic[S]):
     destination_port: ClassVar[tuple[str, ...]] = ()
     can_join: ClassVar[bool] = False
     viewer: ClassVar[str] = ""
+    writes_messages: ClassVar[bool] = False
     faults: ClassVar[Mapping[str, str]] = {}
     reading: ClassVar[type[Any] | None] = None
-    losses: ClassVar[Losses | None] = None
+    losses: ClassVar[Any] = None
 
     def part(self, context: Any) -> Any:
         """Make the ``daemon.parts.Part`` that runs for all tables of a rig; ``context`` is its ``RigContext``."""
@@ -132,6 +120,28 @@ class PartKind(Generic[S]):
             later: Worlds that a thing of a name sees afterwards.
         """
         del rig, world, later
+        return None
+
+    def state(self, readings: Sequence[Any]) -> str:
+        """What the live line shows of its readings; empty for nothing."""
+        del readings
+        return ""
+
+    def write_messages(self, rig: Rig, folder: Path, *, duration_ns: int, progress: Callable[[int], None], script: Any) -> Sequence[Any]:
+        """Write messages that are no packets to a folder, up to a rig time; returns the path, topic and number of messages of each file.
+
+        Args:
+            rig: The rig.
+            folder: Folder of the files, created if it does not exist.
+            duration_ns: End of the recording in rig time.
+            progress: Callback for the rig time (ns) written so far.
+            script: Timed changes (``config.script.Script``), or None.
+        """
+        raise NotImplementedError
+
+    def picture(self, rig: Rig, sensor: str, at_s: float) -> tuple[Any, str] | None:
+        """Scan of one of its sensors at a time (a ``PictureScan``), and the sensor's name, the first one for an empty one; None: it has none."""
+        del rig, sensor, at_s
         return None
 
 

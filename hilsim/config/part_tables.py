@@ -44,12 +44,6 @@ def known_kinds() -> tuple[Any, ...]:
     return tuple(_found.values())
 
 
-def forget_others() -> None:
-    """Look kinds of plug-ins up again when they are next asked for."""
-    for table in _found.keys() - OWN_PARTS.keys():
-        del _found[table]
-
-
 def found_kinds() -> tuple[Any, ...]:
     """Kinds that have been found for a rig of this process."""
     return tuple(_found.values())

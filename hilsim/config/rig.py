@@ -28,7 +28,6 @@ from hilsim.errors import ConfigError, require
 from hilsim.fly.autopilot.specs import VehicleRigSpec
 from hilsim.fly.rangefinders.registry import AnyRangefinderSpec
 from hilsim.join.external.specs import ExternalSpec
-from hilsim.join.gazebo.specs import GazeboSpec
 from hilsim.limits import SENSORS
 from hilsim.registry import OWN_PARTS
 from hilsim.replay.specs import ReplaySpec
@@ -126,7 +125,6 @@ class RigSpec:
         rangefinder: Range sensors on serial ports of their own.
         gps_receiver: GPS receivers on serial ports of their own.
         replay: Captures that are replayed.
-        gazebo: Publication of the lidars of the scene's SDF file to Gazebo's subscribers.
         render: Settings of rendering.
         transmit: Settings of sending.
         metrics: Settings of the metrics server.
@@ -149,7 +147,6 @@ class RigSpec:
     rangefinder: tuple[AnyRangefinderSpec, ...] = ()
     gps_receiver: tuple[GpsReceiverSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
-    gazebo: GazeboSpec | None = None
     render: RenderSpec = field(default_factory=RenderSpec)
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
@@ -166,10 +163,9 @@ class RigSpec:
         require(
             SENSORS.rule(len(names)),
             (
-                bool(names or self.serial_devices or self.parts) or self.vehicle is not None or self.gazebo is not None,
-                f"sensor, rangefinder, gps_receiver, {', '.join({**OWN_PARTS, **self.parts})} or replay must have at least one entry, or vehicle or gazebo be given",
+                bool(names or self.serial_devices or self.parts) or self.vehicle is not None,
+                f"sensor, rangefinder, gps_receiver, {', '.join({**OWN_PARTS, **self.parts})} or replay must have at least one entry, or vehicle be given",
             ),
-            (self.gazebo is None or bool(self.scene.sdf), "gazebo must come with scene.sdf, whose lidars it publishes"),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
             (
                 self.vehicle is None or self.platform.kind == "vehicle" or not (self.sensor or self.rangefinder),

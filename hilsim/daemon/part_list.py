@@ -5,7 +5,6 @@ from collections.abc import Callable
 from hilsim.config.part_kind import parts_of
 from hilsim.daemon.external.part import ExternalPoses
 from hilsim.daemon.flight.part import VehiclePart
-from hilsim.daemon.gazebo.part import Gazebo
 from hilsim.daemon.interfaces.part import SensorInterfaces
 from hilsim.daemon.parts import Part, RigContext
 from hilsim.daemon.serial_devices.part import SerialDevices
@@ -15,7 +14,7 @@ from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.time_inputs.part import TimeInputs
 
 _BEFORE: tuple[Callable[[RigContext], Part], ...] = (Sinks, VehiclePart, ExternalPoses, Sensors, SerialDevices)
-_AFTER: tuple[Callable[[RigContext], Part], ...] = (Gazebo, Replays, TimeInputs, SensorInterfaces)
+_AFTER: tuple[Callable[[RigContext], Part], ...] = (Replays, TimeInputs, SensorInterfaces)
 
 
 def make_parts(context: RigContext) -> tuple[Part, ...]:

@@ -46,7 +46,7 @@ _TOLD = b"."
 _MARKED, _MARK = "hilsim.daemon.running_rig", "features-"
 _NOT_WITHOUT = frozenset({"background", "external", "obstacles"})
 """Features that change the kernels of other features: a rig without one of them needs some that a rig with it does not."""
-LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS, _GAZEBO_KERNELS = 340, 120, 14, 30
+LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 340, 120, 14
 """Approximate numbers of kernels, only for the progress display."""
 
 
@@ -64,7 +64,6 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"receivers"} if spec.gps_receiver else set()
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
-    needs |= {"gazebo"} if spec.gazebo else set()
     needs |= {"changes"} if rig.lidars and takes_timed_changes(rig) else set()
     needs |= {name for kind, _ in parts_of(spec) for name, _ in kind.kernels(rig)}
     needs |= {"record"} if spec.record.file or spec.sink else set()
@@ -90,7 +89,6 @@ def about(rig: Rig) -> int:
         (rig.lidars, LIDAR_KERNELS),
         (spec.vehicle, _VEHICLE_KERNELS),
         (spec.replay, _REPLAY_KERNELS),
-        (spec.gazebo, _GAZEBO_KERNELS),
     ]
     of_parts = {name: count for kind, _ in parts_of(spec) for name, count in kind.kernels(rig)}
     return sum(count for is_needed, count in counts if is_needed) + sum(of_parts.values())

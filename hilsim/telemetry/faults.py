@@ -35,8 +35,6 @@ FAULTS = {
     "udp_dropped": "The kernel dropped accepted datagrams before any interface",
     "queue_dropped": "The queue or the driver of an interface dropped packets",
     "replay_failed": "The replay of a capture has failed",
-    "scans_missed": "Scans of a lidar for Gazebo's subscribers were skipped, because earlier ones took too long",
-    "gazebo_ended": "Publishing a lidar to Gazebo's subscribers has failed",
     "recording_ended": "The recording has ended early",
     "recording_incomplete": "Sent packets are missing from the recording",
     "follower_slow": "A program that follows the sent packets, such as a view, reads too slowly; the packets themselves left",

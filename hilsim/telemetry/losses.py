@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hilsim.config.part_kind import Losses
 from hilsim.config.part_tables import found_kinds, part_kind
 from hilsim.telemetry.faults import DAEMON, Fault, Level
 from hilsim.telemetry.history import Count
+from hilsim.telemetry.metrics import Losses
 from hilsim.telemetry.readings import Reading
 
 WINDOW_S = 10
@@ -41,7 +41,6 @@ JUDGED = frozenset(
         "recording_incomplete",
         "follower_slow",
         "clock_stepped",
-        "scans_missed",
         "sensor_frames_skipped",
         "frames_unforwarded",
         "controller_silent",
@@ -83,9 +82,6 @@ def own_counters(reading: Reading) -> dict[Count, int]:
         counted[Count(replay.replay, "read late")] = replay.late_packets
     for losses, each in _losing_parts(reading):
         counted |= {_count(each.name, field): getattr(each, field) for field in (losses.made, *losses.lost)}
-    for lidar in reading.gazebo:
-        counted[Count(lidar.lidar, "scans")] = lidar.scans
-        counted[Count(lidar.lidar, "skipped scans")] = lidar.skipped_scans
     if reading.vehicle is not None and reading.vehicle.state:
         counted[Count(VEHICLE, "sensor frames")] = reading.vehicle.sensor_frames
         counted[Count(VEHICLE, "skipped frames")] = reading.vehicle.skipped_frames
@@ -125,7 +121,6 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
     found: list[Fault] = []
     for subject, growth in by_subject.items():
         found.extend(_of_stream(subject, growth))
-        found.extend(_of_gazebo_lidar(subject, growth))
         found.extend(_of_interface(subject, growth))
         found.extend(_of_flight_link(subject, growth))
     for losses, each in _losing_parts(reading):
@@ -186,18 +181,11 @@ def _of_part(losses: Losses, subject: str, grown: Mapping[Count, int]) -> Iterat
     """Faults of a part that plans what it makes."""
     lost = {why: grown.get(_count(subject, field), 0) for field, why in losses.lost.items()}
     total = sum(lost.values())
-    due = grown.get(_count(subject, losses.made), 0) + total
-    if total:
+    made = grown.get(_count(subject, losses.made), 0)
+    due = made + total
+    if total and (made or not losses.while_made):
         text = f"{total} of {due} {losses.made.replace('_', ' ')} missing: {', '.join(f'{count} {why}' for why, count in lost.items())}"
         yield _fault(losses.fault, subject, text, _level(total, due))
-
-
-def _of_gazebo_lidar(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
-    """Faults of a lidar published to Gazebo's subscribers."""
-    skipped = growth["skipped scans"]
-    due = growth["scans"] + skipped
-    if skipped and growth["scans"]:
-        yield _fault("scans_missed", subject, f"{skipped} of {due} scans skipped: earlier ones took too long", _level(skipped, due))
 
 
 def _of_flight_link(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ Names are ``hilsim_<thing>_<unit>[_total]`` in base units; label values are name
 ``docs/reference/metrics.md`` is generated from them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
@@ -123,6 +123,22 @@ class Label(NamedTuple):
     """A field of a reading whose value is a label of all the reading's metrics."""
 
     name: str
+
+
+class Losses(NamedTuple):
+    """What is lost of what a part plans, as counters of its reading.
+
+    Attributes:
+        fault: Key of the fault that is reported, one of the kind's ``faults``.
+        made: Field that counts what was made.
+        lost: Fields that count what was lost, and why.
+        while_made: Whether losses count only where something was made.
+    """
+
+    fault: str
+    made: str
+    lost: Mapping[str, str]
+    while_made: bool = False
 
 
 def counter(name: str, text: str, *, labels: LabelValues = (), samples: Samples = plain) -> Metric:

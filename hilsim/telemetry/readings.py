@@ -341,20 +341,6 @@ class ExternalReading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GazeboReading:
-    """One lidar published to Gazebo's subscribers.
-
-    Attributes:
-        lidar: Name in the SDF file, ``model::link::sensor``.
-    """
-
-    lidar: Annotated[str, Label("lidar")]
-    scans: Annotated[int, counter("hilsim_gazebo_scans_total", "Measurements of a lidar with a subscriber")]
-    messages: Annotated[int, counter("hilsim_gazebo_messages_total", "Messages of a lidar handed to Gazebo's transport")]
-    skipped_scans: Annotated[int, counter("hilsim_gazebo_skipped_scans_total", "Measurements skipped because earlier ones took too long")]
-
-
-@dataclass(frozen=True, kw_only=True)
 class BuildReading:
     """Versions of hilsim and its runtime."""
 
@@ -378,7 +364,6 @@ class Reading:
         serial_devices: Devices on serial ports.
         parts: Readings of parts by the names of their tables, each of its kind's class.
         external: Poses from another simulator; None without.
-        gazebo: All lidars published to Gazebo's subscribers.
         scheduling: Mode obtained, by thread: ``{"transmit": "fifo"}``.
         loop_turn_age_s: Age of the sending loop's last turn; None before its first.
         recording: Reading of the recording; None without one.
@@ -397,7 +382,6 @@ class Reading:
     serial_devices: tuple[SerialDeviceReading, ...] = ()
     parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     external: ExternalReading | None = None
-    gazebo: tuple[GazeboReading, ...] = ()
     scheduling: Annotated[
         Mapping[str, str],
         state(

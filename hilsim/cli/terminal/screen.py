@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hilsim.cli.terminal.live_line import LiveLine
+from hilsim.config.part_tables import part_kind
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
-from hilsim.telemetry.readings import FlowReading, GazeboReading, Reading, ReplayReading
+from hilsim.telemetry.readings import FlowReading, Reading, ReplayReading
 from hilsim.telemetry.vehicle_readings import VehicleReading
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
@@ -74,13 +75,14 @@ class Screen:
         sent = sum(flow.sent_packets for flow in reading.flows)
         dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.render_skipped_packets for sensor in reading.sensors)
         errors = sum(sum(flow.send_errors.values()) for flow in reading.flows)
+        states = [part_kind(table).state(readings) for table, readings in reading.parts.items()]
         parts = [
             _health(reading),
             *(_progress(replay) for replay in reading.replays[:_MOST_BARS]),
             _vehicle_state(reading.vehicle) if reading.vehicle else "",
-            _gazebo_state(reading.gazebo) if reading.gazebo else "",
+            *states,
         ]
-        if points or not reading.gazebo:
+        if points or not any(states):
             parts += [
                 self._rate(sent),
                 f"late {_quantiles(points)}",
@@ -133,12 +135,6 @@ def _progress(replay: ReplayReading) -> str:
     loop = f" pass {replay.passes + 1}" if replay.passes else ""
     name = replay.replay if len(replay.replay) <= _NAME_WIDTH else f"{replay.replay[: _NAME_WIDTH - 1]}~"
     return f"{name} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
-
-
-def _gazebo_state(lidars: tuple[GazeboReading, ...]) -> str:
-    """Numbers of scans published to subscribers."""
-    scans, skipped = (sum(counts) for counts in zip(*((lidar.scans, lidar.skipped_scans) for lidar in lidars), strict=True))
-    return f"{scans:,} scans to subscribers{f', {skipped:,} left out' if skipped else ''}" if scans else "no subscriber yet"
 
 
 def _vehicle_summary(spec: "VehicleRigSpec") -> str:

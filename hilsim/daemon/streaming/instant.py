@@ -48,7 +48,6 @@ def _parts_from_the_start(rig: Rig) -> list[str]:
         "[[rangefinder]]": spec.rangefinder,
         "[[replay]]": spec.replay,
         **{f"[[{kind.table}]]" if kind.is_list else f"[{kind.table}]": not kind.can_join for kind, _ in parts_of(spec)},
-        "[gazebo]": spec.gazebo,
         "a script": rig.script,
     }
     return [name for name, value in given.items() if value]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hilsim.config.lidar_settings import sensor_lidar
-from hilsim.config.part_kind import BoundPort, Losses, PartKind, SeenWorlds
+from hilsim.config.part_kind import BoundPort, PartKind, SeenWorlds
 from hilsim.config.rig import Rig, RigSpec, takes_timed_changes
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.setting import LidarSetting
@@ -17,6 +17,7 @@ from hilsim.parts.rovers.limits import ROVER_SCAN_POINTS
 from hilsim.parts.rovers.protocol import COMMAND_PORT
 from hilsim.parts.rovers.reading import RoverReading
 from hilsim.parts.rovers.specs import MOST_ROVERS, RoverSpec
+from hilsim.telemetry.metrics import Losses
 
 if TYPE_CHECKING:
     from hilsim.daemon.parts import RigContext

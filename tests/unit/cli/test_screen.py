@@ -7,7 +7,8 @@ import pytest
 
 from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.cli.terminal.screen import Screen
-from hilsim.telemetry.readings import GazeboReading, Reading
+from hilsim.parts.gazebo.reading import GazeboReading
+from hilsim.telemetry.readings import Reading
 from tests.unit.telemetry.conftest import make_flow, make_reading
 
 LIMIT_S = 30.0
@@ -57,8 +58,8 @@ def test_eighty_columns_show_all_of_a_healthy_sensor_but_for_the_end_of_the_coun
     [(0, 0, "no subscriber yet"), (1200, 0, "2,400 scans to subscribers"), (5, 1, "10 scans to subscribers, 2 left out")],
 )
 def test_a_world_without_packets_shows_what_subscribers_had(capsys, scans, skipped, shown):
-    lidars = tuple(GazeboReading(lidar=name, scans=scans, messages=scans, skipped_scans=skipped) for name in ("a::b::top", "a::b::low"))
-    Screen("yard", LiveLine(is_watched=True)).status(Reading(gazebo=lidars))
+    lidars = tuple(GazeboReading(name=name, scans=scans, messages=scans, skipped_scans=skipped) for name in ("a::b::top", "a::b::low"))
+    Screen("yard", LiveLine(is_watched=True)).status(Reading(parts={"gazebo": lidars}))
     assert click.unstyle(capsys.readouterr().err).rpartition("\x1b[K")[2].strip() == shown
 
 

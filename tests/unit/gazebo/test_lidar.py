@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.editing import EditableWorld
-from hilsim.join.gazebo.lidar import Noise
+from hilsim.parts.gazebo.lidar import Noise
 from hilsim.world.assets.sdf_objects import sdf_objects
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.scene.object_specs import MotionSpec, SdfMotionSpec, WaypointSpec

@@ -13,9 +13,9 @@ import pytest
 import zmq
 
 from hilsim.errors import TransmitError
-from hilsim.join.gazebo.publishing import LidarPublisher, topics_of
 from hilsim.join.gazebo.specs import GazeboSpec
 from hilsim.join.gazebo.transport import Transport, default_partition, discovery_beacon
+from hilsim.parts.gazebo.publishing import LidarPublisher, topics_of
 from hilsim.protocols.gazebo_discovery import GROUP, MESSAGE_PORT, DiscoveryType, decode_discovery
 from hilsim.protocols.protobuf import fields, message, string, varint
 from tests.unit.gazebo.worlds import box, lidars_of, scanner, thing

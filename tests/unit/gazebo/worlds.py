@@ -1,6 +1,6 @@
 """Worlds as text, and their lidars."""
 
-from hilsim.join.gazebo.lidar import GazeboLidar
+from hilsim.parts.gazebo.lidar import GazeboLidar
 from hilsim.world.assets.sdf_carriages import sdf_carriages
 from hilsim.world.assets.sdf_objects import sdf_objects
 from hilsim.world.scene.specs import BUILT_IN_MATERIALS, SceneSpec

@@ -2,11 +2,12 @@
 
 import pytest
 
+from hilsim.parts.gazebo.reading import GazeboReading
 from hilsim.parts.rovers.reading import RoverReading
 from hilsim.telemetry.faults import FAULTS, Fault, Level, worst_level
 from hilsim.telemetry.history import Count
 from hilsim.telemetry.losses import JUDGED, judge, kernel_counters, own_counters
-from hilsim.telemetry.readings import GazeboReading, PacketStreamReading, Reading, RecordingReading, StreamLoss
+from hilsim.telemetry.readings import PacketStreamReading, Reading, RecordingReading, StreamLoss
 from tests.unit.telemetry.conftest import LATE, SILENT, make_reading, make_vehicle
 
 QUIET = Reading()
@@ -178,7 +179,7 @@ def test_cycles_that_a_rover_left_out_are_counted_against_all_that_were_due():
     ("scans", "skipped", "told"), [(200, 0, []), (199, 1, [("scans_missed", "degraded")]), (150, 50, [("scans_missed", "unhealthy")]), (0, 9, [])]
 )
 def test_scans_that_gazebos_subscribers_did_not_get_are_reported_while_there_are_any(scans, skipped, told):
-    reading = Reading(gazebo=(GazeboReading(lidar="cart::base::top", scans=scans, messages=2 * scans, skipped_scans=skipped),))
+    reading = Reading(parts={"gazebo": (GazeboReading(name="cart::base::top", scans=scans, messages=2 * scans, skipped_scans=skipped),)})
     assert [(fault.key, fault.level) for fault in judge(own_counters(reading), reading)] == told
 
 

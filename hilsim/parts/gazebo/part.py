@@ -1,7 +1,4 @@
-"""The lidars of a rig's SDF file as a part: each measures in its own thread and publishes the subscribed topics.
-
-The modules that measure and publish are imported only for a rig with such a file; most rigs have none, and start faster so.
-"""
+"""The lidars of a rig's SDF file as a part: each measures in its own thread and publishes the subscribed topics."""
 
 import time
 from collections.abc import Iterator
@@ -11,14 +8,16 @@ from typing import TYPE_CHECKING
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.errors import ConfigError
+from hilsim.join.gazebo.transport import Transport
+from hilsim.parts.gazebo.lidars import gazebo_lidars
+from hilsim.parts.gazebo.publishing import LidarPublisher, topics_of
+from hilsim.parts.gazebo.reading import GazeboReading
 from hilsim.telemetry.faults import Fault
-from hilsim.telemetry.readings import GazeboReading, Reading
+from hilsim.telemetry.readings import Reading
+from hilsim.world.scene.world import World
 
 if TYPE_CHECKING:
-    from hilsim.join.gazebo.lidar import GazeboLidar
-    from hilsim.join.gazebo.publishing import LidarPublisher
-    from hilsim.join.gazebo.transport import Transport
-    from hilsim.world.scene.world import World
+    from hilsim.parts.gazebo.lidar import GazeboLidar
 
 
 class Gazebo(Part):
@@ -42,14 +41,10 @@ class Gazebo(Part):
             ConfigError: the file has no lidar, or two lidars with one topic.
         """
         rig = self.context.rig
-        if rig.spec.gazebo is None:
-            return
-        from hilsim.assembly.gazebo_lidars import gazebo_lidars  # noqa: PLC0415
-
         self.lidars = gazebo_lidars(rig, self.context.scenery(rig))
         self.context.viewers["Gazebo's lidars"] = self._see_later
 
-    def _see_later(self, from_ns: int, world: "World") -> None:
+    def _see_later(self, from_ns: int, world: World) -> None:
         for lidar in self.lidars:
             lidar.see_later(from_ns, world)
 
@@ -59,12 +54,7 @@ class Gazebo(Part):
         Raises:
             TransmitError: the address does not belong to this host.
         """
-        spec = self.context.rig.spec.gazebo
-        if spec is None:
-            return
-        from hilsim.join.gazebo.publishing import LidarPublisher, topics_of  # noqa: PLC0415
-        from hilsim.join.gazebo.transport import Transport  # noqa: PLC0415
-
+        [spec] = self.context.rig.spec.part("gazebo")
         self._transport = Transport(spec, [topic for lidar in self.lidars for topic in topics_of(lidar.spec)])
         self._transport.open()
         self._publishers = tuple(LidarPublisher(lidar, self._transport) for lidar in self.lidars)
@@ -89,10 +79,9 @@ class Gazebo(Part):
         Raises:
             ConfigError: the file or the table changes.
         """
-        now = self.context.rig
-        if rig.spec.gazebo != now.spec.gazebo or (now.spec.gazebo is not None and not self.context.shows(rig)):
+        if rig.spec.part("gazebo") != self.context.rig.spec.part("gazebo") or not self.context.shows(rig):
             raise ConfigError(f"{rig.path}: [gazebo] and its [scene] cannot change while lidars are published; restart the service for that")
-        return GazeboChange(gazebo=self) if self.lidars else Change()
+        return GazeboChange(gazebo=self)
 
     def return_to_file(self) -> None:
         """Let the lidars see the scene of the rig's file again, after a reload."""
@@ -110,8 +99,8 @@ class Gazebo(Part):
 
     @property
     def summary(self) -> str:
-        """Text with the number of lidars, empty for none."""
-        return f"{len(self.lidars)} lidar(s) for Gazebo" if self.lidars else ""
+        """Text with the number of lidars."""
+        return f"{len(self.lidars)} lidar(s) for Gazebo"
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Rays, rate and topic of each lidar."""
@@ -119,16 +108,21 @@ class Gazebo(Part):
             rays = lidar.spec.horizontal.samples, lidar.spec.vertical.samples
             yield lidar.spec.name, f"{rays[0]} x {rays[1]} rays, {1e9 / lidar.period_ns:.4g} Hz, at topic {lidar.spec.scoped_topic}"
 
+    def check_notes(self) -> Iterator[str]:
+        """Ranges, rate and topic of each lidar."""
+        for lidar in self.lidars:
+            spec = lidar.spec
+            rays = f"{spec.horizontal.samples} x {spec.vertical.samples} rays, {spec.range_min_m:g} to {spec.range_max_m:g} m"
+            yield f"{spec.where}: {spec.name}: {rays}, {1e9 / lidar.period_ns:.4g} Hz at {spec.scoped_topic}"
+
     def add_reading(self, reading: Reading, now_ns: int) -> Reading:
         """Add the values of every lidar."""
         del now_ns
-        return replace(
-            reading,
-            gazebo=tuple(
-                GazeboReading(lidar=each.lidar.spec.name, scans=each.scans, messages=each.messages, skipped_scans=each.skipped)
-                for each in self._publishers
-            ),
+        found = tuple(
+            GazeboReading(name=each.lidar.spec.name, scans=each.scans, messages=each.messages, skipped_scans=each.skipped)
+            for each in self._publishers
         )
+        return replace(reading, parts={**reading.parts, "gazebo": found})
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Faults of threads that have ended."""

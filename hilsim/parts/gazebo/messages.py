@@ -8,13 +8,13 @@ from typing import IO, NamedTuple
 
 from hilsim.assembly.build import build_scenery
 from hilsim.assembly.changed import seen_worlds
-from hilsim.assembly.gazebo_lidars import gazebo_lidars
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.errors import CaptureError
-from hilsim.join.gazebo.lidar import GazeboLidar
-from hilsim.join.gazebo.publishing import topics_of
 from hilsim.offline.part_file import written_whole
+from hilsim.parts.gazebo.lidar import GazeboLidar
+from hilsim.parts.gazebo.lidars import gazebo_lidars
+from hilsim.parts.gazebo.publishing import topics_of
 from hilsim.protocols.protobuf import base128
 
 

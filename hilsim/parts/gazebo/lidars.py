@@ -3,7 +3,7 @@
 from hilsim.assembly.build import Scenery
 from hilsim.config.rig import Rig
 from hilsim.errors import ConfigError
-from hilsim.join.gazebo.lidar import GazeboLidar
+from hilsim.parts.gazebo.lidar import GazeboLidar
 from hilsim.world.assets.sdf_carriages import sdf_carriages
 from hilsim.world.geometry.poses import Pose
 
