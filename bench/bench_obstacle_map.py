@@ -14,7 +14,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.fly.autopilot.obstacle_map import ObstacleMap, build_obstacle_map, note_packet
-from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.platform import live_platform
 

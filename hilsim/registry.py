@@ -16,7 +16,7 @@ OWN = ("velodyne", "cepton", "ouster")
 ELSEWHERE = "hilsim.families"
 """Entry point group of lidar families: classes by the ``family`` of a sensor profile."""
 
-OWN_PARTS = {"gazebo": "gazebo", "rover": "rovers"}
+OWN_PARTS = {"rangefinder": "rangefinders", "gps_receiver": "gps_receivers", "gazebo": "gazebo", "rover": "rovers"}
 """Tables of hilsim's own kinds of parts, and their folders below ``hilsim.parts``; the module ``kind`` of each has its ``KIND`` (``config.part_tables``)."""
 
 

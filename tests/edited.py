@@ -18,7 +18,6 @@ class Edits:
         spec: Class of the new table, with its module.
         field: Block of the field of ``RigSpec``.
         line: Block of text with the field's line in the docstring.
-        property: Block of a property of ``RigSpec`` that replaces the one of its name; negative: none.
         part: File with the table ``KINDS``.
         kinds: Block that replaces it.
         imports: What that file then imports.
@@ -28,23 +27,12 @@ class Edits:
     spec: tuple[str, str]
     field: int
     line: int
-    property: int = -1
     part: str
     kinds: int
     imports: str
 
 
 EDITS = {
-    "add-a-serial-device.md": Edits(
-        files={0: "hilsim/config/heartbeat_table.py", 1: "hilsim/daemon/serial_devices/heartbeat.py"},
-        spec=("hilsim.config.heartbeat_table", "HeartbeatSpec"),
-        field=2,
-        line=0,
-        property=3,
-        part="hilsim/daemon/serial_devices/part.py",
-        kinds=4,
-        imports="from hilsim.daemon.serial_devices.heartbeat import configured_heartbeats",
-    ),
     "add-an-output.md": Edits(
         files={0: "hilsim/capture/sinks/bytes_log.py"},
         spec=("hilsim.capture.sinks.bytes_log", "BytesLogSpec"),
@@ -55,31 +43,36 @@ EDITS = {
         imports="from hilsim.capture.sinks.bytes_log import BytesLogSink",
     ),
 }
+PART = {0: "hilsim/parts/heartbeats/kind.py"}
+"""New file of the page ``add-a-serial-device.md``, by its block; the next block is a line of the list of parts."""
 
 
 def edited_copy(page: str, directory: Path) -> dict[str, str]:
     """Make the copy in ``directory``, and return what the environment of a process must have in addition to import it."""
     path = ROOT / "docs" / "how-to" / page
     python, text = ([block.text for block in blocks_of(path, language)] for language in ("python", "text"))
-    edits = EDITS[page]
+    edits = EDITS.get(page)
+    files = edits.files if edits else PART
     shutil.copytree(ROOT / "hilsim", directory / "hilsim", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tools", directory / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "reference", directory / "docs" / "reference")
     (directory / "profiles").symlink_to(ROOT / "profiles")
-    for number, name in edits.files.items():
+    for number, name in files.items():
         assert f"`{name}`" in path.read_text(encoding="utf-8"), f"{page} names no {name}"
         assert not (directory / name).exists(), f"{name} is there already"
+        (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_text(python[number])
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, (str(directory), os.environ.get("PYTHONPATH"))))}
+    if edits is None:
+        _edit(directory / "hilsim" / "registry.py", r"^OWN_PARTS = .*\n", lambda _: python[1])
+        return environment
     module, name = edits.spec
     _edit(directory / "hilsim" / "config" / "rig.py", r"^from hilsim", f"from {module} import {name}\nfrom hilsim")
     _edit(directory / "hilsim" / "config" / "rig.py", r'^    """\n\n    name: str$', text[edits.line] + '    """\n\n    name: str')
     _edit(directory / "hilsim" / "config" / "rig.py", r"^    control: .*\n", lambda found: found[0] + python[edits.field])
-    if edits.property >= 0:
-        name = re.search(r"def (\w+)", python[edits.property])[1]
-        _edit(directory / "hilsim" / "config" / "rig.py", rf"^    @property\n    def {name}\(.*\n(?:        .*\n)*", lambda _: python[edits.property])
     _edit(directory / edits.part, r"^from hilsim", f"{edits.imports}\nfrom hilsim")
     _edit(directory / edits.part, r"^KINDS: .*\n", lambda _: python[edits.kinds])
-    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(directory), os.environ.get("PYTHONPATH"))))}
+    return environment
 
 
 def _edit(path, pattern, replacement):

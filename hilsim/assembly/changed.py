@@ -373,9 +373,7 @@ def check_unseen(rig: Rig, change: ChangeSpec) -> None:
 def unseen() -> str:
     """Message for a rig without anything that sees its scene."""
     viewers = ", ".join(kind.viewer for kind in known_kinds() if kind.viewer)
-    return (
-        f"a rig must have a [[sensor]], [[rangefinder]], [vehicle], {viewers} or [[replay]] with overlay = true for its scene to be changed, got none"
-    )
+    return f"a rig must have a [[sensor]], [vehicle], {viewers} or [[replay]] with overlay = true for its scene to be changed, got none"
 
 
 def check_script(rig: Rig, scenery: Scenery | None, script: Script | None = None) -> None:

@@ -36,11 +36,11 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
 
     checked = loaded(rig, changes(settings, to))
     context = RigContext(rig=checked)
-    scenery = context.scenery(checked) if checked.spec.sensor or checked.spec.rangefinder or sees_scene(checked.spec) else None
+    scenery = context.scenery(checked) if checked.spec.sensor or sees_scene(checked.spec) else None
     for setting in checked.lidars:
         build_lidar_plan(setting, seed=checked.spec.seed, utc_epoch_ns=0)
     is_scenery = _is_scenery_alone(checked, scenery)
-    parts = [kind.part(context) for kind, _ in parts_of(checked.spec) if not is_scenery]
+    parts = [part for kind, _ in parts_of(checked.spec) if not is_scenery and (part := kind.part(context)) is not None]
     for part in (Replays(context), *parts):
         part.prepare()
     if as_json:

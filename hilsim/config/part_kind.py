@@ -43,6 +43,7 @@ class PartKind(Generic[S]):
         destination: Keys that lead to a table's destination address, for ``--to`` and the names of hosts.
         destination_port: Keys that lead to its destination port, for ``--to``.
         can_join: Whether it can begin in the middle of a world that other daemons have begun.
+        can_reload: Whether a reload may change its tables while packets flow.
         viewer: Tables of it that see the scene, for messages; empty for none.
         writes_messages: Whether it records messages that are no packets (``write_messages``).
         faults: Keys of its faults, and their meanings.
@@ -56,6 +57,7 @@ class PartKind(Generic[S]):
     destination: ClassVar[tuple[str, ...]] = ()
     destination_port: ClassVar[tuple[str, ...]] = ()
     can_join: ClassVar[bool] = False
+    can_reload: ClassVar[bool] = False
     viewer: ClassVar[str] = ""
     writes_messages: ClassVar[bool] = False
     faults: ClassVar[Mapping[str, str]] = {}
@@ -63,8 +65,14 @@ class PartKind(Generic[S]):
     losses: ClassVar[Any] = None
 
     def part(self, context: Any) -> Any:
-        """Make the ``daemon.parts.Part`` that runs for all tables of a rig; ``context`` is its ``RigContext``."""
-        raise NotImplementedError
+        """Make the ``daemon.parts.Part`` that runs for all tables of a rig; ``context`` is its ``RigContext``. None where ``devices`` are all."""
+        del context
+        return None
+
+    def devices(self, rig: Rig, scenery: Callable[[], Any]) -> Sequence[Any]:
+        """Make its devices on serial ports, which the daemon runs (``daemon.serial_devices.device.ConfiguredDevice``); ``scenery`` gives a ``Scenery``."""
+        del rig, scenery
+        return ()
 
     def name(self, spec: S) -> str:
         """Name for ``--only``, by default that of the table; empty: it always runs."""

@@ -16,7 +16,6 @@ from hilsim.config.parse import collect_faults, parse_table
 from hilsim.config.part_tables import kinds_in, part_kind, with_tables
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.profiles import find_profile
-from hilsim.config.receiver_table import GpsReceiverSpec
 from hilsim.config.render_table import RenderSpec
 from hilsim.config.script import Script
 from hilsim.config.sdf_mounts import mounted
@@ -26,7 +25,6 @@ from hilsim.config.toml_file import read_toml, rig_table
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.fly.autopilot.specs import VehicleRigSpec
-from hilsim.fly.rangefinders.registry import AnyRangefinderSpec
 from hilsim.join.external.specs import ExternalSpec
 from hilsim.limits import SENSORS
 from hilsim.registry import OWN_PARTS
@@ -122,8 +120,6 @@ class RigSpec:
         vehicle: Vehicle, flown by a flight controller or the position hold.
         external: Another simulator that moves the platform and objects.
         sensor: The lidars.
-        rangefinder: Range sensors on serial ports of their own.
-        gps_receiver: GPS receivers on serial ports of their own.
         replay: Captures that are replayed.
         render: Settings of rendering.
         transmit: Settings of sending.
@@ -144,8 +140,6 @@ class RigSpec:
     vehicle: VehicleRigSpec | None = None
     external: ExternalSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
-    rangefinder: tuple[AnyRangefinderSpec, ...] = ()
-    gps_receiver: tuple[GpsReceiverSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
     render: RenderSpec = field(default_factory=RenderSpec)
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
@@ -163,12 +157,12 @@ class RigSpec:
         require(
             SENSORS.rule(len(names)),
             (
-                bool(names or self.serial_devices or self.parts) or self.vehicle is not None,
-                f"sensor, rangefinder, gps_receiver, {', '.join({**OWN_PARTS, **self.parts})} or replay must have at least one entry, or vehicle be given",
+                bool(names or self.parts) or self.vehicle is not None,
+                f"sensor, {', '.join({**OWN_PARTS, **self.parts})} or replay must have at least one entry, or vehicle be given",
             ),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
             (
-                self.vehicle is None or self.platform.kind == "vehicle" or not (self.sensor or self.rangefinder),
+                self.vehicle is None or self.platform.kind == "vehicle" or not self.sensor,
                 f'platform.kind must be "vehicle" where a vehicle carries the sensors, got "{self.platform.kind}"',
             ),
             (self.platform.kind != "external" or self.external is not None, 'platform.kind "external" needs an [external], got none'),
@@ -199,8 +193,8 @@ class RigSpec:
 
     @property
     def serial_devices(self) -> tuple[SerialSpec, ...]:
-        """All devices with a serial port of their own: one is enough for a rig, and no two may share a port."""
-        return (*self.rangefinder, *self.gps_receiver)
+        """All devices with a serial port of their own: no two may share a port."""
+        return tuple(each for specs in self.parts.values() for each in specs if isinstance(each, SerialSpec))
 
     def part(self, table: str) -> tuple[Any, ...]:
         """Tables of parts of a name."""

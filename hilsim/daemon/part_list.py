@@ -24,4 +24,4 @@ def make_parts(context: RigContext) -> tuple[Part, ...]:
     the measurement of the rendering cost, start after that.
     """
     makers = *_BEFORE, *(kind.part for kind, _ in parts_of(context.rig.spec)), *_AFTER
-    return tuple(make(context) for make in makers)
+    return tuple(part for make in makers if (part := make(context)) is not None)

@@ -60,8 +60,6 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
     needs |= {"external"} if spec.external else set()
-    needs |= {"rangefinders"} if spec.rangefinder else set()
-    needs |= {"receivers"} if spec.gps_receiver else set()
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
     needs |= {"changes"} if rig.lidars and takes_timed_changes(rig) else set()

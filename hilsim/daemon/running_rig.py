@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from hilsim.config.part_tables import part_kind
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.health import HealthMonitor
@@ -256,9 +257,9 @@ class RunningRig:
             )
         with self.changer.lock:  # a timed change belongs to one rig or to the other
             changes = [part.change(rig) for part in self._parts]
-            if new.parts != now.parts:
-                tables = " and ".join(table for table in {**now.parts, **new.parts} if new.part(table) != now.part(table))
-                raise ConfigError(f"{rig.path}: {tables} cannot change while packets flow; restart the service for that")
+            fixed = [table for table in {**now.parts, **new.parts} if new.part(table) != now.part(table) and not part_kind(table).can_reload]
+            if fixed:
+                raise ConfigError(f"{rig.path}: {' and '.join(fixed)} cannot change while packets flow; restart the service for that")
             with self._changing:
                 if self._has_ended:
                     raise ConfigError(f"{rig.path}: a rig cannot change while it stops")

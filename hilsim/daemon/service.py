@@ -189,7 +189,7 @@ async def _open(running: RunningRig, start: Start) -> None:
     rig = running.rig
     await start.kernels(rig)
     await start.work(
-        "building the scene" if rig.spec.sensor or rig.spec.rangefinder or sees_scene(rig.spec) else "reading the captures",
+        "building the scene" if rig.spec.sensor or sees_scene(rig.spec) else "reading the captures",
         running.build,
     )
     for note in running.notes:

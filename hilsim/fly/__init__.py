@@ -1,1 +1,1 @@
-"""Vehicles that fly: their controllers, collisions and range sensors."""
+"""Vehicles that fly: their controllers and collisions."""

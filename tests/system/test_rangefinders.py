@@ -254,7 +254,7 @@ def test_a_rangefinder_on_a_post_is_a_rig_and_a_reload_shows_it_another_scene(da
 
 def test_the_shipped_rig_of_a_rangefinder_runs_by_itself(daemon, cable, tmp_path):
     path = profiles_directory() / "rigs" / "rangefinder.toml"
-    [shipped] = load_rig(path).spec.rangefinder
+    [shipped] = load_rig(path).spec.part("rangefinder")
     text = path.read_text().replace(f'"{shipped.port}"', f'"{tmp_path / "tfmini"}"')
     line = cable("tfmini")
     running = daemon(write_rig(tmp_path, text + "\n[metrics]\nport = 0\n"), wait=False)

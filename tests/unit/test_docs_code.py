@@ -14,9 +14,7 @@ from tests.support import write_rig
 EDITS = {
     ("add-an-output.md", 1): "a line of a class of hilsim's own",
     ("add-an-output.md", 2): "an entry of a table of hilsim's own, with the line above",
-    ("add-a-serial-device.md", 2): "a line of a class of hilsim's own",
-    ("add-a-serial-device.md", 3): "a property of that class",
-    ("add-a-serial-device.md", 4): "an entry of a table of hilsim's own",
+    ("add-a-serial-device.md", 1): "a line of a table of hilsim's own",
 }
 """Blocks, counted from 0 on their pages, that show a change of a file and run only there; their pages' tests make the change or check it."""
 

@@ -22,7 +22,7 @@ from hilsim.fly.autopilot.obstacle_sectors import (
     obstacles_of_sectors,
 )
 from hilsim.fly.autopilot.specs import VehicleRigSpec
-from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ScanMessageSpec
+from hilsim.fly.scan_messages import DistanceSensorSpec, ScanMessageSpec
 from hilsim.protocols.mavlink.messages import Origin, build_origin
 from hilsim.transmit.packet_queue import PacketQueue, put
 from hilsim.transmit.scheduling import ThreadSettings, enter

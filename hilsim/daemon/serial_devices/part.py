@@ -1,21 +1,17 @@
 """The serial devices of a rig as a part, started, changed and stopped together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hilsim.assembly.build import Scenery
+from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
-from hilsim.daemon.serial_devices.rangefinder import configured_rangefinders
-from hilsim.daemon.serial_devices.receiver import configured_receivers
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.world.scene.world import World
-
-KINDS: tuple[Callable[[Rig, Callable[[], Scenery]], tuple[ConfiguredDevice, ...]], ...] = (configured_rangefinders, configured_receivers)
-"""Functions that make a rig's devices of each kind; a new kind is one more entry."""
 
 
 class SerialDevices(Part):
@@ -40,7 +36,7 @@ class SerialDevices(Part):
             port.configured.device.see_later(from_ns, world)
 
     def _configured(self, rig: Rig) -> tuple[ConfiguredDevice, ...]:
-        return tuple(configured for kind in KINDS for configured in kind(rig, lambda: self.context.scenery(rig)))
+        return tuple(configured for kind, _ in parts_of(rig.spec) for configured in kind.devices(rig, lambda: self.context.scenery(rig)))
 
     def warm(self) -> None:
         """Load or compile the kernels that make frames."""

@@ -21,7 +21,7 @@ from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kerne
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Returns, Workspace
 from hilsim.fly.autopilot.obstacle_sectors import SECTORS, note_return, orientation_axis
-from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.vehicle.live import LivePose, live_state
 from hilsim.world.geometry.frames import Quaternion
 from hilsim.world.geometry.rotations import rotate

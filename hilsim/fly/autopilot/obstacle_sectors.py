@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec, Orientation
+from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec, Orientation
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import DISTANCE_SENSOR, OBSTACLE_DISTANCE, Message, Origin, build_draft

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 from hilsim.errors import require
-from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.ardupilot_json import JSON_PORT
 from hilsim.transmit.links.addresses import RATES_HZ, host_and_port, is_address
 from hilsim.transmit.links.line import SerialSpec

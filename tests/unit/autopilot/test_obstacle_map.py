@@ -12,7 +12,7 @@ from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.fly.autopilot.obstacle_map import TURN_SLICES, build_obstacle_map, no_obstacle_map, note_packet, sight
-from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.vehicle.live import STATE_SIZE, build_live_pose, write_state

@@ -5,9 +5,9 @@ import pytest
 from hilsim.config.rig import load_rig
 from hilsim.daemon.flight.link import rates_of
 from hilsim.errors import ConfigError
-from hilsim.fly.rangefinders.ld06 import Ld06Spec
-from hilsim.fly.rangefinders.sf45 import Sf45Spec
-from hilsim.fly.rangefinders.tfmini import TfminiSpec
+from hilsim.parts.rangefinders.ld06 import Ld06Spec
+from hilsim.parts.rangefinders.sf45 import Sf45Spec
+from hilsim.parts.rangefinders.tfmini import TfminiSpec
 from tests.support import write_rig
 
 RIG = """
@@ -35,7 +35,7 @@ def test_each_kind_of_rangefinder_has_its_own_keys(tmp_path):
         rangefinder(kind="sf45", port="/dev/b", update_rates="eight"),
         rangefinder(kind="ld06", port="/dev/c"),
     ]
-    assert load_rig(write_rig(tmp_path, RIG + "\n".join(tables))).spec.rangefinder == (
+    assert load_rig(write_rig(tmp_path, RIG + "\n".join(tables))).spec.part("rangefinder") == (
         TfminiSpec(port="/dev/a", rate_hz=50),
         Sf45Spec(port="/dev/b", update_rates="eight"),
         Ld06Spec(port="/dev/c"),
@@ -63,7 +63,7 @@ def test_a_faulty_rangefinder_is_named_with_its_key(tmp_path, table, fault):
 
 def test_a_rig_may_have_rangefinders_alone_on_any_platform(tmp_path):
     rig = load_rig(write_rig(tmp_path, 'name = "post"\n[platform]\nposition_m = [0.0, 0.0, 2.0]\n' + rangefinder(kind="tfmini", port="/dev/a")))
-    assert (len(rig.spec.rangefinder), rig.lidars, rig.vehicle) == (1, (), None)
+    assert (len(rig.spec.part("rangefinder")), rig.lidars, rig.vehicle) == (1, (), None)
 
 
 def test_the_key_of_former_rigs_is_refused_with_the_one_that_took_its_place(tmp_path):

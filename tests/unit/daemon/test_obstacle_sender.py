@@ -14,7 +14,7 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.fly.autopilot.loop_context import FlightCount
 from hilsim.fly.autopilot.specs import ControllerSpec, VehicleRigSpec
-from hilsim.fly.rangefinders.specs import DistanceSensorSpec, ObstacleSpec
+from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.transmit.packet_queue import allocate_packet_queue, take
 

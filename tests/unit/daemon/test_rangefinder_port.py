@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 from hilsim.assembly.build import Scenery
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
-from hilsim.daemon.serial_devices.rangefinder import RangefinderDevice
-from hilsim.fly.rangefinders.ld06 import Ld06Spec
-from hilsim.fly.rangefinders.tfmini import TfminiSpec
+from hilsim.parts.rangefinders.device import RangefinderDevice
+from hilsim.parts.rangefinders.ld06 import Ld06Spec
+from hilsim.parts.rangefinders.tfmini import TfminiSpec
 from hilsim.vehicle.live import build_live_pose
 from hilsim.vehicle.platform import build_platform, live_platform
 from hilsim.world.geometry.poses import Pose

@@ -6,8 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilsim.fly.rangefinders.ld06 import Ld06, Ld06Spec
-from hilsim.protocols.ld06 import LD06_PACKET_DTYPE, crc8, encode_ld06
+from hilsim.parts.rangefinders.ld06 import LD06_PACKET_DTYPE, Ld06, Ld06Spec, crc8, encode_ld06
 
 SECOND_NS = 1_000_000_000
 # The example of LDROBOT's development manual: 2152 deg/s, 324.27 to 334.70 deg, 6714 ms, CRC 50; distances and confidences of its twelve points.

@@ -6,10 +6,10 @@ import tomllib
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from hilsim.fly.rangefinders.ld06 import Ld06
-from hilsim.fly.rangefinders.registry import RANGEFINDERS, build_rangefinder, rangefinder_names
-from hilsim.fly.rangefinders.sf45 import Sf45
-from hilsim.fly.rangefinders.tfmini import Tfmini, TfminiSpec
+from hilsim.parts.rangefinders.ld06 import Ld06
+from hilsim.parts.rangefinders.registry import RANGEFINDERS, build_rangefinder, rangefinder_names
+from hilsim.parts.rangefinders.sf45 import Sf45
+from hilsim.parts.rangefinders.tfmini import Tfmini, TfminiSpec
 
 TABLE = """
 [[rangefinder]]

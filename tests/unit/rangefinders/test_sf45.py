@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.fly.rangefinders.sf45 import UPDATE_PERIODS_NS, Sf45, Sf45Spec, Swing, changed_swing, swing_udeg
-from hilsim.protocols.lightware import FrameFinder, crc16, encode_frame
+from hilsim.parts.rangefinders.lightware import FrameFinder, crc16, encode_frame
+from hilsim.parts.rangefinders.sf45 import UPDATE_PERIODS_NS, Sf45, Sf45Spec, Swing, changed_swing, swing_udeg
 
 MS = 1_000_000
 SECOND_NS = 1000 * MS

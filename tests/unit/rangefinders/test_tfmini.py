@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.fly.rangefinders.tfmini import Tfmini, TfminiSpec
-from hilsim.protocols.tfmini import TFMINI_FRAME_DTYPE, encode_tfmini
+from hilsim.parts.rangefinders.tfmini import TFMINI_FRAME_DTYPE, Tfmini, TfminiSpec, encode_tfmini
 
 SECOND_NS = 1_000_000_000
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hilsim.protocols.lightware import FrameFinder, Request, encode_frame
+from hilsim.parts.rangefinders.lightware import FrameFinder, Request, encode_frame
 
 
 @pytest.mark.parametrize("write", [False, True])

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.fly.rangefinders.specs import RangefinderSpec
+from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.vehicle.platform import Platform, platform_state
 from hilsim.world.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.world.geometry.poses import extrinsics

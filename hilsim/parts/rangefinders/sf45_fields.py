@@ -1,4 +1,4 @@
-"""The LightWare SF45/B's commands, carried by the frames of ``protocols.lightware``: what each holds, and what may be written.
+"""The LightWare SF45/B's commands, carried by the frames of ``lightware``: what each holds, and what may be written.
 
 The commands below are answered; any other, a write to what can only be read, and data of another size are not. A write is answered with the value that then holds: the one
 written, or the one before where the written one is none the sensor knows. ArduPilot counts distances only while those answers are what it asked for.

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from hilsim.assembly.build import Scenery
-from hilsim.config.receiver_table import GpsReceiverSpec
 from hilsim.config.rig import Rig
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.emulator.planning import build_gps
 from hilsim.emulator.position import write_sentence
+from hilsim.parts.gps_receivers.specs import GpsReceiverSpec
 from hilsim.protocols.nmea import GPRMC_CAPACITY
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.specs import ClockSetting
@@ -71,5 +71,5 @@ def configured_receivers(rig: Rig, scenery: Callable[[], Scenery]) -> tuple[Conf
     """Make the devices of every ``[[gps_receiver]]`` of a rig; ``scenery`` is called if there is one."""
     return tuple(
         ConfiguredDevice(name=f"gps-receiver-{number + 1}", serial=spec, identity=(spec, number), device=ReceiverDevice(spec, scenery().platform))
-        for number, spec in enumerate(rig.spec.gps_receiver)
+        for number, spec in enumerate(rig.spec.part("gps_receiver"))
     )

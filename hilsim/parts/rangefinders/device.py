@@ -9,9 +9,9 @@ import numpy.typing as npt
 from hilsim.assembly.build import Scenery
 from hilsim.config.rig import Rig
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
-from hilsim.fly.rangefinders.aim import platform_rays
-from hilsim.fly.rangefinders.registry import build_rangefinder, rangefinder_names
-from hilsim.fly.rangefinders.specs import RangefinderSpec
+from hilsim.parts.rangefinders.aim import platform_rays
+from hilsim.parts.rangefinders.registry import build_rangefinder, rangefinder_names
+from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.vehicle.platform import Platform
 from hilsim.world.render.cpu import cast_rays
@@ -82,7 +82,7 @@ class RangefinderDevice:
 
 def configured_rangefinders(rig: Rig, scenery: Callable[[], Scenery]) -> tuple[ConfiguredDevice, ...]:
     """Make the devices of every ``[[rangefinder]]`` of a rig; ``scenery`` is called if there is one."""
-    specs = rig.spec.rangefinder
+    specs = rig.spec.part("rangefinder")
     return tuple(
         ConfiguredDevice(
             name=name,

@@ -1,18 +1,17 @@
-"""Kinds of range sensors in a rig: a new kind is one line in each of the two tables."""
+"""Kinds of range sensors in a rig: a new kind is one line of the table."""
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Discriminator
 
-from hilsim.fly.rangefinders.base import Rangefinder
-from hilsim.fly.rangefinders.ld06 import Ld06, Ld06Spec
-from hilsim.fly.rangefinders.sf45 import Sf45, Sf45Spec
-from hilsim.fly.rangefinders.specs import RangefinderSpec
-from hilsim.fly.rangefinders.tfmini import Tfmini, TfminiSpec
-
-AnyRangefinderSpec = Annotated[TfminiSpec | Sf45Spec | Ld06Spec, Discriminator("kind")]
-"""Type of ``[[rangefinder]]`` for the parser of a rig."""
+from hilsim.parts.rangefinders.base import Rangefinder
+from hilsim.parts.rangefinders.ld06 import Ld06, Ld06Spec
+from hilsim.parts.rangefinders.sf45 import Sf45, Sf45Spec
+from hilsim.parts.rangefinders.specs import RangefinderSpec
+from hilsim.parts.rangefinders.tfmini import Tfmini, TfminiSpec
 
 
 class RangefinderKind(NamedTuple):
@@ -33,6 +32,8 @@ RANGEFINDERS: dict[str, RangefinderKind] = {
     "ld06": RangefinderKind(Ld06Spec, Ld06),
 }
 """Kinds by the value of ``kind``."""
+AnyRangefinderSpec: Any = Annotated[reduce(or_, [kind.spec for kind in RANGEFINDERS.values()]), Discriminator("kind")]
+"""Type of ``[[rangefinder]]`` for the parser of a rig."""
 
 
 def rangefinder_names(specs: Sequence[RangefinderSpec]) -> tuple[str, ...]:

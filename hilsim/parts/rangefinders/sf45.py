@@ -1,6 +1,6 @@
 """The LightWare SF45/B: a beam that sweeps back and forth in its plane, and the settings by which a driver starts its stream.
 
-Its bytes are those of ``protocols.sf45`` in the frames of ``protocols.lightware``.
+Its bytes are those of ``sf45_fields`` in the frames of ``lightware``.
 
 Measurements have a fixed period from power-up (rig time 0), streamed or not; a new rate starts when it is set. The sweep is a triangle in time; the real
 motor's motion is "fairly complex" (LightWare, SampleLibrary issue 16).
@@ -13,10 +13,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.fly.rangefinders.base import Sample, echo_strength, measured_ranges
-from hilsim.fly.rangefinders.specs import RangefinderSpec
-from hilsim.protocols.lightware import FrameFinder, Request, encode_frame, encode_frames
-from hilsim.protocols.sf45 import (
+from hilsim.parts.rangefinders.base import Sample, echo_strength, measured_ranges
+from hilsim.parts.rangefinders.lightware import FrameFinder, Request, encode_frame, encode_frames
+from hilsim.parts.rangefinders.sf45_fields import (
     BAUD_RATE,
     CHIP_TEMPERATURE,
     DISTANCE_DATA_CM,
@@ -48,6 +47,7 @@ from hilsim.protocols.sf45 import (
     USER_DATA,
     YAW,
 )
+from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.units import NS_PER_S
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.fly.rangefinders.specs import RangefinderSpec
+from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.rng import Purpose, normal
 from hilsim.transmit.links.timed_bytes import TimedBytes
 

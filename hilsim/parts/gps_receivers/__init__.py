@@ -1,0 +1,1 @@
+"""GPS receivers on serial ports."""
