@@ -7,9 +7,9 @@ import pytest
 
 from hilsim import limits
 from hilsim.errors import AssetError
-from hilsim.registry import OWN_PARTS
 
-MODULES = [limits, *(import_module(f"hilsim.parts.{folder}.limits") for folder in OWN_PARTS.values())]
+PARTS = Path(limits.__file__).parent / "parts"
+MODULES = [limits, *(import_module(f"hilsim.parts.{path.parent.name}.limits") for path in sorted(PARTS.glob("*/limits.py")))]
 LIMITS = [value for module in MODULES for value in vars(module).values() if isinstance(value, limits.Limit)]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md"
 
