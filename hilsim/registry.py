@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import metadata, util
 from types import MappingProxyType, ModuleType
+from typing import NamedTuple
 
 OWN = ("velodyne", "cepton", "ouster")
 """Families that hilsim has itself, in the order in which a packet is tried; the first is the default of profiles."""
@@ -16,8 +17,26 @@ OWN = ("velodyne", "cepton", "ouster")
 ELSEWHERE = "hilsim.families"
 """Entry point group of lidar families: classes by the ``family`` of a sensor profile."""
 
-OWN_PARTS = {"rangefinder": "rangefinders", "gps_receiver": "gps_receivers", "gazebo": "gazebo", "rover": "rovers"}
-"""Tables of hilsim's own kinds of parts, and their folders below ``hilsim.parts``; the module ``kind`` of each has its ``KIND`` (``config.part_tables``)."""
+
+class OwnPart(NamedTuple):
+    """One of hilsim's own kinds of parts.
+
+    Attributes:
+        folder: Folder below ``hilsim.parts``, whose module ``kind`` has its ``KIND`` (``config.part_tables``).
+        is_listed: Whether lists of what a rig sends have it where a rig has none of it.
+    """
+
+    folder: str
+    is_listed: bool = False
+
+
+OWN_PARTS = {
+    "rangefinder": OwnPart("rangefinders"),
+    "gps_receiver": OwnPart("gps_receivers"),
+    "gazebo": OwnPart("gazebo"),
+    "rover": OwnPart("rovers", is_listed=True),
+}
+"""hilsim's own kinds of parts by their tables."""
 
 
 @cache

@@ -64,7 +64,7 @@ def edited_copy(page: str, directory: Path) -> dict[str, str]:
         (directory / name).write_text(python[number])
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, (str(directory), os.environ.get("PYTHONPATH"))))}
     if edits is None:
-        _edit(directory / "hilsim" / "registry.py", r"^OWN_PARTS = .*\n", lambda _: python[1])
+        _edit(directory / "hilsim" / "registry.py", r"^OWN_PARTS = \{\n(?:    .*\n)*\}\n", lambda _: python[1])
         return environment
     module, name = edits.spec
     _edit(directory / "hilsim" / "config" / "rig.py", r"^from hilsim", f"from {module} import {name}\nfrom hilsim")

@@ -66,12 +66,10 @@ class PartKind(Generic[S]):
 
     def part(self, context: Any) -> Any:
         """Make the ``daemon.parts.Part`` that runs for all tables of a rig; ``context`` is its ``RigContext``. None where ``devices`` are all."""
-        del context
         return None
 
     def devices(self, rig: Rig, scenery: Callable[[], Any]) -> Sequence[Any]:
         """Make its devices on serial ports, which the daemon runs (``daemon.serial_devices.device.ConfiguredDevice``); ``scenery`` gives a ``Scenery``."""
-        del rig, scenery
         return ()
 
     def name(self, spec: S) -> str:
@@ -80,7 +78,6 @@ class PartKind(Generic[S]):
 
     def rules(self, rig: RigSpec) -> Iterable[tuple[bool, str]]:
         """Yield rules of all its tables together, and whether each holds."""
-        del rig
         return ()
 
     def setting(self, spec: S, number: int, rig: RigSpec, path: Path, faults: list[str]) -> Any:
@@ -93,26 +90,21 @@ class PartKind(Generic[S]):
             path: Path of the rig's file.
             faults: List of sentences that begin with a path.
         """
-        del spec, number, rig, path, faults
 
     def noise(self, table: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
         """Keys within an unchecked table that ``--no-noise`` sets to 0."""
-        del table
         return ()
 
     def sees(self, spec: S) -> bool:
         """Whether it looks at the scene, which is then built."""
-        del spec
         return False
 
     def ports(self, spec: S) -> Iterable[BoundPort]:
         """UDP ports that it binds, for ``hilsim doctor``."""
-        del spec
         return ()
 
     def kernels(self, rig: Rig) -> Iterable[tuple[str, int]]:
         """Features of a rig that decide which kernels it needs, and the approximate number of kernels of each."""
-        del rig
         return ()
 
     def ready(self, spec: S) -> Mapping[str, object]:
@@ -122,17 +114,17 @@ class PartKind(Generic[S]):
     def sources(self, rig: Rig, world: Any, later: SeenWorlds) -> Iterable[tuple[str, Any]] | None:
         """Names and sources of its packets without a clock (``offline.spans.OfflineSource``), each at its beginning; None: it cannot be recorded.
 
+        By default none for a kind without a ``destination``, which sends nothing.
+
         Args:
             rig: The rig.
             world: World at the start; None where nothing sees it.
             later: Worlds that a thing of a name sees afterwards.
         """
-        del rig, world, later
-        return None
+        return None if self.destination else ()
 
     def state(self, readings: Sequence[Any]) -> str:
         """What the live line shows of its readings; empty for nothing."""
-        del readings
         return ""
 
     def write_messages(self, rig: Rig, folder: Path, *, duration_ns: int, progress: Callable[[int], None], script: Any) -> Sequence[Any]:
@@ -149,7 +141,6 @@ class PartKind(Generic[S]):
 
     def picture(self, rig: Rig, sensor: str, at_s: float) -> tuple[Any, str] | None:
         """Scan of one of its sensors at a time (a ``PictureScan``), and the sensor's name, the first one for an empty one; None: it has none."""
-        del rig, sensor, at_s
         return None
 
 
@@ -165,5 +156,7 @@ def sees_scene(spec: RigSpec) -> bool:
 
 
 def listed_parts(spec: RigSpec) -> dict[str, list[tuple[PartKind[Any], Any]]]:
-    """Tables of parts with their kinds, by the plurals of their names; empty for hilsim's own kinds that a rig lacks."""
-    return {f"{table}s": [(part_kind(table), each) for each in spec.part(table)] for table in {**OWN_PARTS, **spec.parts}}
+    """Tables of parts that send, with their kinds, by the plurals of their names."""
+    sending = [kind.table for kind, _ in parts_of(spec) if kind.destination]
+    tables = dict.fromkeys([*(table for table, own in OWN_PARTS.items() if own.is_listed), *sending])
+    return {f"{table}s": [(part_kind(table), each) for each in spec.part(table)] for table in tables}

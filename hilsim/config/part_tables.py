@@ -25,7 +25,7 @@ def part_kind(table: str) -> Any:
     """
     if table not in _found:
         if table in OWN_PARTS:
-            _found[table] = import_module(f"hilsim.parts.{OWN_PARTS[table]}.kind").KIND
+            _found[table] = import_module(f"hilsim.parts.{OWN_PARTS[table].folder}.kind").KIND
         elif (found := find(PARTS, table, f"{table}:"[:80])) is not None:
             if getattr(found.thing, "table", None) != table:
                 raise ConfigError(f'{table}: {found.origin} must give a hilsim.plugins.PartKind with table "{table}", got {found.thing!r}')

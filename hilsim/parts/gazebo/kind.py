@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from hilsim.config.part_kind import PartKind, SeenWorlds
+from hilsim.config.part_kind import PartKind
 from hilsim.config.rig import Rig, RigSpec
 from hilsim.errors import CaptureError
 from hilsim.join.gazebo.specs import GazeboSpec
@@ -44,7 +44,6 @@ class GazeboKind(PartKind[GazeboSpec]):
 
     def name(self, spec: GazeboSpec) -> str:
         """No name: lidars of a world always run."""
-        del spec
         return ""
 
     def rules(self, rig: RigSpec) -> Iterator[tuple[bool, str]]:
@@ -53,23 +52,16 @@ class GazeboKind(PartKind[GazeboSpec]):
 
     def sees(self, spec: GazeboSpec) -> bool:
         """Lidars look at the scene."""
-        del spec
         return True
 
     def kernels(self, rig: Rig) -> Iterator[tuple[str, int]]:
         """The measuring kernel and those that it calls."""
-        del rig
         yield "gazebo", _KERNELS
 
     def state(self, readings: Sequence[GazeboReading]) -> str:
         """Numbers of scans published to subscribers."""
         scans, skipped = sum(lidar.scans for lidar in readings), sum(lidar.skipped_scans for lidar in readings)
         return f"{scans:,} scans to subscribers{f', {skipped:,} left out' if skipped else ''}" if scans else "no subscriber yet"
-
-    def sources(self, rig: Rig, world: Any, later: SeenWorlds) -> tuple[()]:
-        """No packets: messages are recorded by themselves."""
-        del rig, world, later
-        return ()
 
     def write_messages(
         self, rig: Rig, folder: Path, *, duration_ns: int, progress: Callable[[int], None], script: "Script | None"

@@ -22,7 +22,6 @@ class GpsReceiverKind(PartKind[GpsReceiverSpec]):
 
     def kernels(self, rig: Rig) -> Iterator[tuple[str, int]]:
         """Kernels that write sentences."""
-        del rig
         yield "receivers", 0
 
     def devices(self, rig: Rig, scenery: "Callable[[], Scenery]") -> "tuple[ConfiguredDevice, ...]":

@@ -30,12 +30,10 @@ class RangefinderKind(PartKind[RangefinderSpec]):
 
     def sees(self, spec: RangefinderSpec) -> bool:
         """Range sensors look at the scene."""
-        del spec
         return True
 
     def kernels(self, rig: Rig) -> Iterator[tuple[str, int]]:
         """Kernels that cast rays."""
-        del rig
         yield "rangefinders", 0
 
     def devices(self, rig: Rig, scenery: "Callable[[], Scenery]") -> "tuple[ConfiguredDevice, ...]":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hilsim.config.part_kind import listed_parts, parts_of
 from hilsim.config.part_tables import own_kinds, part_kind
 from hilsim.config.rig import rig_of_table
 from hilsim.errors import ConfigError
@@ -33,7 +34,7 @@ def test_a_rig_without_parts_imports_none():
 
 
 def test_every_folder_has_a_kind_with_its_table():
-    assert {path.parent.name for path in PARTS.glob("*/kind.py")} == {*OWN_PARTS.values()}
+    assert {path.parent.name for path in PARTS.glob("*/kind.py")} == {own.folder for own in OWN_PARTS.values()}
     assert [kind.table for kind in own_kinds()] == [*OWN_PARTS]
     assert part_kind("nothing") is None
 
@@ -41,7 +42,7 @@ def test_every_folder_has_a_kind_with_its_table():
 def test_the_core_names_no_part():
     """Neither by its folder nor by its table; ``autopilot`` has MAVLink's name of a kind of vehicle."""
     sources = [path for path in PARTS.parent.rglob("*.py") if PARTS not in path.parents and path.name not in {"registry.py", "autopilot.py"}]
-    words = {word for table, folder in OWN_PARTS.items() for word in (f"parts.{folder}", f'part("{table}")', f"spec.{table}")} | {"rover"}
+    words = {word for table, own in OWN_PARTS.items() for word in (f"parts.{own.folder}", f'part("{table}")', f"spec.{table}")} | {"rover"}
     assert [str(path) for path in sources if any(word in path.read_text(encoding="utf-8").lower() for word in words)] == []
 
 
@@ -50,3 +51,10 @@ def test_an_unknown_table_is_a_fault_that_names_those_of_parts_too():
         rig_of_table({"name": "bench", "rovr": []}, Path("rig.toml"))
     with pytest.raises(ConfigError, match="parts: unknown key"):
         rig_of_table({"name": "bench", "parts": {}}, Path("rig.toml"))
+
+
+def test_parts_that_send_nothing_are_left_out_of_a_recording():
+    tables = {"rangefinder": [{"kind": "tfmini", "port": "/dev/a"}], "gps_receiver": [{"port": "/dev/b", "latitude_deg": 1.0, "longitude_deg": 1.0}]}
+    rig = rig_of_table({"name": "bench", **tables}, Path("rig.toml"))
+    assert [kind.sources(rig, None, lambda _: ()) for kind, _ in parts_of(rig.spec)] == [(), ()]
+    assert listed_parts(rig.spec) == {"rovers": []}
