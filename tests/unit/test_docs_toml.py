@@ -32,7 +32,7 @@ from tests.plugins import EXAMPLE, distribution, install_example
 from tests.support import write_rig
 from tests.walls import wall_rig
 
-_HEADS = {"sensor", "rangefinder", "gps_receiver", "replay", "rover", "heartbeat"}
+_HEADS = {"beacon", "sensor", "rangefinder", "gps_receiver", "replay", "rover", "heartbeat"}
 """Tables that a rig needs one of."""
 _SEEN = {"generator", "background", "mesh", "terrain", "plane", "box", "cylinder", "sphere", "cone", "capsule", "ellipsoid", "sdf"}
 """Keys of a scene that it needs one of."""
@@ -128,6 +128,12 @@ def the_project_of_the_plugin(block, directory, request):
     assert_sound(write_rig(directory, whole('[[sensor]]\nname = "roof"\nprofile = "spinner16"\n[[sink]]\nkind = "departures"\nfile = "sent.csv"\n')))
 
 
+def the_entry_of_the_plugin(block, _directory, _request):
+    """A group of entry points of the example's ``pyproject.toml``."""
+    of_example = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert of_example.items() >= tomllib.loads(block.text)["project"]["entry-points"].items()
+
+
 def a_project_with_a_profile(block, directory, request):
     """Of ``pyproject.toml``: a rig finds the profile that it names."""
     site = request.getfixturevalue("plugin_site")
@@ -202,6 +208,8 @@ SPECIAL = {
     ("write-a-plugin.md", 0): the_project_of_the_plugin,
     ("write-a-plugin.md", 1): with_the_plugin,
     ("write-a-plugin.md", 2): a_project_with_a_profile,
+    ("write-a-part.md", 0): the_entry_of_the_plugin,
+    ("write-a-part.md", 1): with_the_plugin,
     ("add-a-serial-device.md", 0): of_every_kind,
     ("add-a-serial-device.md", 1): where_the_page_was_followed,
     ("add-an-output.md", 0): where_the_page_was_followed,
