@@ -39,9 +39,8 @@ def own_kinds() -> tuple[Any, ...]:
 
 
 def known_kinds() -> tuple[Any, ...]:
-    """Kinds that have been found for a rig, and hilsim's own."""
-    own_kinds()
-    return tuple(_found.values())
+    """Hilsim's own kinds, then those that have been found for a rig."""
+    return tuple(dict.fromkeys((*own_kinds(), *_found.values())))
 
 
 def found_kinds() -> tuple[Any, ...]:

@@ -66,5 +66,5 @@ def _fill_crcs(payloads: npt.NDArray[np.uint8], size: int, crcs: npt.NDArray[np.
 def crcs_of(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
     """``uint64[n]``: CRC of all but the last 8 bytes of each of ``uint8[n, size]``."""
     crcs = np.zeros(len(payloads), np.uint64)
-    _fill_crcs(payloads, payloads.shape[1] - CRC_SIZE, crcs)
+    _fill_crcs(np.ascontiguousarray(payloads), payloads.shape[1] - CRC_SIZE, crcs)
     return crcs
